@@ -73,7 +73,7 @@ CLAIMS = {
     "crumbs": "claims 1.1e+12 chunks, more than the file has bytes; it is not read",
     "late": "claims 4.0 TiB, of which the file holds 0 B; it is not read",
     "slab": "has chunks of 256.0 MiB, larger than the memory of 64.0 MiB",
-    "whole": "is damaged: of its 8.0 KiB some lie beyond the end of the file",
+    "whole": "is damaged: part of its 8.0 KiB lies beyond the end of the file",
 }
 
 
@@ -109,7 +109,7 @@ def test_chunks_as_large_as_the_memory(corpus, folder, memory, most):
 def test_a_driver_that_claims_much(folder, user_block, claims, base):
     hostile.make_driver(folder / "in.h5", user_block, claims, base)
     done = tilerun("inspect", "in.h5", cwd=folder)
-    words = "tilerun: in.h5: is a damaged HDF5 file: the information of its driver is longer than the file\n"
+    words = "tilerun: in.h5: is a damaged HDF5 file: the driver information block is longer than the file\n"
     assert (done.code, done.err.decode()) == (USAGE, words)
 
 

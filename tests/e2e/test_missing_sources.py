@@ -347,7 +347,7 @@ def test_a_source_that_hdf5_cannot_convert_or_decode(folder, what):
             creation.set_filter(32028, h5py.h5z.FLAG_OPTIONAL, ())
             h5py.h5d.create(file.id, b"d", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((2, 3)), creation)
     whole_of(folder, ["0.h5", "1.h5"])
-    words = {"strings": "whose elements are no numbers", "filter": "which is compressed by HDF5 filter 32028 (SPERR)"}
+    words = {"strings": "whose elements are not numbers", "filter": "which is compressed by HDF5 filter 32028 (SPERR)"}
     for more in ({}, {"sources": "fill"}):
         assert "shows '/d' in " in (text := refusal(folder, **more)) and words[what] in text
 

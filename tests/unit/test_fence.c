@@ -107,7 +107,7 @@ static void test_computing(void **state) {
     assert_int_equal(WEXITSTATUS(status), STATUS_IO);
     assert_string_equal(said,
                         "tilerun: loop.h5: the HDF5 library does not finish reading this file, which is damaged or "
-                        "made to do harm\n");
+                        "malicious\n");
     assert_int_equal(wait_status(loop_after_one), 0);
     assert_int_equal(wait_status(loop_behind_a_long_one), 0);
     assert_int_equal(wait_status(come_further), 0);

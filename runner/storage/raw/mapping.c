@@ -1,8 +1,9 @@
-/* mapping.c - one mmap, and a thread that populates its pages step by step, up to `ahead` bytes beyond what is written.
+/* mapping.c - an mmap, and a thread that populates its pages step by step, up to `ahead` bytes beyond the written
+ * bytes.
  *
  * Writing to a page that is no longer in the file, or that the disk cannot provide, raises SIGBUS. write() would return
- * an error instead, but is half as fast (rawwrite.c). So the signal's handler jumps back to the thread's mapping_write,
- * which returns false. */
+ * an error instead, but is half as fast (rawwrite.c). So the signal handler jumps back into mapping_write of that
+ * thread, which returns false. */
 #include "mapping.h"
 
 #include "../../base/fail.h"
@@ -14,10 +15,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  (INT64_C(2) << 20) /* of one madvise, which locks the address space */
+#define STEP_BYTES  (INT64_C(2) << 20) /* of one madvise call, which locks the address space */
 #define LEAST_BYTES (INT64_C(16) << 20)
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and the first write to a page makes it ready */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and pages are populated by their first write */
 #endif
 
 struct mapping {
@@ -34,16 +35,17 @@ struct mapping {
 
 /* ---- missing pages ---- */
 
-static _Thread_local sigjmp_buf *volatile writing; /* where mapping_write continues after SIGBUS; NULL: not in it */
+static _Thread_local sigjmp_buf
+    *volatile writing; /* where mapping_write continues after SIGBUS; NULL: the thread is not in it */
 
 static void bus_error(int number) {
     if (writing) siglongjmp(*writing, 1);
-    signal(number, SIG_DFL); /* not caused by mapping_write: the instruction is tried again and ends the process */
+    signal(number, SIG_DFL); /* not caused by mapping_write: the process repeats the instruction and ends */
 }
 
-/* Called at each opening, because other libraries set handlers too. */
+/* Installed by each mapping_open, because other libraries may replace it. */
 static void install_handler(void) {
-    /* SA_NODEFER: the jump out of the handler would leave the signal blocked. */
+    /* SA_NODEFER: otherwise the jump out of the handler leaves the signal blocked. */
     struct sigaction action = {.sa_handler = bus_error, .sa_flags = SA_NODEFER};
     sigaction(SIGBUS, &action, NULL);
 }
@@ -60,10 +62,10 @@ bool mapping_write(const struct mapping *mapping, uint64_t address, const void *
     return written;
 }
 
-/* ---- making pages ready ---- */
+/* ---- populating pages ---- */
 
-/* Waits until `offset` is less than `ahead` bytes beyond what is written. Returns where to continue: further on if the
- * writers were faster, at the end if the mapping closes. */
+/* Waits until `offset` is less than `ahead` bytes beyond the written bytes. Returns the next offset: a later one if the
+ * writers overtook it, the end if the mapping closes. */
 static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
     pthread_mutex_lock(&mapping->mutex);
     while (!mapping->closing && offset - mapping->written >= mapping->ahead)

@@ -1,7 +1,7 @@
-/* mapping.h - a range of a file, mapped for writing; a thread makes its pages ready ahead of the writers.
+/* mapping.h - maps a range of a file for writing; a thread populates its pages ahead of the writers.
  *
- * The first touch of a page costs more than filling it: on two cores a new mapping is written at 6.5 GB/s, and at 17
- * GB/s if its pages are ready. */
+ * The first touch of a page costs more than filling it: two cores write a new mapping at 6.5 GB/s, and one with
+ * populated pages at 17 GB/s. */
 #ifndef RUNNER_MAPPING_H
 #define RUNNER_MAPPING_H
 
@@ -10,17 +10,17 @@
 
 struct mapping;
 
-/* Maps bytes [address, address + bytes) of a file; NULL: it cannot be mapped. Their blocks must have been allocated, or
- * a full disk would make some write fail. If the range will be written from its beginning to its end, pages are made
- * ready up to `ahead` bytes before they are written; else pass 0. Pages that are ready but not written count as
- * resident memory of this process. mapping_close frees the mapping. */
+/* Maps bytes [address, address + bytes) of a file; NULL: it cannot be mapped. The blocks of the range must be
+ * allocated, or a write would fail on a full disk. If the range will be written from beginning to end, pages are
+ * populated up to `ahead` bytes before the writes; else pass 0. Populated pages count as resident memory of the
+ * process. mapping_close frees the mapping. */
 struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead);
 void mapping_close(struct mapping *mapping);
 
-/* Writes `bytes` bytes at `address` in the file, from any thread. false: they are no longer in the file (somebody cut
- * it short), or the disk failed. */
+/* Writes `bytes` bytes at `address` in the file; thread-safe. false: another process truncated the file, or the disk
+ * failed. */
 bool mapping_write(const struct mapping *mapping, uint64_t address, const void *from, int64_t bytes);
-/* Says that [begin, end) has been written: its pages leave this process, but not the system's cache. */
+/* Releases the pages of the written range [begin, end) from the process; the page cache keeps them. */
 void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end);
 
 #endif

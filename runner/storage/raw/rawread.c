@@ -1,7 +1,7 @@
-/* rawread.c - extents and chunks, read and decoded by the workers.
+/* rawread.c - workers read and decode extents and chunks.
  *
- * Chunks are read in lanes. There are as many lanes as workers, or fewer if chunks are so large that two buffers of a
- * chunk for each lane would exceed ROOMS_BYTES. A lane takes the next chunk until there is none. */
+ * Chunks are read in lanes: one lane for each worker, or fewer if the two buffers of a chunk for each lane would exceed
+ * BUFFERS_BYTES. A lane takes the next chunk until none is left. */
 #define H5_USE_110_API
 #include "rawread.h"
 
@@ -18,37 +18,37 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXTENT_BYTES (INT64_C(1) << 17) /* bytes that one pread asks for */
-#define BLOCK        1024               /* elements that are converted at a time */
-#define SMALL_BYTES  (INT64_C(1) << 16) /* of a chunk that has room whatever the file holds */
-#define ROOMS_BYTES  (INT64_C(128) << 20)
+#define EXTENT_BYTES  (INT64_C(1) << 17) /* bytes of one pread */
+#define BLOCK         1024               /* elements that are converted at a time */
+#define SMALL_BYTES   (INT64_C(1) << 16) /* chunks up to this size are read without checking the size of the file */
+#define BUFFERS_BYTES (INT64_C(128) << 20)
 
 struct chunk {
-    bool known; /* HDF5 has been asked for it */
+    bool known; /* `place` is known */
     struct h5_chunk_place place;
 };
 
 struct rawread {
     const struct h5_dataset *dataset;
-    struct shape extent, chunk; /* the data set's own axes */
+    struct shape extent, chunk; /* in the own axes of the data set */
     int descriptor;
     int64_t size; /* bytes of an element */
     bool swap;
     haddr_t address; /* contiguous */
     /* Chunked: */
     struct filters filters;
-    bool plain_edges;     /* filters were not applied to chunks that the data set's edge cuts */
+    bool plain_edges;     /* chunks at the edge of the data set are not filtered */
     int64_t chunk_bytes;  /* of a decoded chunk */
-    hid_t look;           /* the data set of h5_open_lookup, to find chunks in */
-    struct chunk *chunks; /* of the whole grid; each is looked up when first needed */
+    hid_t lookup;         /* second handle of the data set, to look up chunks */
+    struct chunk *chunks; /* of the whole grid; looked up when first needed */
     uint64_t fill;        /* the fill value, in the first `size` bytes */
-    struct filter_buffers **rooms;
+    struct filter_buffers **buffers;
     int lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* The descriptor of the file that holds a data set; -1: the data set is not in one plain file. */
+/* The descriptor of the file that holds a data set; -1: the file is not a single plain file. */
 static int find_descriptor(hid_t id) {
     hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
     void *handle = NULL;
@@ -60,45 +60,45 @@ static int find_descriptor(hid_t id) {
     return descriptor;
 }
 
-/* false: HDF5 has to read the data set. */
+/* false: HDF5 must read the data set. */
 static bool open_extent(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
     raw->address = H5Dget_offset(raw->dataset->id);
     return raw->address != HADDR_UNDEF;
 }
 
-enum purpose { TO_READ, TO_UNPACK, TO_DESCRIBE };
+enum purpose { TO_READ, TO_CHECK, TO_DESCRIBE };
 
-/* To describe it, nothing more is opened. */
+/* TO_DESCRIBE only checks, and opens nothing. */
 static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum purpose purpose) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
     if (H5Pget_chunk_opts(creation, &options) < 0) return false;
     raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
     bool ours = filters_find(creation, &raw->filters);
-    if (purpose == TO_UNPACK ? !filters_decompress(&raw->filters) : !ours) return false;
-    if (purpose != TO_UNPACK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
+    if (purpose == TO_CHECK ? !filters_decompress(&raw->filters) : !ours) return false;
+    if (purpose != TO_CHECK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
     if (purpose == TO_DESCRIBE) return true;
-    raw->look = dataset->write_failure ? dataset->id : h5_open_lookup(dataset->id, raw->descriptor);
-    if (raw->look < 0) return false;
+    raw->lookup = dataset->write_failure ? dataset->id : h5_open_lookup(dataset->id, raw->descriptor);
+    if (raw->lookup < 0) return false;
     raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
-    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
-    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
-    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_buffers_create();
+    raw->buffers = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
+    for (int i = 0; i < raw->lanes; i++) raw->buffers[i] = filter_buffers_create();
     return true;
 }
 
 static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose purpose) {
-    const bool packed = purpose == TO_UNPACK;
+    const bool for_check = purpose == TO_CHECK;
     struct rawread *raw = must_malloc(sizeof *raw);
-    *raw =
-        (struct rawread){.dataset = dataset, .size = (int64_t)(packed ? dataset->element : dtype_size(dataset->dtype))};
+    *raw = (struct rawread){.dataset = dataset,
+                            .size = (int64_t)(for_check ? dataset->element : dtype_size(dataset->dtype))};
     raw->extent = h5_dataset_axes(dataset, &dataset->shape);
     raw->chunk = h5_dataset_axes(dataset, &dataset->chunk);
-    raw->look = H5I_INVALID_HID;
+    raw->lookup = H5I_INVALID_HID;
     hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
     hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
     H5T_order_t order = H5Tget_order(stored);
@@ -106,9 +106,9 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     raw->swap = order == H5T_ORDER_BE;
     raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
     if (dataset->plain) H5Tset_order(type, H5T_ORDER_LE);
-    bool able = raw->descriptor >= 0 && (packed || dataset->plain) && raw->extent.rank > 0 &&
+    bool able = raw->descriptor >= 0 && (for_check || dataset->plain) && raw->extent.rank > 0 &&
                 shape_elements(&dataset->shape) > 0;
-    able = able && ((layout == H5D_CONTIGUOUS && !packed && open_extent(raw, creation)) ||
+    able = able && ((layout == H5D_CONTIGUOUS && !for_check && open_extent(raw, creation)) ||
                     (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
     H5Tclose(type);
     H5Tclose(stored);
@@ -125,7 +125,7 @@ enum status rawread_open(const struct h5_dataset *dataset, struct rawread **resu
 }
 
 struct rawread *rawread_open_check(const struct h5_dataset *dataset) {
-    return open_raw(dataset, TO_UNPACK);
+    return open_raw(dataset, TO_CHECK);
 }
 
 bool rawread_can_read(const struct h5_dataset *dataset) {
@@ -137,31 +137,31 @@ bool rawread_can_read(const struct h5_dataset *dataset) {
 
 void rawread_close(struct rawread *raw) {
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->rooms[i]);
-    free(raw->rooms);
+    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
+    free(raw->buffers);
     free(raw->chunks);
-    if (raw->look != raw->dataset->id) h5_close_lookup(raw->look);
+    if (raw->lookup != raw->dataset->id) h5_close_lookup(raw->lookup);
     free(raw);
 }
 
-/* ---- reading: shared by both kinds of storage -------------------------------------------------------------------- */
+/* ---- reading: both kinds of storage ------------------------------------------------------------------------------ */
 
 /* One call of rawread_read. */
 struct reading {
     struct rawread *raw;
     const struct rawread_visitor *visitor;
     struct trace *trace;
-    const struct read_target *target; /* NULL: chunks are only unpacked */
+    const struct read_target *target; /* NULL: chunks are only checked */
     struct rows rows;                 /* contiguous */
     struct cells cells;               /* chunked */
-    atomic_llong next;                /* piece or cell */
+    atomic_llong next;                /* next piece or cell */
     pthread_mutex_t mutex;
-    struct read_counts counts; /* these two are guarded by the mutex */
+    struct read_counts counts; /* the mutex guards `counts` and `failure` */
     struct error failure;      /* the first failure */
 };
 
-/* Keeps a failure. `corner`: of the chunk that it concerns; NULL: none. */
-static void report(struct reading *reading, const int64_t *corner, const char *why) {
+/* Keeps the first failure. `corner`: of the chunk that failed; NULL: no chunk. */
+static void report_failure(struct reading *reading, const int64_t *corner, const char *why) {
     const struct h5_dataset *dataset = reading->raw->dataset;
     char name[256] = "", file[512] = "", chunk[200] = "";
     int rank = reading->raw->extent.rank, length = corner ? snprintf(chunk, sizeof chunk, ": chunk at [") : 0;
@@ -190,7 +190,7 @@ static char *target_at(const struct reading *reading, int64_t index) {
     return (char *)reading->target->data + index * (int64_t)dtype_size(reading->target->dtype);
 }
 
-/* Decodes, or only converts, to the target's type. */
+/* Decodes or converts elements to the type of the target. */
 static void convert(const struct read_target *target, enum dtype stored, const void *from, int64_t count, void *to,
                     struct casts *casts) {
     if (target->decoding)
@@ -205,8 +205,8 @@ static bool is_as_stored(const struct reading *reading) {
 }
 
 /* Brings `count` elements, `step` apart, to their place in the target: picks them, swaps their bytes, converts them. */
-static void deliver(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
-                    struct read_counts *counts) {
+static void store_run(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
+                      struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
     enum dtype stored = raw->dataset->dtype, wanted = reading->target->dtype;
     size_t size = (size_t)raw->size;
@@ -227,13 +227,13 @@ static void deliver(const struct reading *reading, const char *from, int64_t cou
     }
 }
 
-/* Reads `bytes` bytes at `address`. NULL: all were read; else why not. */
+/* Reads `bytes` bytes at `address`. Returns NULL, or why it failed. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
     for (char *to = data; bytes > 0;) {
         ssize_t got = pread(descriptor, to, (size_t)bytes, (off_t)address);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return strerror(errno);
-        if (got == 0) return "the file ends before";
+        if (got == 0) return "the file ends before it";
         to += got;
         address += (haddr_t)got;
         bytes -= got;
@@ -243,14 +243,14 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
-/* What one read has brought. */
+/* The elements that one pread delivered. */
 struct window {
     char *room;
     int64_t begin, end; /* elements of the data set */
 };
 
-/* Finds a run's elements in the window, `*step` apart, from `*from` on; else reads them into it, one by one or, if they
- * are covered, with those between them and with the rows near them. NULL: done; else why not. */
+/* Finds the elements of a run in the window, `*step` apart from `*from` on, or reads them into it: one by one or, if
+ * the run is covered, with the gaps between them and the rows near them. Returns NULL, or why it failed. */
 static const char *read_run(const struct reading *reading, const struct row_run *run, struct window *window,
                             const char **from, int64_t *step, struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
@@ -289,11 +289,11 @@ static void read_piece(struct reading *reading, int64_t piece, int thread) {
         if (straight) window = (struct window){to, 0, 0};
         why = read_run(reading, &run, &window, &from, &step, &counts);
         if (why) break;
-        deliver(reading, from, run.elements, step, to, &counts);
+        store_run(reading, from, run.elements, step, to, &counts);
         if (reading->visitor)
             reading->visitor->visit(reading->visitor->context, thread, run.in_array, run.elements, to);
     }
-    if (why) report(reading, NULL, why);
+    if (why) report_failure(reading, NULL, why);
     add_counts(reading, &counts);
     free(room);
 }
@@ -313,8 +313,8 @@ void rawread_limit_plain(int threads) {
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
-/* Asks HDF5 where the chunks lie that are not known yet. */
-static enum status look_up(struct reading *reading) {
+/* Asks HDF5 for the addresses of the chunks that are not known yet. */
+static enum status look_up_chunks(struct reading *reading) {
     struct rawread *raw = reading->raw;
     struct error error = {STATUS_OK, ""};
     struct cell cell;
@@ -327,27 +327,27 @@ static enum status look_up(struct reading *reading) {
         hsize_t corner[MAX_RANK];
         if (chunk->known) continue;
         for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
-        status = h5_find_chunk(raw->look, corner, &chunk->place, &error);
+        status = h5_find_chunk(raw->lookup, corner, &chunk->place, &error);
         chunk->known = !status;
     }
     h5_unlock();
-    if (status) report(reading, cell.corner, error.text);
+    if (status) report_failure(reading, cell.corner, error.text);
     return status;
 }
 
-/* Brings the selected part of a chunk from plain bytes to its place in the target. */
+/* Copies the selected part of a decoded chunk to its position in the target. */
 static void scatter(const struct reading *reading, const struct cell *cell, const char *plain,
                     struct read_counts *counts) {
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
     for (int64_t number = 0; number < walk.rows; number++) {
         layout_row(&walk, number, &source, &target);
-        deliver(reading, plain + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
-                counts);
+        store_run(reading, plain + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
+                  counts);
     }
 }
 
-/* The same of a chunk that was never stored: all its elements are the fill value. */
+/* The same for a chunk that was never stored: its elements are the fill value. */
 static void scatter_fill(const struct reading *reading, const struct cell *cell, struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
@@ -366,14 +366,14 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
     counts->casts.missing += once.missing * elements;
 }
 
-/* Does the data set's edge cut the chunk? */
+/* Does the chunk extend beyond the data set? */
 static bool is_partial(const struct rawread *raw, const struct cell *cell) {
     for (int axis = 0; axis < raw->extent.rank; axis++)
         if (cell->corner[axis] + raw->chunk.size[axis] > raw->extent.size[axis]) return true;
     return false;
 }
 
-/* Where a chunk lies in the target in one piece, as it is in the file. NULL: nowhere. */
+/* The address of a chunk in the target, if the chunk is contiguous there and unchanged; else NULL. */
 static char *whole_target(const struct reading *reading, const struct cell *cell) {
     const struct rawread *raw = reading->raw;
     const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
@@ -395,23 +395,23 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
         return;
     }
     counts.bytes = (int64_t)chunk->bytes;
-    struct filter_buffers *room = raw->rooms[lane];
-    struct stat about; /* before there is room for what a damaged file claims */
+    struct filter_buffers *buffers = raw->buffers[lane];
+    struct stat about; /* a damaged file may claim any size: check it before allocating */
     bool there = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
                  chunk->address + chunk->bytes <= (haddr_t)about.st_size;
-    char *stored = there ? filter_buffers_reserve(room, chunk->bytes) : NULL;
+    char *stored = there ? filter_buffers_reserve(buffers, chunk->bytes) : NULL;
     char *to = reading->target ? whole_target(reading, cell) : NULL;
-    const char *plain = stored, *why = there ? "there is no memory to hold it" : "the file ends before";
+    const char *plain = stored, *why = there ? "there is not enough memory for it" : "the file ends before it";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
         unsigned mask = raw->plain_edges && is_partial(raw, cell) ? ~0u : chunk->mask;
-        plain = filters_decode(&raw->filters, mask, room, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
+        plain = filters_decode(&raw->filters, mask, buffers, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
     if (!plain || why)
-        report(reading, cell->corner, why);
+        report_failure(reading, cell->corner, why);
     else if (reading->target && plain != to)
         scatter(reading, cell, plain, &counts);
     add_counts(reading, &counts);
@@ -445,7 +445,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
     pthread_mutex_init(&reading.mutex, NULL);
     if (raw->chunks) {
         reading.cells = layout_cells(selection, &raw->extent, &raw->chunk);
-        status = look_up(&reading);
+        status = look_up_chunks(&reading);
         if (!status)
             workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {

@@ -1,16 +1,16 @@
 /* rawwrite.c - writes boxes to extents and chunks.
  *
- *     contiguous          rows go to their places in the file
- *     chunks, plain       each chunk's rows go to their places in it
- *     chunks, filtered    each worker gathers a chunk that the box covers, encodes it, has HDF5 find a place for it and
- *                         writes it there, while other workers encode; parts of chunks are left to HDF5
+ *     contiguous          rows are written to their addresses in the file
+ *     chunks, plain       rows of each chunk are written to their addresses in it
+ *     chunks, filtered    each worker gathers a chunk that the box covers, encodes it, lets HDF5 allocate space for it
+ *                         and writes it there, while other workers encode; HDF5 writes parts of chunks
  *
- * Elements of another type are converted on this way, in blocks that fit into the first-level cache or in the chunk
- * that is gathered.
+ * Elements of another type are converted on the way, in blocks that fit into the first-level cache, or while their
+ * chunk is gathered.
  *
- * A row is written through a mapping if that is known to be fast and cannot fail for want of space; else by pwrite. A
- * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but pages of a mapping
- * from several threads at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are made ready
+ * Rows are written through a mapping if that is known to be fast and cannot fail for lack of space; else by pwrite. A
+ * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but several threads can
+ * write pages of a mapping at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are populated
  * ahead, mapping.c). */
 #define H5_USE_110_API
 #include "rawwrite.h"
@@ -30,37 +30,37 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
-#define BLOCK_BYTES (16 << 10)         /* of converted elements */
-#define MAPPERS     4                  /* workers that write to one mapping */
-#define ROOMS_BYTES (INT64_C(128) << 20)
+#define PIECE_BYTES   (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
+#define BLOCK_BYTES   (16 << 10)         /* of converted elements */
+#define MAPPERS       4                  /* workers that write to one mapping */
+#define BUFFERS_BYTES (INT64_C(128) << 20)
 
 struct rawwrite {
     struct h5_dataset *dataset;
     int descriptor, *failure;
-    bool mappable;           /* blocks are allocated, and the file system is known to write mappings fast */
-    struct mapping *mapping; /* of all unfiltered data; NULL: use pwrite */
+    bool mappable;           /* blocks are allocated, and the file system writes mappings fast */
+    struct mapping *mapping; /* of all unfiltered data; NULL: pwrite is used */
     int64_t size;            /* bytes of an element */
     haddr_t address;         /* contiguous */
-    haddr_t *addresses;      /* of unfiltered chunks, in the order of the grid */
+    haddr_t *addresses;      /* of unfiltered chunks, in row-major order of the grid */
     int64_t chunk_bytes;     /* of an unencoded chunk; 0: contiguous */
     struct filters filters;
-    struct filter_buffers **rooms; /* one for each lane; filtered chunks only */
+    struct filter_buffers **buffers; /* one for each lane; filtered chunks only */
     int lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Is this a local file system? Over a network a mapping is a slow way to write. */
-static bool takes_mappings(int descriptor) {
+/* Is it a local file system? Writing through a mapping is slow over a network. */
+static bool is_local(int descriptor) {
     struct statfs about;
     if (fstatfs(descriptor, &about) != 0) return false;
     return about.f_type == EXT4_SUPER_MAGIC || about.f_type == XFS_SUPER_MAGIC || about.f_type == BTRFS_SUPER_MAGIC ||
            about.f_type == TMPFS_MAGIC;
 }
 
-/* Allocates blocks on the disk for what HDF5 has allocated in its file, so that writes need not find blocks one by one
- * and cannot run out of them. A file system without fallocate goes without. */
+/* Allocates disk blocks for space that HDF5 has allocated, so that writes need not allocate blocks one by one and
+ * cannot run out of space. Does nothing on a file system without fallocate. */
 static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes) {
     int failed;
     do failed = fallocate(raw->descriptor, 0, (off_t)address, (off_t)bytes);
@@ -104,11 +104,11 @@ static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
     if (raw->mappable) raw->mapping = mapping_open(raw->descriptor, begin, (int64_t)(end - begin), chunks ? 0 : ahead);
 }
 
-static void make_rooms(struct rawwrite *raw) {
-    int64_t lanes = ROOMS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
+static void make_buffers(struct rawwrite *raw) {
+    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
     raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
-    raw->rooms = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
-    for (int i = 0; i < raw->lanes; i++) raw->rooms[i] = filter_buffers_create();
+    raw->buffers = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
+    for (int i = 0; i < raw->lanes; i++) raw->buffers[i] = filter_buffers_create();
 }
 
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
@@ -118,14 +118,14 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     struct rawwrite *raw = must_malloc(sizeof *raw);
     *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
     raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
-    raw->mappable = takes_mappings(raw->descriptor);
+    raw->mappable = is_local(raw->descriptor);
     enum status status = STATUS_OK;
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
         hid_t creation = H5Dget_create_plist(dataset->id);
         filters_find(creation, &raw->filters); /* h5_create chose them, so all are supported */
         H5Pclose(creation);
-        make_rooms(raw);
+        make_buffers(raw);
     } else if (dataset->chunk.rank > 0) {
         status = find_addresses(raw, error);
     } else {
@@ -134,7 +134,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
         if (!status) allocate_blocks(raw, raw->address, bytes);
     }
     if (!status) status = h5_check_writes(dataset, error);
-    if (!status && !raw->rooms) map_file(raw, bytes, ahead);
+    if (!status && !raw->buffers) map_file(raw, bytes, ahead);
     if (status) {
         rawwrite_close(raw);
         raw = NULL;
@@ -145,27 +145,27 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
 
 void rawwrite_close(struct rawwrite *raw) {
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->rooms[i]);
+    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
     mapping_close(raw->mapping);
-    free(raw->rooms);
+    free(raw->buffers);
     free(raw->addresses);
     free(raw);
 }
 
-/* ---- writing: shared by all kinds of storage --------------------------------------------------------------------- */
+/* ---- writing: all kinds of storage ------------------------------------------------------------------------------- */
 
 /* One call of rawwrite_write. */
 struct writing {
     struct rawwrite *raw;
     struct trace *trace;
     const struct write_source *source;
-    bool converts;         /* the source is of another type */
+    bool converts;         /* the source has another type than the data set */
     struct rows rows;      /* contiguous */
     struct cells cells;    /* chunked */
-    atomic_llong next;     /* number of the next piece or cell */
+    atomic_llong next;     /* next piece or cell */
     atomic_int failure;    /* errno of a failure; 0: none */
-    pthread_mutex_t mutex; /* filtered chunks: held while writing to the file; guards `error` and the source's casts */
-    struct error error;    /* the first failure of HDF5 */
+    pthread_mutex_t mutex; /* held while a filtered chunk is written; guards `error` and the casts of the source */
+    struct error error;    /* first failure of HDF5 */
 };
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
@@ -190,7 +190,7 @@ static const char *source_at(const struct writing *writing, int64_t index) {
     return (const char *)writing->source->data + index * (int64_t)dtype_size(writing->source->dtype);
 }
 
-/* Brings elements of the source, as the data set's type, to memory. */
+/* Converts elements of the source to the type of the data set. */
 static void take_elements(const struct writing *writing, int64_t index, int64_t count, char *to, struct casts *casts) {
     convert_elements(writing->source->dtype, source_at(writing, index), count, writing->raw->dataset->dtype, to, casts);
 }
@@ -251,7 +251,7 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
     add_casts(writing, &casts);
 }
 
-/* The range of the file that a box's bytes lie in. */
+/* Finds the range of the file that contains the bytes of a box. */
 static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
     const struct rawwrite *raw = writing->raw;
     *begin = HADDR_MAX, *end = 0;
@@ -283,14 +283,14 @@ static void keep_error(struct writing *writing, const struct error *error) {
     pthread_mutex_lock(&writing->mutex);
     if (writing->error.status == STATUS_OK) writing->error = *error;
     pthread_mutex_unlock(&writing->mutex);
-    writing->failure = EIO; /* makes all lanes stop */
+    writing->failure = EIO; /* stops all lanes */
 }
 
 static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
     return layout_cell_elements(&writing->cells, cell) * writing->raw->size;
 }
 
-/* Gathers a chunk's unencoded bytes; those outside of the data set are zero. NULL: out of memory. */
+/* Gathers the decoded bytes of a chunk; bytes outside the data set are zero. NULL: out of memory. */
 static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_buffers *room,
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
@@ -323,23 +323,23 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     size_t bytes = 0;
     haddr_t address = HADDR_UNDEF;
     double begin = range_begin(STAGE_DEFLATE);
-    char *plain = gather_chunk(writing, cell, raw->rooms[lane], casts);
+    char *plain = gather_chunk(writing, cell, raw->buffers[lane], casts);
     const char *stored =
-        plain ? filters_encode(&raw->filters, raw->rooms[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+        plain ? filters_encode(&raw->filters, raw->buffers[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
     trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
     if (!stored) {
         writing->failure = ENOMEM;
     } else if (place_chunk(writing, cell, bytes, &address, &error)) {
         keep_error(writing, &error);
     } else {
-        pthread_mutex_lock(&writing->mutex); /* a file takes pwrites one at a time */
+        pthread_mutex_lock(&writing->mutex); /* pwrites to one file do not run in parallel */
         write_bytes(writing, stored, (int64_t)bytes, address);
         pthread_mutex_unlock(&writing->mutex);
     }
 }
 
-/* Has HDF5 write a part of a chunk: it can change an encoded chunk, and keeps chunks in its cache for that. */
-static void write_part(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
+/* Lets HDF5 write a part of a chunk: it can change an encoded chunk, and caches chunks for that. */
+static void write_partial_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};
     struct box box = {.rank = raw->dataset->shape.rank};
@@ -347,7 +347,7 @@ static void write_part(struct writing *writing, const struct cell *cell, int lan
         box.start[axis] = cell->corner[axis] + cell->in_chunk[axis];
         box.count[axis] = cell->count[axis];
     }
-    char *packed = filter_buffers_reserve(raw->rooms[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
+    char *packed = filter_buffers_reserve(raw->buffers[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
     for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
         int64_t in_chunk, in_box;
@@ -370,7 +370,7 @@ static void write_filtered(void *context, int64_t lane, int thread) {
         if (cell.whole)
             write_whole_chunk(writing, &cell, (int)lane, &casts);
         else
-            write_part(writing, &cell, (int)lane, &casts);
+            write_partial_chunk(writing, &cell, (int)lane, &casts);
     }
     add_casts(writing, &casts);
 }
@@ -383,7 +383,7 @@ enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const st
     struct selection selection = selection_of_box(box);
     pthread_mutex_init(&writing.mutex, NULL);
     if (raw->chunk_bytes > 0) writing.cells = layout_cells(&selection, &dataset->shape, &dataset->chunk);
-    if (raw->rooms) {
+    if (raw->buffers) {
         workers_run(writing.cells.count < raw->lanes ? writing.cells.count : raw->lanes, write_filtered, &writing);
     } else if (raw->chunk_bytes > 0) {
         write_plain(&writing, write_plain_chunks);

@@ -1,6 +1,5 @@
-/* rawwrite.h - writes data sets of h5_create without HDF5, which only finds places in the file. Rows go straight to
- * places that were allocated beforehand; chunks are encoded and written by all cores. Parts of filtered chunks are left
- * to HDF5. */
+/* rawwrite.h - writes data sets of h5_create without HDF5, which only allocates space in the file. Rows are written to
+ * space that is allocated beforehand; all cores encode and write chunks. HDF5 writes parts of filtered chunks. */
 #ifndef RUNNER_RAWWRITE_H
 #define RUNNER_RAWWRITE_H
 
@@ -10,22 +9,22 @@
 
 struct rawwrite;
 
-/* `dataset` comes from h5_create and must outlive *result, which the caller frees with rawwrite_close; NULL: HDF5 has
- * to write (scalars, empty arrays). If boxes will come in the order of their rows, each next to the last, pages of the
- * system's cache are made ready up to `ahead` bytes beforehand; else pass 0. STATUS_IO: the disk is full, say. */
+/* `dataset` comes from h5_create and must outlive *result, which the caller frees with rawwrite_close; NULL: HDF5 must
+ * write (scalars, empty arrays). If each box will follow the previous one, in the order of rows, pages are populated up
+ * to `ahead` bytes before they are written; else pass 0. STATUS_IO: for example, the disk is full. */
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
 void rawwrite_close(struct rawwrite *raw);
 
-/* Where elements come from, packed, and as which type; what their conversion to the data set's type loses is added to
- * `casts`, which may be NULL where the types are one. */
+/* The source of a write: packed elements of type `dtype`. The losses of their conversion to the type of the data set
+ * are added to `casts`, which may be NULL if the types are equal. */
 struct write_source {
     const void *data;
     enum dtype dtype;
     struct casts *casts;
 };
 
-/* Writes a packed box, converted by the threads that write. One call at a time, from any thread. `trace` gets the
- * encoding of each chunk; it may be NULL. */
+/* Writes a packed box; the writing threads convert it. One call at a time, from any thread. `trace`, which may be NULL,
+ * records the encoding of each chunk. */
 enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const struct write_source *source,
                            struct trace *trace, struct error *error);
 

@@ -1,5 +1,5 @@
-/* fence.c - the handler of the signals by which a library crashes, and of a timer that counts the thread's own time.
- * The handler calls only what a signal handler may. */
+/* fence.c - the handler for crash signals, and for a timer of the CPU time of the thread. The handler only calls
+ * async-signal-safe functions. */
 #include "fence.h"
 
 #include "../../base/fail.h"
@@ -19,7 +19,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-extern const char __executable_start[], etext[]; /* the linker's: where the program's own code begins and ends */
+extern const char __executable_start[], etext[]; /* from the linker: begin and end of the program code */
 
 static _Thread_local const char *volatile fenced;
 
@@ -27,10 +27,10 @@ int fence_seconds = 30;
 static _Thread_local timer_t timer;
 static _Thread_local bool has_timer;
 
-/* Sends TOO_LONG to this thread when it has computed for so many seconds; 0: never. */
+/* Sends TOO_LONG to this thread after `seconds` seconds of CPU time; 0: never. */
 enum { TOO_LONG = SIGVTALRM };
 
-static void limit(int seconds) {
+static void set_time_limit(int seconds) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = TOO_LONG};
     const struct itimerspec time = {.it_value = {.tv_sec = seconds}};
 #ifndef sigev_notify_thread_id
@@ -44,25 +44,25 @@ static void limit(int seconds) {
 const char *fence_enter(const char *path, int limited) {
     const char *outer = fenced;
     fenced = path;
-    if (limited && !outer) limit(fence_seconds);
+    if (limited && !outer) set_time_limit(fence_seconds);
     return outer;
 }
 
 void fence_renew(void) {
-    if (fenced) limit(fence_seconds);
+    if (fenced) set_time_limit(fence_seconds);
 }
 
 void fence_leave(const char *const *outer) {
     fenced = *outer;
-    if (!fenced) limit(0);
+    if (!fenced) set_time_limit(0);
 }
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-enum { CRASHES = sizeof crashes / sizeof *crashes };
-static struct sigaction before[CRASHES];
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+enum { CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals };
+static struct sigaction previous_actions[CRASH_SIGNALS];
 
-/* Where the thread was; 0: not known on this processor. */
-static uintptr_t instruction(const ucontext_t *context) {
+/* The address of the instruction that crashed; 0: not known on this processor. */
+static uintptr_t crash_address(const ucontext_t *context) {
 #if defined(__x86_64__)
     return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
@@ -72,10 +72,10 @@ static uintptr_t instruction(const ucontext_t *context) {
 #endif
 }
 
-static void say(const char *text) {
+static void write_stderr(const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         int shown = text_shown(text, left), bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, left);
-        bool clean = shown || (*text == '\n' && left == 1); /* the end of a message */
+        bool clean = shown || (*text == '\n' && left == 1); /* end of the message */
         if (bytes == 0) bytes = 1;
         if (write(STDERR_FILENO, clean ? text : "?", clean ? (size_t)bytes : 1) < 0) return;
         text += bytes;
@@ -84,9 +84,10 @@ static void say(const char *text) {
 }
 
 static uintptr_t library_begin, library_end; /* HDF5's code */
-static atomic_bool ends;
+static atomic_bool exit_allowed;
 
-/* Finds the code that the address is in, unless that is the program's own: a library linked into it. */
+/* Callback of dl_iterate_phdr: stores the segment that contains the address of an HDF5 function, unless HDF5 is linked
+ * into the program. */
 static int find_code(struct dl_phdr_info *object, size_t bytes, void *address) {
     uintptr_t inside = (uintptr_t)address, own = (uintptr_t)etext - 1;
     (void)bytes;
@@ -102,28 +103,28 @@ static int find_code(struct dl_phdr_info *object, size_t bytes, void *address) {
     return 0;
 }
 
-static void say_subject(void) {
+static void write_subject(void) {
     const char *subject = fail_subject();
-    say("tilerun: ");
-    say(fenced ? fenced : subject ? subject : "");
-    if (fenced || subject) say(": ");
+    write_stderr("tilerun: ");
+    write_stderr(fenced ? fenced : subject ? subject : "");
+    if (fenced || subject) write_stderr(": ");
 }
 
-static void ended(void) {
-    if (ends) return;
-    say_subject();
-    say("a library ended the process: the host is out of memory or threads\n");
+static void library_exited(void) {
+    if (exit_allowed) return;
+    write_subject();
+    write_stderr("a library ended the process: the host is out of memory or threads\n");
     _exit(fenced ? STATUS_IO : STATUS_DEVICE);
 }
 
 void fence_catch_exits(void) {
     void *hdf5 = dlsym(RTLD_DEFAULT, "H5open");
     if (hdf5) dl_iterate_phdr(find_code, hdf5);
-    atexit(ended);
+    atexit(library_exited);
 }
 
 void fence_allow_exit(void) {
-    ends = true;
+    exit_allowed = true;
 }
 
 static bool is_own(uintptr_t at) {
@@ -136,9 +137,9 @@ static bool is_hdf5(const void *at) {
     return dladdr(at, &about) && about.dli_sname && strncmp(about.dli_sname, "H5", 2) == 0;
 }
 
-/* Did HDF5 crash, or a function of another library, such as memcpy, that it called? The callers say so, from the
- * innermost on: first the handler and the kernel's call of it, then what crashed. */
-static bool hdf5_crashed(uintptr_t at) {
+/* Did HDF5 crash, or a function of another library that it called, such as memcpy? Walks the stack from the innermost
+ * frame; the first frames are the handler and the kernel's call of it. */
+static bool hdf5_was_running(uintptr_t at) {
     void *callers[64];
     int count = backtrace(callers, sizeof callers / sizeof *callers), i = 0;
     while (i < count && (uintptr_t)callers[i] != at) i++;
@@ -147,36 +148,38 @@ static bool hdf5_crashed(uintptr_t at) {
     return false;
 }
 
-static void crashed(int number, siginfo_t *about, void *context) {
-    uintptr_t at = instruction(context);
+static void on_signal(int number, siginfo_t *about, void *context) {
+    uintptr_t at = crash_address(context);
     bool ours = is_own(at);
     (void)about;
     if (fenced && (!ours || number == TOO_LONG)) {
-        say("tilerun: ");
-        say(fenced);
-        say(number == TOO_LONG ? ": the HDF5 library comes to no end" : ": the HDF5 library crashed");
-        say(" reading this file, which is damaged or made to do harm\n");
+        write_stderr("tilerun: ");
+        write_stderr(fenced);
+        write_stderr(number == TOO_LONG ? ": the HDF5 library does not finish" : ": the HDF5 library crashed");
+        write_stderr(" reading this file, which is damaged or malicious\n");
         _exit(STATUS_IO);
     }
     if (number == TOO_LONG) return;
-    if (hdf5_crashed(at)) {
-        say_subject();
-        say("the HDF5 library crashed: a file cannot be read, or the host is out of memory\n");
+    if (hdf5_was_running(at)) {
+        write_subject();
+        write_stderr("the HDF5 library crashed: a file cannot be read, or the host is out of memory\n");
         _exit(STATUS_IO);
     }
-    /* The instruction is tried again, without us. */
-    for (int i = 0; i < CRASHES; i++)
-        if (crashes[i] == number) sigaction(number, &before[i], NULL);
+    /* Restores the previous handler; the process then repeats the instruction. */
+    for (int i = 0; i < CRASH_SIGNALS; i++)
+        if (crash_signals[i] == number) sigaction(number, &previous_actions[i], NULL);
     if (number == SIGABRT) raise(number);
 }
 
 void fence_install(void) {
-    static char room[1 << 16]; /* for the main thread's handler: a library that recurses without end leaves no stack */
-    const stack_t stack = {.ss_sp = room, .ss_size = sizeof room};
-    struct sigaction action = {.sa_sigaction = crashed, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    static char handler_stack
+        [1
+         << 16]; /* stack for the handler in the main thread: endless recursion of a library uses up the normal stack */
+    const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigaltstack(&stack, NULL);
     void *loads[1];
-    backtrace(loads, 1); /* the first call takes memory, which a handler must not */
-    for (int i = 0; i < CRASHES; i++) sigaction(crashes[i], &action, &before[i]);
+    backtrace(loads, 1); /* the first call allocates memory, which is not allowed in a handler */
+    for (int i = 0; i < CRASH_SIGNALS; i++) sigaction(crash_signals[i], &action, &previous_actions[i]);
     sigaction(TOO_LONG, &action, NULL);
 }

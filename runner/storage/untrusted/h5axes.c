@@ -1,4 +1,4 @@
-/* h5axes.c - the names of a data set's axes, as people wrote them. */
+/* h5axes.c - finds the names of the axes of data sets. */
 #define H5_USE_110_API
 #include "../h5/h5scale.h"
 #include "fence.h"
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a listed data set the last part of its name, which H5Iget_name would search the whole file for. */
+/* The last component of the name of a scale. Uses the list where possible, because H5Iget_name searches the whole file.
+ */
 static char *scale_name(const struct h5_list *list, hid_t scale) {
     H5O_info_t about;
     if (H5Oget_info2(scale, &about, H5O_INFO_BASIC) >= 0)
@@ -30,7 +31,7 @@ static char *first_scale(const struct h5_list *list, hid_t dataset, int axis) {
     return name;
 }
 
-/* NULL: it has none. The caller frees. */
+/* Returns NULL if the axis has no name. The caller frees. */
 static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, int rank, int axis) {
     char *name = h5_axis_label(dataset, axis);
     if (!name) name = first_scale(list, dataset, axis);
@@ -41,10 +42,10 @@ static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, i
     return name;
 }
 
-/* The group of the data set that was looked at last: the next one is often in it. */
+/* The group of the previous data set: the next one is often in it. */
 struct group {
     char *path;
-    hid_t id; /* negative: it has no attributes, or cannot be opened */
+    hid_t id; /* negative: the group has no attributes, or cannot be opened */
 };
 
 static void close_group(struct group *group) {

@@ -1,4 +1,4 @@
-/* h5blocks.c - lists folders and groups for the numbers in names. */
+/* h5blocks.c - searches folders and groups for numbered names. */
 #define H5_USE_110_API
 #include "h5blocks.h"
 
@@ -16,9 +16,9 @@ static bool is_numbered(const char *stored) {
     return numbered;
 }
 
-/* The number that makes `stored` this name; -1: none does. */
+/* The block number with which `stored` becomes `name`; -1: none. */
 static int block_of(const char *stored, const char *name) {
-    size_t before = 0; /* of the name: what stands before the number */
+    size_t before = 0; /* length of `name` before the number */
     const char *at = stored;
     for (; *at && !(at[0] == '%' && at[1] == 'b'); at += *at == '%' && at[1] ? 2 : 1, before++)
         if (name[before] != *at) return -1;
@@ -33,7 +33,7 @@ static int block_of(const char *stored, const char *name) {
 }
 
 struct search {
-    const char *stored; /* the last part of the name */
+    const char *stored; /* last component of the stored name */
     int last, found;
 };
 
@@ -43,7 +43,7 @@ static void count_name(struct search *search, const char *name) {
     if (block > search->last) search->last = block;
 }
 
-/* Searches the folder of a path that has its numbers, if any, in its last part. */
+/* Searches the folder of a path for names whose last component is numbered. */
 static void search_folder(const char *path, struct search *search) {
     const char *slash = strrchr(path, '/');
     bool numbered;
@@ -57,14 +57,14 @@ static void search_folder(const char *path, struct search *search) {
     free(stored);
 }
 
-static herr_t take_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
+static herr_t count_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     (void)group;
     (void)link;
     count_name(context, name);
     return 0;
 }
 
-/* Searches the group of a data set in the first of the files that can be opened. */
+/* Searches the group of a data set, in the first file that can be opened. */
 static void search_group(const struct h5_names *names, const char *dataset, hid_t links, struct search *search) {
     const char *slash = strrchr(dataset, '/');
     bool numbered;
@@ -75,7 +75,7 @@ static void search_group(const struct h5_names *names, const char *dataset, hid_
     hid_t group = file < 0 ? file : H5Oopen(file, *parent ? parent : "/", links);
     search->stored = slash ? slash + 1 : dataset;
     if (group >= 0 && H5Iget_type(group) == H5I_GROUP)
-        H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, take_link, search);
+        H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, count_link, search);
     if (group >= 0) H5Oclose(group);
     if (file >= 0) H5Fclose(file);
     free(parent);

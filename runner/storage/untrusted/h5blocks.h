@@ -1,5 +1,5 @@
-/* h5blocks.h - the sources of a mapping whose name has a number in it, "run-%b.h5": block 0, 1, 2, ... of the virtual
- * data set. HDF5 stops at the first that is missing; here those behind it count, too. */
+/* h5blocks.h - numbered sources of a mapping, such as "run-%b.h5": they provide block 0, 1, 2, ... of the virtual data
+ * set. HDF5 stops at the first that is missing; this module also finds those after a gap. */
 #ifndef RUNNER_H5BLOCKS_H
 #define RUNNER_H5BLOCKS_H
 
@@ -7,8 +7,8 @@
 
 #define H5_MOST_BLOCKS (1 << 20)
 
-/* Of a mapping in the file `from`: the last block that is there, whether or not it can be read; -1: none. *found: how
- * many there are up to it. `links`: with which external links are followed. 0 of a name without a number. */
+/* For a mapping in the file `from`: returns the number of the last block that exists, readable or not; -1: none exists.
+ * *found: how many blocks exist up to it. `links`: link access properties. Returns 0 for a name without a number. */
 int h5_last_block(const char *from, const char *file, const char *dataset, hid_t links, int *found);
 
 #endif

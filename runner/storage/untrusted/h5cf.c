@@ -1,4 +1,4 @@
-/* h5cf.c - reading and writing the attributes of the CF conventions. */
+/* h5cf.c - reads and writes the attributes of the CF conventions. */
 #define H5_USE_110_API
 #include "h5cf.h"
 
@@ -14,22 +14,22 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The type of an attribute's numbers; of an unusual width, one that HDF5 converts them to. */
+/* The type of the numbers of an attribute; for an unusual width, the type that HDF5 converts them to. */
 static enum dtype type_of_number(hid_t type) {
-    static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
+    static const enum dtype integer_types[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
     enum dtype dtype = FLOAT64;
     bool plain;
     int width = 0;
     if (H5Tget_class(type) == H5T_FLOAT) h5_find_float(type, &dtype, &plain);
     if (H5Tget_class(type) != H5T_INTEGER) return dtype;
     while (width < 3 && (size_t)1 << width < H5Tget_size(type)) width++;
-    return kinds[H5Tget_sign(type) == H5T_SGN_2][width];
+    return integer_types[H5Tget_sign(type) == H5T_SGN_2][width];
 }
 
-/* Reads at most `most` numbers of an attribute; returns how many there are, 0: it is not there. `*instead`: it is there
- * and holds none, or too many. */
-static int read_numbers(hid_t object, const char *name, int most, struct cf_number numbers[], bool *instead) {
-    *instead = false;
+/* Reads at most `most` numbers of an attribute and returns their number; 0: it does not exist or cannot be used.
+ * `*unusable`: it exists, but holds no numbers, or too many. */
+static int read_numbers(hid_t object, const char *name, int most, struct cf_number numbers[], bool *unusable) {
+    *unusable = false;
     if (H5Aexists(object, name) <= 0) return 0;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
     if (attribute < 0) return 0;
@@ -40,25 +40,25 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
     double reals[2 * CF_MISSING];
     int64_t integers[2 * CF_MISSING] = {0};
     bool is_float = dtype_is_float(dtype);
-    *instead = (kind != H5T_INTEGER && kind != H5T_FLOAT) || count < 1 || count > most;
-    if (!*instead) *instead = H5Aread(attribute, H5T_NATIVE_DOUBLE, reals) < 0;
-    if (!*instead && !is_float)
-        *instead = H5Aread(attribute, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
-    for (int i = 0; i < count && !*instead; i++) numbers[i] = (struct cf_number){true, dtype, reals[i], integers[i]};
+    *unusable = (kind != H5T_INTEGER && kind != H5T_FLOAT) || count < 1 || count > most;
+    if (!*unusable) *unusable = H5Aread(attribute, H5T_NATIVE_DOUBLE, reals) < 0;
+    if (!*unusable && !is_float)
+        *unusable = H5Aread(attribute, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
+    for (int i = 0; i < count && !*unusable; i++) numbers[i] = (struct cf_number){true, dtype, reals[i], integers[i]};
     H5Sclose(space);
     H5Tclose(type);
     H5Aclose(attribute);
-    return *instead ? 0 : (int)count;
+    return *unusable ? 0 : (int)count;
 }
 
-static char *say_ignored(hid_t object, const char *name) {
-    char *text = h5_get_text(object, name), *said;
+static char *ignored_text(hid_t object, const char *name) {
+    char *text = h5_get_text(object, name), *sentence;
     if (text)
-        said = must_printf("attribute %s is a text (\"%.60s\"), no number, and is ignored", name, text);
+        sentence = must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
     else
-        said = must_printf("attribute %s is not one number, and is ignored", name);
+        sentence = must_printf("attribute %s is not one number, and is ignored", name);
     free(text);
-    return said;
+    return sentence;
 }
 
 struct cf_reading {
@@ -67,9 +67,9 @@ struct cf_reading {
 };
 
 static int read_attribute(const struct cf_reading *reading, const char *name, int most, struct cf_number numbers[]) {
-    bool instead;
-    int count = read_numbers(reading->object, name, most, numbers, &instead);
-    if (instead && !*reading->ignored) *reading->ignored = say_ignored(reading->object, name);
+    bool unusable;
+    int count = read_numbers(reading->object, name, most, numbers, &unusable);
+    if (unusable && !*reading->ignored) *reading->ignored = ignored_text(reading->object, name);
     return count;
 }
 
@@ -116,7 +116,7 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
     return has;
 }
 
-/* Files of tilerun may hold netCDF's scales too, but state every fill value that they have. */
+/* Is it in a file of netCDF-4? Files of tilerun may contain netCDF scales, but they state every fill value. */
 static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
     hid_t file = H5Iget_file_id(dataset->id);
     char *schema = h5_get_text(file, "schema");
@@ -127,7 +127,7 @@ static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
     return !own && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
 }
 
-static void read_all(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {
+static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {
     struct cf_reading reading = {dataset->id, ignored};
     *cf = (struct cf){.sign = CF_SIGN_AS_STORED};
     *ignored = NULL;
@@ -147,7 +147,7 @@ static void read_all(const struct h5_dataset *dataset, struct cf *cf, char **ign
     cf->netcdf = true;
 }
 
-/* Appends what the job says is missing. */
+/* Appends the numbers of the job key `missing`. */
 static void add_missing(const struct job_missing *missing, struct cf *cf) {
     for (int i = 0; i < missing->count; i++) {
         const struct job_number *number = &missing->of[i];
@@ -164,9 +164,9 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
     char *useless;
     *remark = NULL;
     if (input->field)
-        cf = (struct cf){.missing_count = 0}; /* the attributes are the table's */
+        cf = (struct cf){.missing_count = 0}; /* the attributes belong to the table, not to the field */
     else
-        read_all(dataset, &cf, remark);
+        read_attributes(dataset, &cf, remark);
     *unit_lost = false;
     if (input->stored_numbers) {
         decoding_make(&cf, dataset->dtype, &decoding, &useless);
@@ -203,7 +203,7 @@ static void store_number(enum dtype dtype, void *data, int index, const struct c
         dtype_store_integer(dtype, data, index, number->integer);
 }
 
-/* `count` 0: a scalar. */
+/* Writes a scalar if `count` is 0. */
 static enum status write_numbers(hid_t dataset, const char *name, enum dtype dtype, const struct cf_number numbers[],
                                  int count, struct error *error) {
     uint64_t values[2 * CF_MISSING];
@@ -213,12 +213,13 @@ static enum status write_numbers(hid_t dataset, const char *name, enum dtype dty
                             count ? H5Screate_simple(1, &size, NULL) : H5Screate(H5S_SCALAR), values, error);
 }
 
-static enum status write_own(hid_t dataset, const char *name, const struct cf_number *number, struct error *error) {
+static enum status write_number(hid_t dataset, const char *name, const struct cf_number *number, struct error *error) {
     return number->there ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
 }
 
-/* Does the stored type have the number? What no element equals is not written: in another type it would. */
-static bool is_stored_as(enum dtype dtype, const struct cf_number *number) {
+/* Does the type represent the number? A number that no element equals is not written: in another type, elements might
+ * equal it. */
+static bool represents(enum dtype dtype, const struct cf_number *number) {
     uint64_t room = 0;
     store_number(dtype, &room, 0, number);
     if (isnan(number->real)) return dtype_is_float(dtype);
@@ -226,22 +227,22 @@ static bool is_stored_as(enum dtype dtype, const struct cf_number *number) {
 }
 
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error) {
-    const struct cf *said = &decoding->attributes;
+    const struct cf *attributes = &decoding->attributes;
     struct cf_number missing[2 * CF_MISSING];
     int count = 0;
-    for (int i = 0; i < said->missing_count; i++)
-        if (is_stored_as(decoding->stored, &said->missing[i])) missing[count++] = said->missing[i];
+    for (int i = 0; i < attributes->missing_count; i++)
+        if (represents(decoding->stored, &attributes->missing[i])) missing[count++] = attributes->missing[i];
     enum status status = STATUS_OK;
-    if (said->sign)
-        status = h5_set_text(dataset, "_Unsigned", said->sign == CF_SIGN_UNSIGNED ? "true" : "false", error);
-    if (!status && said->fill.there && is_stored_as(decoding->stored, &said->fill))
-        status = write_numbers(dataset, "_FillValue", decoding->stored, &said->fill, 0, error);
+    if (attributes->sign)
+        status = h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error);
+    if (!status && attributes->fill.there && represents(decoding->stored, &attributes->fill))
+        status = write_numbers(dataset, "_FillValue", decoding->stored, &attributes->fill, 0, error);
     if (!status && count > 0)
         status = write_numbers(dataset, "missing_value", decoding->stored, missing, count > 1 ? count : 0, error);
-    if (!status) status = write_own(dataset, "scale_factor", &said->factor, error);
-    if (!status) status = write_own(dataset, "add_offset", &said->offset, error);
-    if (!status) status = write_own(dataset, "valid_min", &said->low, error);
-    if (!status) status = write_own(dataset, "valid_max", &said->high, error);
+    if (!status) status = write_number(dataset, "scale_factor", &attributes->factor, error);
+    if (!status) status = write_number(dataset, "add_offset", &attributes->offset, error);
+    if (!status) status = write_number(dataset, "valid_min", &attributes->low, error);
+    if (!status) status = write_number(dataset, "valid_max", &attributes->high, error);
     return status;
 }
 
@@ -250,10 +251,10 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
     for (int n = 0; n < 2; n++) {
         struct cf_number numbers[2 * CF_MISSING];
         struct error ignored = {STATUS_OK, ""};
-        bool instead;
-        int count = read_numbers(dataset, names[n], CF_MISSING, numbers, &instead), kept = 0;
+        bool unusable;
+        int count = read_numbers(dataset, names[n], CF_MISSING, numbers, &unusable), kept = 0;
         for (int i = 0; i < count; i++)
-            if (is_stored_as(dtype, &numbers[i])) numbers[kept++] = numbers[i];
+            if (represents(dtype, &numbers[i])) numbers[kept++] = numbers[i];
         if (kept > 0)
             write_numbers(dataset, names[n], dtype, numbers, kept > 1 ? kept : 0, &ignored);
         else if (count > 0)
@@ -261,16 +262,16 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
     }
 }
 
-/* ---- in words ---------------------------------------------------------------------------------------------------- */
+/* ---- as text ----------------------------------------------------------------------------------------------------- */
 
-/* The caller frees; NULL: there is nothing to print. */
+/* NULL: there is nothing to print. The caller frees. */
 static char *attribute_text(hid_t dataset, const char *name) {
     struct cf_number numbers[2 * CF_MISSING];
     char number[CF_NUMBER_TEXT];
-    bool instead;
+    bool unusable;
     char *text = h5_get_trimmed_text(dataset, name);
     if (text) return text;
-    int count = read_numbers(dataset, name, 2 * CF_MISSING, numbers, &instead);
+    int count = read_numbers(dataset, name, 2 * CF_MISSING, numbers, &unusable);
     for (int i = 0; i < count; i++) {
         char *longer =
             must_printf("%s%s%s%s%s", text ? text : "", text ? ", " : "", cf_number_text(&numbers[i], number),

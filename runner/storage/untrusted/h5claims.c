@@ -1,4 +1,4 @@
-/* h5claims.c - compares claims with the size of the file. */
+/* h5claims.c - compares claimed sizes with the size of the file. */
 #define H5_USE_110_API
 #include "h5claims.h"
 
@@ -13,44 +13,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MANY_CHUNKS (INT64_C(1) << 20)
+#define MOST_CHUNKS (INT64_C(1) << 20)
 
 /* ---- a file's first bytes ---------------------------------------------------------------------------------------- */
 
-static uint64_t little(const unsigned char *bytes, int count) {
+static uint64_t little_endian(const unsigned char *bytes, int count) {
     uint64_t value = 0;
     while (count-- > 0) value = value << 8 | bytes[count];
     return value;
 }
 
-/* Up to version 1 a file's head, which begins at byte 0, 512, 1024, 2048..., says how far behind that the information
- * of a driver is, and that says how long it is. 0: it may be; -1: the file is shorter; else why it cannot be read. */
-static int head_fault(int descriptor, uint64_t file_bytes) {
-    enum { DRIVER = 3, LONGEST = 8 }; /* the fourth of its addresses; bytes of one */
-    unsigned char head[64], driver[16];
-    for (uint64_t at = 0; at + sizeof head <= file_bytes; at = at ? 2 * at : 512) {
-        ssize_t got = pread(descriptor, head, sizeof head, (off_t)at);
+/* A superblock up to version 1, at byte 0, 512, 1024, 2048..., contains the address of a driver information block,
+ * which states its own length. Returns 0: valid; -1: that block extends beyond the file; else the errno of a failed
+ * read. */
+static int superblock_fault(int descriptor, uint64_t file_bytes) {
+    enum { DRIVER_ADDRESS = 3, LONGEST_ADDRESS = 8 }; /* index of that address; most bytes of an address */
+    unsigned char superblock[64], driver[16];
+    for (uint64_t at = 0; at + sizeof superblock <= file_bytes; at = at ? 2 * at : 512) {
+        ssize_t got = pread(descriptor, superblock, sizeof superblock, (off_t)at);
         if (got < 0) return errno;
-        if (got != sizeof head || memcmp(head, "\211HDF\r\n\032\n", 8) != 0) continue;
-        if (head[8] > 1 || head[13] > LONGEST) return 0;
-        uint64_t offset = little(head + (head[8] ? 28 : 24) + DRIVER * head[13], head[13]);
-        if (offset > file_bytes) return 0; /* mostly: there is none */
+        if (got != sizeof superblock || memcmp(superblock, "\211HDF\r\n\032\n", 8) != 0) continue;
+        if (superblock[8] > 1 || superblock[13] > LONGEST_ADDRESS) return 0;
+        uint64_t offset =
+            little_endian(superblock + (superblock[8] ? 28 : 24) + DRIVER_ADDRESS * superblock[13], superblock[13]);
+        if (offset > file_bytes) return 0; /* usually the undefined address */
         got = pread(descriptor, driver, sizeof driver, (off_t)(at + offset));
         if (got < 0) return errno;
-        bool fits = got != sizeof driver || at + offset + sizeof driver + little(driver + 4, 4) <= file_bytes;
+        bool fits = got != sizeof driver || at + offset + sizeof driver + little_endian(driver + 4, 4) <= file_bytes;
         return fits ? 0 : -1;
     }
     return 0;
 }
 
-/* Without "." in it: HDF5 refuses a data set that is open by another spelling of its folder. The caller frees. */
+/* Removes "/./", because HDF5 refuses a data set that is open by another spelling of its folder. The caller frees. */
 static char *plain_path(const char *path) {
     char *plain = must_strdup(path);
     for (char *at; (at = strstr(plain, "/./"));) memmove(at, at + 2, strlen(at + 2) + 1);
     return plain;
 }
 
-/* Opens a file although its integers have few bits in many bytes: since 1.14.4 HDF5 takes that for damage. */
+/* Opens a file even if its integers use few of their bits: HDF5 1.14.4 and later take that for damage. */
 static hid_t open_relaxed(const char *path, unsigned flags, hid_t access) {
 #if H5_VERSION_GE(1, 14, 4)
     hid_t relaxed = access == H5P_DEFAULT ? H5Pcreate(H5P_FILE_ACCESS) : H5Pcopy(access);
@@ -68,20 +70,21 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fault = descriptor < 0 ? errno : 0;
     hid_t file = H5I_INVALID_HID;
     if (!fault && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode))
-        fault = head_fault(descriptor, (uint64_t)about.st_size);
+        fault = superblock_fault(descriptor, (uint64_t)about.st_size);
     if (descriptor >= 0) close(descriptor);
     if (!fault) {
         char *plain = plain_path(path);
         file = open_relaxed(plain, H5F_ACC_RDONLY, access);
         free(plain);
-        if (file < 0 && strstr(h5_error_text(), "already open for")) { /* written by SWMR: what it holds so far */
+        if (file < 0 &&
+            strstr(h5_error_text(), "already open for")) { /* a SWMR writer has it open: read what it has flushed */
             char *words = must_strdup(h5_error_text());
             file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
             if (file < 0) h5_set_error_text(words);
             free(words);
         }
     } else {
-        h5_set_error_text(fault < 0 ? "the information of its driver is longer than the file" : strerror(fault));
+        h5_set_error_text(fault < 0 ? "the driver information block is longer than the file" : strerror(fault));
     }
     errno = fault > 0 ? fault : 0;
     return file;
@@ -89,7 +92,7 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the file that a data set lies in. */
+/* The size of the file that contains a data set. */
 static double file_bytes(hid_t dataset) {
     char path[PATH_MAX] = "";
     struct stat about;
@@ -102,7 +105,7 @@ static enum status check_extent(const struct h5_dataset *dataset, double bytes, 
     haddr_t address = H5Dget_offset(dataset->id);
     char text[32];
     if (address == HADDR_UNDEF || bytes == 0 || (double)address + bytes <= file_bytes(dataset->id)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: '%s' is damaged: of its %s some lie beyond the end of the file", path, name,
+    return fail(error, STATUS_USAGE, "%s: '%s' is damaged: part of its %s lies beyond the end of the file", path, name,
                 size_text(bytes, text));
 }
 
@@ -111,7 +114,7 @@ static enum status check_chunks(const struct h5_dataset *dataset, double file, c
     double chunks = 1;
     for (int i = 0; i < dataset->shape.rank - dataset->inner; i++)
         chunks *= (double)dataset->shape.size[i] / (double)dataset->chunk.size[i];
-    if (chunks <= MANY_CHUNKS || chunks <= file) return STATUS_OK;
+    if (chunks <= MOST_CHUNKS || chunks <= file) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %.3g chunks, more than the file has bytes; it is not read", path,
                 name, chunks);
 }

@@ -1,4 +1,4 @@
-/* h5external.c - the files of external storage, one behind the other, hold the elements in row-major order. */
+/* h5external.c - checks the files of external storage. Together they hold the elements in row-major order. */
 #define H5_USE_110_API
 #include "h5external.h"
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* The bytes of the data set from the first to behind the last that a selection shows; false: none. */
+/* The byte range of the data set that contains a selection; false: the selection is empty. */
 static bool find_bytes(hid_t dataset, hid_t seen, hsize_t *from, hsize_t *to) {
     hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK], size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(seen, size, NULL);

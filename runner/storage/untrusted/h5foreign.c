@@ -1,4 +1,4 @@
-/* h5foreign.c - the table of first bytes. */
+/* h5foreign.c - the table of first bytes of formats. */
 #include "h5foreign.h"
 
 #include "../../base/text.h"
@@ -10,17 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOOKED_AT = 512 };
+enum { BYTES_READ = 512 };
 
 #define IS(what)   "is not an HDF5 file but " what
 #define BY(python) ": `python3 -c \"import h5py, " python "\"` makes one"
 
-/* The first entry that fits counts. */
+/* The first entry that matches counts. */
 static const struct {
     int at, length;
     const char *bytes;
     const char *is;
-} kinds[] = {
+} formats[] = {
     {0, 4, "CDF\1", IS("a netCDF-3 file") ": `nccopy -k nc4 IN OUT` makes one"},
     {0, 4, "CDF\2", IS("a netCDF-3 file (64-bit offsets)") ": `nccopy -k nc4 IN OUT` makes one"},
     {0, 4, "CDF\5", IS("a netCDF file of the kind CDF-5") ": `nccopy -k nc4 IN OUT` makes one"},
@@ -71,7 +71,7 @@ static const char web_page[] =
 static const char text[] = IS("text") BY("numpy as np; h5py.File('OUT.h5', 'w')['x'] = np.loadtxt('IN', "
                                          "delimiter=',')");
 
-/* Does the text begin so, whatever its case, behind blanks? */
+/* Does the text begin with an HTML tag, in any case, after blanks? */
 static bool is_markup(const char *bytes) {
     static const char *const begins[] = {"<!doctype html", "<html", "<head", "<body"};
     bytes += strspn(bytes, " \t\r\n");
@@ -80,42 +80,44 @@ static bool is_markup(const char *bytes) {
     return false;
 }
 
-/* Nothing but characters, of which the last may be cut off. */
+/* Is it UTF-8 text? The last character may be cut off. */
 static bool is_text(const char *bytes, size_t length) {
     for (size_t at = 0; at < length;) {
-        int bytes_of_it = strchr("\n\r\t\f", bytes[at]) && bytes[at] ? 1 : text_shown(bytes + at, length - at);
-        if (bytes_of_it == 0) return length == LOOKED_AT && length - at < 4 && (unsigned char)bytes[at] >= 0xc0;
-        at += (size_t)bytes_of_it;
+        int length_of_character = strchr("\n\r\t\f", bytes[at]) && bytes[at] ? 1 : text_shown(bytes + at, length - at);
+        if (length_of_character == 0)
+            return length == BYTES_READ && length - at < 4 && (unsigned char)bytes[at] >= 0xc0;
+        at += (size_t)length_of_character;
     }
     return length > 0;
 }
 
-static bool holds(const char *folder, const char *name) {
+static bool contains(const char *folder, const char *name) {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
     return length < (int)sizeof path && access(path, F_OK) == 0;
 }
 
-static const char *foreign_folder(const char *path) {
-    if (holds(path, ".zarray") || holds(path, ".zgroup") || holds(path, "zarr.json") || holds(path, ".zmetadata"))
+static const char *folder_format(const char *path) {
+    if (contains(path, ".zarray") || contains(path, ".zgroup") || contains(path, "zarr.json") ||
+        contains(path, ".zmetadata"))
         return "is a zarr directory, not an HDF5 file" BY(
             "zarr; zarr.copy_all(zarr.open('IN'), h5py.File('OUT.h5', 'w'))");
     return "is a directory, not an HDF5 file";
 }
 
 const char *h5_foreign_format(const char *path) {
-    char bytes[LOOKED_AT + 1] = "";
+    char bytes[BYTES_READ + 1] = "";
     struct stat about;
     if (stat(path, &about) != 0) return NULL;
-    if (S_ISDIR(about.st_mode)) return foreign_folder(path);
+    if (S_ISDIR(about.st_mode)) return folder_format(path);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t length = descriptor < 0 ? -1 : pread(descriptor, bytes, LOOKED_AT, 0);
+    ssize_t length = descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);
     if (descriptor >= 0) close(descriptor);
     if (length == 0) return IS("empty") ": was its copy or download broken off?";
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i].at + kinds[i].length <= length &&
-            memcmp(bytes + kinds[i].at, kinds[i].bytes, (size_t)kinds[i].length) == 0)
-            return kinds[i].is;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i].at + formats[i].length <= length &&
+            memcmp(bytes + formats[i].at, formats[i].bytes, (size_t)formats[i].length) == 0)
+            return formats[i].is;
     if (length < 0) return NULL;
     if (is_markup(bytes)) return web_page;
     return is_text(bytes, (size_t)length) ? text : NULL;

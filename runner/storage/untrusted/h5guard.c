@@ -1,5 +1,5 @@
-/* h5guard.c - walks from a data set to the files that it is read from, in the order in which HDF5 looks for each. It is
- * checked before HDF5 is asked to read; who can change the files meanwhile can also change what they hold. */
+/* h5guard.c - walks from a data set to the files that it is read from, in the order in which HDF5 looks for them,
+ * before HDF5 reads it. A user who can change the files meanwhile can change their contents as well. */
 #define H5_USE_110_API
 #include "h5guard.h"
 
@@ -15,9 +15,9 @@
 #include <string.h>
 
 enum {
-    DEEPEST = sizeof((struct h5_guard *)0)->within / sizeof(struct h5_guarded),
+    DEEPEST = sizeof((struct h5_guard *)0)->chain / sizeof(struct h5_guarded),
     REFUSED = -2,
-    MOST_NESTED = 1 << 14, /* data sets that are looked at for sources of sources */
+    MOST_NESTED = 1 << 14, /* most data sets that are visited at nesting depth above NESTED */
     NESTED = 3
 };
 
@@ -25,10 +25,10 @@ void h5_guard_begin(struct h5_guard *guard, enum job_external rule, const char *
     *guard = (struct h5_guard){.rule = rule, .path = path, .dataset = "/"};
 }
 
-/* The folders in which other files may lie; most files name none, so that nobody asks. */
-static void find_folders(struct h5_guard *guard) {
-    if (guard->placed) return;
-    guard->placed = true;
+/* Sets the folders in which other files may lie. Most files refer to none, so this is done only when needed. */
+static void set_folders(struct h5_guard *guard) {
+    if (guard->has_folders) return;
+    guard->has_folders = true;
     char *folder = path_folder(guard->path), *real = must_realpath(guard->path);
     guard->folder[0] = must_realpath(folder);
     guard->folder[1] = real ? path_folder(real) : NULL;
@@ -42,7 +42,7 @@ void h5_guard_end(struct h5_guard *guard) {
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-/* Does a path without links lie in the folder, or below? */
+/* Does a path without symbolic links lie in the folder, or below it? */
 static bool is_below(const char *real, const char *folder) {
     size_t length = folder ? strlen(folder) : 0;
     if (length == 1) return true; /* "/" */
@@ -63,10 +63,10 @@ static bool is_hdf5(const char *path) {
     return file >= 0;
 }
 
-/* Refuses the first of the paths that must not be read. Behind the first that can be read HDF5 looks no further; its
- * number, -1: there is none. `plain`: a file of any bytes. */
-static int find_file(struct h5_guard *guard, const char *how, const char *name, const struct h5_names *names,
-                     bool plain) {
+/* Returns the number of the first path that HDF5 would read, -1 if there is none, or REFUSED if a path before it, or
+ * that path, is not permitted. `plain`: the file need not be HDF5. */
+static int find_permitted(struct h5_guard *guard, const char *how, const char *name, const struct h5_names *names,
+                          bool plain) {
     if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
     for (int i = 0; i < names->count; i++) {
         struct stat about;
@@ -75,7 +75,7 @@ static int find_file(struct h5_guard *guard, const char *how, const char *name, 
             free(real);
             continue;
         }
-        find_folders(guard);
+        set_folders(guard);
         bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
         free(real);
         if (guard->rule == EXTERNAL_SAME_FOLDER && !near)
@@ -88,28 +88,28 @@ static int find_file(struct h5_guard *guard, const char *how, const char *name, 
 }
 
 /* HDF5 calls this for each external link before it follows it. */
-static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
-                      hid_t access, void *context) {
+static herr_t check_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
+                         hid_t access, void *context) {
     struct h5_guard *guard = context;
     (void)group;
     (void)object;
     (void)access;
     *flags = H5F_ACC_RDONLY;
     struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
-    int found = find_file(guard, "is an external link to", file, &names, false);
+    int found = find_permitted(guard, "is an external link to", file, &names, false);
     h5_names_free(&names);
     return found == REFUSED ? -1 : 0;
 }
 
 hid_t h5_guard_links(struct h5_guard *guard) {
     hid_t links = H5Pcreate(H5P_LINK_ACCESS);
-    H5Pset_elink_cb(links, on_link, guard);
+    H5Pset_elink_cb(links, check_link, guard);
     return links;
 }
 
-/* ---- what a data set is made of ---------------------------------------------------------------------------------- */
+/* ---- sources of a data set --------------------------------------------------------------------------------------- */
 
-static void check_stored(struct h5_guard *guard, hid_t creation, const char *path) {
+static void check_external_files(struct h5_guard *guard, hid_t creation, const char *path) {
     int count = H5Pget_external_count(creation);
     for (int i = 0; i < count && !guard->error.status; i++) {
         char file[PATH_MAX] = "";
@@ -117,32 +117,32 @@ static void check_stored(struct h5_guard *guard, hid_t creation, const char *pat
         hsize_t bytes;
         if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
         struct h5_names names = h5_names_external(path, file);
-        find_file(guard, "is stored in", file, &names, true);
+        find_permitted(guard, "is stored in", file, &names, true);
         h5_names_free(&names);
     }
 }
 
 static void check_file(struct h5_guard *guard, const char *path, const char *name);
 
-/* One source of a mapping. */
+/* Checks one source of a mapping. */
 static void check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
     if (strcmp(file, ".") == 0) {
         check_file(guard, path, dataset);
         return;
     }
     struct h5_names names = h5_names_of(path, file, "HDF5_VDS_PREFIX");
-    int found = find_file(guard, "is a virtual data set of", file, &names, false);
+    int found = find_permitted(guard, "is a virtual data set of", file, &names, false);
     if (found >= 0) check_file(guard, names.path[found], dataset);
     h5_names_free(&names);
 }
 
-/* What the data set in the file at `path` is made of. */
+/* Context of check_blocks: the file at `path` contains the virtual data set. */
 struct sources {
     struct h5_guard *guard;
     const char *path;
 };
 
-/* All blocks that are there; block 0 is looked for before any folder is listed. */
+/* Checks all blocks that exist. Checks block 0 before it lists a folder. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     const struct sources *sources = context;
     struct h5_guard *guard = sources->guard;
@@ -166,19 +166,19 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
     H5O_info_t about;
     if (H5Iget_type(dataset) != H5I_DATASET || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return;
     for (int i = 0; i < guard->depth; i++)
-        if (guard->within[i].file == about.fileno && guard->within[i].address == about.addr) {
+        if (guard->chain[i].file == about.fileno && guard->chain[i].address == about.addr) {
             refuse(guard, "is a virtual data set", "that reads itself", "");
             return;
         }
-    guard->looked++;
-    if (guard->depth == DEEPEST || (guard->depth > NESTED && guard->looked > MOST_NESTED)) {
+    guard->visited++;
+    if (guard->depth == DEEPEST || (guard->depth > NESTED && guard->visited > MOST_NESTED)) {
         refuse(guard, "is made of", "too many virtual data sets of virtual data sets", "");
         return;
     }
-    guard->within[guard->depth++] = (struct h5_guarded){about.fileno, about.addr};
+    guard->chain[guard->depth++] = (struct h5_guarded){about.fileno, about.addr};
     H5Fget_name(dataset, path, sizeof path);
     hid_t creation = H5Dget_create_plist(dataset);
-    check_stored(guard, creation, path);
+    check_external_files(guard, creation, path);
     const struct selection *seen = guard->depth == 1 ? guard->seen : NULL;
     if (!guard->error.status) h5_each_source(creation, seen, check_blocks, &(struct sources){guard, path});
     H5Pclose(creation);

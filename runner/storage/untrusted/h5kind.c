@@ -1,4 +1,4 @@
-/* h5kind.c - one table of rules says what a data set is for, from its attributes, its name and its group. */
+/* h5kind.c - classifies data sets by one table of rules, from their attributes, names and groups. */
 #define H5_USE_110_API
 #include "h5kind.h"
 
@@ -11,7 +11,7 @@
 
 static const struct {
     const char *one, *several;
-} names[H5_KINDS] = {
+} kind_names[H5_KINDS] = {
     [H5_VALUES] = {"", ""},
     [H5_SINGLE] = {"single element", "single elements"},
     [H5_CODES] = {"index or code", "indices or codes"},
@@ -27,12 +27,12 @@ static const struct {
 };
 
 const char *h5_kind_name(enum h5_kind kind, double count) {
-    return count == 1 ? names[kind].one : names[kind].several;
+    return count == 1 ? kind_names[kind].one : kind_names[kind].several;
 }
 
-/* ---- what attributes say ----------------------------------------------------------------------------------------- */
+/* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-static bool begins(hid_t object, const char *attribute, const char *text) {
+static bool attribute_begins(hid_t object, const char *attribute, const char *text) {
     char *value = h5_get_text(object, attribute);
     bool same = value && strncmp(value, text, strlen(text)) == 0;
     free(value);
@@ -42,9 +42,9 @@ static bool begins(hid_t object, const char *attribute, const char *text) {
 unsigned h5_attribute_marks(hid_t dataset) {
     if (!h5_has_attributes(dataset)) return 0;
     unsigned marks = H5_MARK_ANY;
-    if (begins(dataset, "CLASS", "DIMENSION_SCALE")) {
+    if (attribute_begins(dataset, "CLASS", "DIMENSION_SCALE")) {
         marks |= H5_MARK_SCALE;
-        if (begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
+        if (attribute_begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
     }
     char *class = h5_get_text(dataset, "MATLAB_class");
     if (!class) return marks;
@@ -58,14 +58,14 @@ unsigned h5_attribute_marks(hid_t dataset) {
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-/* The first that holds decides. A text is a list of shell patterns, compared without case. */
+/* The first rule that applies decides. A text is a list of shell patterns, compared without case. */
 struct rule {
     enum h5_kind kind;
-    unsigned mark;      /* one of these marks */
-    const char *path;   /* of the groups below the one that was asked for, with a slash at either end */
+    unsigned mark;      /* any of these flags */
+    const char *path;   /* of the groups below the one that was asked for, with a slash at both ends */
     const char *name;   /* of the data set */
     int most_axes;      /* 0: any number */
-    bool only_integers; /* "refractive_index" is none */
+    bool only_integers; /* excludes "refractive_index" */
 };
 
 static const struct rule rules[] = {
@@ -90,7 +90,7 @@ static const struct rule rules[] = {
      .only_integers = true},
 };
 
-static bool fits(const char *patterns, const char *text) {
+static bool matches_any(const char *patterns, const char *text) {
     char *list = must_strdup(patterns), *rest = list;
     bool found = false;
     for (char *pattern; !found && (pattern = strsep(&rest, " "));) found = fnmatch(pattern, text, FNM_CASEFOLD) == 0;
@@ -102,19 +102,19 @@ static bool is_integer(const struct h5_entry *entry) {
     return strncmp(entry->type, "int", 3) == 0 || strncmp(entry->type, "uint", 4) == 0;
 }
 
-static bool holds(const struct rule *rule, const struct h5_entry *entry, const char *path, const char *name) {
+static bool rule_applies(const struct rule *rule, const struct h5_entry *entry, const char *path, const char *name) {
     return (!rule->mark || entry->marks & rule->mark) && (!rule->most_axes || entry->long_axes <= rule->most_axes) &&
-           (!rule->only_integers || is_integer(entry)) && (!rule->name || fits(rule->name, name)) &&
-           (!rule->path || fits(rule->path, path));
+           (!rule->only_integers || is_integer(entry)) && (!rule->name || matches_any(rule->name, name)) &&
+           (!rule->path || matches_any(rule->path, path));
 }
 
 static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
     const char *slash = strrchr(entry->name, '/');
-    if (!slash || slash < entry->name + below) return H5_VALUES; /* the data set itself was asked for */
+    if (!slash || slash < entry->name + below) return H5_VALUES; /* the user asked for this data set itself */
     char *path = must_printf("%.*s/", (int)(slash - entry->name - (long)below), entry->name + below);
     enum h5_kind kind = H5_VALUES;
     for (size_t i = 0; i < sizeof rules / sizeof *rules && kind == H5_VALUES; i++)
-        if (holds(&rules[i], entry, path, slash + 1)) kind = rules[i].kind;
+        if (rule_applies(&rules[i], entry, path, slash + 1)) kind = rules[i].kind;
     free(path);
     if (kind < H5_NO_INPUT && entry->rank == 0 && entry->elements == 1) return H5_SCALAR;
     return kind < H5_CODES && entry->elements == 1 ? H5_SINGLE : kind;
@@ -122,44 +122,44 @@ static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
 
 enum h5_kind h5_kind_of_field(const char *name) {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].name && fits(rules[i].name, name)) return rules[i].kind;
+        if (rules[i].name && matches_any(rules[i].name, name)) return rules[i].kind;
     return H5_VALUES;
 }
 
-/* ---- what others of the group say -------------------------------------------------------------------------------- */
+/* ---- other data sets of the group -------------------------------------------------------------------------------- */
 
-/* The bytes of the name of its group. */
+/* The length of the name of the group of an entry. */
 static size_t group_length(const struct h5_entry *entry) {
     return (size_t)(strrchr(entry->name, '/') - entry->name);
 }
 
-static bool in_group(const struct h5_entry *entry, const char *group, size_t length) {
+static bool is_in_group(const struct h5_entry *entry, const char *group, size_t length) {
     return group_length(entry) == length && strncmp(entry->name, group, length) == 0;
 }
 
-static bool is_letter(const struct h5_entry *entry) {
+static bool has_letter_name(const struct h5_entry *entry) {
     const char *name = strrchr(entry->name, '/') + 1;
     return *name && name[1] == '\0' && strchr("xyzrXYZR", *name);
 }
 
-/* Are the data sets x, y, z and so on coordinates of others in their group? A group that has nothing else holds the
- * parts of a vector, unless it is called so. */
+/* Are data sets named x, y, z and so on coordinates of other data sets in their group? If the group contains nothing
+ * else, they are components of a vector, unless the name of the group says otherwise. */
 static bool letters_are_coordinates(const struct h5_list *list, int at) {
     const char *name = list->entries[at].name;
     size_t length = group_length(&list->entries[at]), parent = length;
     while (parent > 0 && name[parent - 1] != '/') parent--;
     char *group = must_printf("%.*s", (int)(length - parent), name + parent);
-    bool called = fits("position* coord* axes* grid*", group), others = false;
+    bool called = matches_any("position* coord* axes* grid*", group), others = false;
     free(group);
     for (int step = -1; step <= 1; step += 2)
         for (int i = at + step; i >= 0 && i < list->count && !others; i += step) {
             if (strncmp(list->entries[i].name, name, length + 1) != 0) break;
-            others = in_group(&list->entries[i], name, length) && !is_letter(&list->entries[i]);
+            others = is_in_group(&list->entries[i], name, length) && !has_letter_name(&list->entries[i]);
         }
     return called || others;
 }
 
-/* The data set of a name in the group of the entry at `at`, which is in the order of names; NULL: none. */
+/* The data set `name` in the group of entry number `at`; NULL: none. The list is sorted by name. */
 static struct h5_entry *sibling(const struct h5_list *list, int at, const char *name) {
     const char *group = list->entries[at].name;
     size_t length = group_length(&list->entries[at]) + 1;
@@ -171,7 +171,7 @@ static struct h5_entry *sibling(const struct h5_list *list, int at, const char *
 
 /* ---- sparse matrices --------------------------------------------------------------------------------------------- */
 
-/* The shape of a sparse matrix: an attribute of its group, or a data set in it; "": there is neither. */
+/* The shape of a sparse matrix, from an attribute of its group or a data set in it; "": unknown. */
 static char *sparse_shape(hid_t group, const char *name) {
     int64_t size[2] = {0};
     bool found = false;
@@ -190,7 +190,7 @@ static char *sparse_shape(hid_t group, const char *name) {
     return found ? must_printf(", %lldx%lld", (long long)size[0], (long long)size[1]) : must_strdup("");
 }
 
-/* How its group says that a sparse matrix is stored, and its shape. The caller frees. */
+/* The format and shape of a sparse matrix, from its group. The caller frees. */
 static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     int64_t rows = 0;
     if (h5_get_number(group, "MATLAB_sparse", INT64, &rows))
@@ -207,8 +207,8 @@ static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     return form;
 }
 
-/* anndata and scipy: data, indices, indptr; 10x Genomics too, whose `shape` is a data set; MATLAB: data, ir, jc, where
- * an empty matrix has jc alone. */
+/* Recognises a sparse matrix by its data sets: data, indices, indptr (anndata, scipy; 10x Genomics, where `shape` is
+ * a data set); data, ir, jc (MATLAB, where an empty matrix has only jc). */
 static void find_sparse(hid_t file, struct h5_list *list, int at) {
     const char *name = strrchr(list->entries[at].name, '/') + 1;
     bool matlab = strcmp(name, "jc") == 0;
@@ -232,8 +232,8 @@ static void find_sparse(hid_t file, struct h5_list *list, int at) {
 
 /* ---- links to one data set --------------------------------------------------------------------------------------- */
 
-/* The first of those that are the same: hard links first. */
-static int compare_places(const void *one, const void *other) {
+/* Sorts entries by object; of the same object, hard links come first. */
+static int compare_objects(const void *one, const void *other) {
     const struct h5_entry *const a = *(struct h5_entry *const *)one, *const b = *(struct h5_entry *const *)other;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
     if (a->address != b->address) return a->address < b->address ? -1 : 1;
@@ -242,12 +242,12 @@ static int compare_places(const void *one, const void *other) {
 }
 
 static void find_aliases(struct h5_list *list) {
-    struct h5_entry **by_place = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
-    for (int i = 0; i < list->count; i++) by_place[i] = &list->entries[i];
-    qsort(by_place, (size_t)list->count, sizeof(struct h5_entry *), compare_places);
+    struct h5_entry **by_object = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
+    for (int i = 0; i < list->count; i++) by_object[i] = &list->entries[i];
+    qsort(by_object, (size_t)list->count, sizeof(struct h5_entry *), compare_objects);
     const struct h5_entry *first = NULL;
     for (int i = 0; i < list->count; i++) {
-        struct h5_entry *entry = by_place[i];
+        struct h5_entry *entry = by_object[i];
         if (first && entry->file == first->file && entry->address == first->address) {
             entry->kind = H5_ALIAS;
             entry->same_as = first->name;
@@ -255,7 +255,7 @@ static void find_aliases(struct h5_list *list) {
             first = entry;
         }
     }
-    free(by_place);
+    free(by_object);
 }
 
 void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {
@@ -263,7 +263,8 @@ void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {
     if (list->count == 1 && strlen(list->entries[0].name) == below) return;
     for (int i = 0; i < list->count; i++) {
         struct h5_entry *entry = &list->entries[i];
-        if (entry->kind == H5_VALUES && entry->long_axes == 1 && is_letter(entry) && letters_are_coordinates(list, i))
+        if (entry->kind == H5_VALUES && entry->long_axes == 1 && has_letter_name(entry) &&
+            letters_are_coordinates(list, i))
             entry->kind = H5_COORDINATES;
     }
     for (int i = 0; i < list->count; i++) find_sparse(file, list, i);

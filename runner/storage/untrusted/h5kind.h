@@ -1,5 +1,5 @@
-/* h5kind.h - what a data set of somebody's file is for: values to compute with, coordinates, indices, or what a library
- * keeps for itself. `tilerun inspect` shows and proposes by that; a job may read any of them. */
+/* h5kind.h - classifies data sets of other programs: values to compute with, coordinates, indices, or internal data of
+ * a library. `tilerun inspect` lists and proposes inputs by that; a job may read any of them. */
 #ifndef RUNNER_H5KIND_H
 #define RUNNER_H5KIND_H
 
@@ -9,16 +9,16 @@ enum h5_kind {
     H5_VALUES,
     H5_SINGLE,      /* one element */
     H5_CODES,       /* indices, codes and ids */
-    H5_COORDINATES, /* what the positions along an axis are */
-    /* From here on it is no input to propose, and is listed as one line for a group of them. */
+    H5_COORDINATES, /* positions along an axis */
+    /* The kinds below are never proposed as inputs, and are listed as one line for each group. */
     H5_NO_INPUT,
     H5_SCALAR = H5_NO_INPUT,
     H5_SPARSE,       /* part of a sparse matrix */
-    H5_PLACEHOLDER,  /* netCDF's dimension without a variable */
-    H5_MATLAB_TEXT,  /* as the numbers of its characters */
+    H5_PLACEHOLDER,  /* netCDF dimension without a variable */
+    H5_MATLAB_TEXT,  /* stored as character codes */
     H5_MATLAB_EMPTY, /* holds the shape of an empty array */
     H5_SEARCH_INDEX, /* PyTables' index of a table's column */
-    H5_REFERENCED,   /* what MATLAB's cells and objects refer to */
+    H5_REFERENCED,   /* target of references in MATLAB cells and objects */
     H5_ALIAS,        /* another link to a data set of the list */
     H5_KINDS
 };
@@ -26,14 +26,14 @@ enum h5_kind {
 /* "coordinates"; "scalar", "scalars". */
 const char *h5_kind_name(enum h5_kind kind, double count);
 
-/* What a field of a table is for, by its name alone. */
+/* The kind of a field of a table, by its name alone. */
 enum h5_kind h5_kind_of_field(const char *name);
 
-/* What a data set's attributes say of it. */
+/* Flags for what the attributes of a data set say. */
 enum {
     H5_MARK_SCALE = 1,
     H5_MARK_PLACEHOLDER = 2,
-    H5_MARK_MATLAB = 4, /* MATLAB wrote it: its axes are in reverse order */
+    H5_MARK_MATLAB = 4, /* written by MATLAB: its axes are in reverse order */
     H5_MARK_TEXT = 8,
     H5_MARK_LOGICAL = 16,
     H5_MARK_EMPTY = 32,
@@ -41,8 +41,8 @@ enum {
 };
 unsigned h5_attribute_marks(hid_t dataset);
 
-/* Finds `kind`, `same_as` and `note` of each entry of a list, which is in the order of names. `below`: the bytes of the
- * name of the group that was asked for. */
+/* Sets `kind`, `same_as` and `note` of each entry of a list that is sorted by name. `below`: length of the name of the
+ * group that was asked for. */
 struct h5_list;
 void h5_find_kinds(hid_t file, struct h5_list *list, size_t below);
 

@@ -1,4 +1,4 @@
-/* h5list.c - walks a file's links and describes each data set from its properties, without reading its elements. */
+/* h5list.c - walks the links of a file and describes each data set by its properties, without reading elements. */
 #define H5_USE_110_API
 #include "h5list.h"
 
@@ -26,21 +26,21 @@ static char *sizes_text(int rank, const hsize_t size[]) {
     return must_strdup(text);
 }
 
-/* Of texts and sequences of any length, alone or in a compound, each element has only a pointer. */
-static bool in_heap(hid_t type) {
+/* Does an element contain only a pointer to variable-length data, alone or in a compound? */
+static bool is_variable_length(hid_t type) {
     if (H5Tget_class(type) == H5T_STRING) return H5Tis_variable_str(type) > 0;
     bool found = H5Tdetect_class(type, H5T_VLEN) > 0;
     hid_t of = H5Tget_class(type) == H5T_ARRAY ? H5Tget_super(type) : -1;
-    if (of >= 0) found = in_heap(of), H5Tclose(of);
+    if (of >= 0) found = is_variable_length(of), H5Tclose(of);
     const int members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
     for (int i = 0; i < members && !found; i++) {
         const hid_t member = H5Tget_member_type(type, (unsigned)i);
-        if (member >= 0) found = in_heap(member), H5Tclose(member);
+        if (member >= 0) found = is_variable_length(member), H5Tclose(member);
     }
     return found;
 }
 
-/* The names under which people know HDF5's own filters. */
+/* Common names of the filters of HDF5 itself. */
 static const struct {
     H5Z_filter_t id;
     const char *name;
@@ -107,7 +107,8 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
     }
 }
 
-/* What must not be followed: HDF5 opens the sources of a virtual data set to learn its shape. */
+/* Describes a data set whose sources must not be opened: HDF5 opens the sources of a virtual data set to find its
+ * shape. */
 static struct h5_entry describe_refused(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
     struct h5_entry entry = {.type = h5_type_text(type),
@@ -119,7 +120,7 @@ static struct h5_entry describe_refused(hid_t dataset) {
     return entry;
 }
 
-/* All but the name. */
+/* Describes all but the name. */
 static struct h5_entry describe(hid_t dataset) {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), creation = H5Dget_create_plist(dataset);
     hsize_t size[H5S_MAX_RANK];
@@ -131,7 +132,7 @@ static struct h5_entry describe(hid_t dataset) {
                                                   : sizes_text(rank, size),
                              .layout = layout_text(creation),
                              .filters = filters_text(creation)};
-    if (!empty && !in_heap(type)) entry.bytes = (double)H5Tget_size(type);
+    if (!empty && !is_variable_length(type)) entry.bytes = (double)H5Tget_size(type);
     entry.rank = rank;
     entry.elements = empty ? 0 : 1;
     for (int i = 0; i < rank; i++) {
@@ -147,7 +148,7 @@ static struct h5_entry describe(hid_t dataset) {
     return entry;
 }
 
-/* What is there, but cannot be opened: array_describe says why. */
+/* Describes an object that cannot be opened; array_describe reports why. */
 static struct h5_entry describe_unreadable(void) {
     return (struct h5_entry){.type = must_strdup("unknown"),
                              .shape = must_strdup("unknown"),
@@ -159,12 +160,12 @@ static struct h5_entry describe_unreadable(void) {
 
 struct walk {
     struct h5_list *list;
-    const char *path, *group; /* of the file; "/raw", "" of the root */
+    const char *path, *group; /* path of the file; name of the group: "/raw", "" for the root */
     hid_t links;
     struct h5_guard *guard;
 };
 
-static bool permitted(const char *path, const char *name, hid_t dataset) {
+static bool is_permitted(const char *path, const char *name, hid_t dataset) {
     struct h5_guard guard;
     struct error refused = {0};
     h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
@@ -173,15 +174,15 @@ static bool permitted(const char *path, const char *name, hid_t dataset) {
     return !refused.status;
 }
 
-/* `name` belongs to the list from then on. A negative `dataset` is one that cannot be opened. */
+/* Takes ownership of `name`. `dataset` is negative if it cannot be opened. */
 static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     int count = list->count++;
-    if ((count & (count - 1)) == 0) /* a power of two: full */
+    if ((count & (count - 1)) == 0) /* the array is full when its count is a power of two */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
     struct h5_entry *entry = &list->entries[count];
-    *entry = dataset < 0                      ? describe_unreadable()
-             : permitted(path, name, dataset) ? describe(dataset)
-                                              : describe_refused(dataset);
+    *entry = dataset < 0                         ? describe_unreadable()
+             : is_permitted(path, name, dataset) ? describe(dataset)
+                                                 : describe_refused(dataset);
     entry->name = name;
     if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;
@@ -191,8 +192,8 @@ static void append(struct h5_list *list, const char *path, hid_t dataset, char *
     entry->address = about.addr;
 }
 
-/* Where an external link leads. */
-static void note_link(hid_t group, const char *name, const H5L_info_t *link, struct h5_entry *entry) {
+/* Records the target of an external link. */
+static void record_link(hid_t group, const char *name, const H5L_info_t *link, struct h5_entry *entry) {
     const char *file, *object;
     unsigned flags;
     entry->linked = link->type != H5L_TYPE_HARD;
@@ -206,15 +207,15 @@ static void note_link(hid_t group, const char *name, const H5L_info_t *link, str
     free(value);
 }
 
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *link, void *context) {
+static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct walk *walk = context;
-    fence_renew(); /* a file may hold a million */
+    fence_renew(); /* a file may contain a million links */
     char *path = must_printf("%s/%s", walk->group, name);
     walk->guard->error.status = STATUS_OK;
     hid_t object = H5Oopen(group, name, walk->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
         append(walk->list, walk->path, object, path);
-        note_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
+        record_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
         path = NULL;
     } else if (object < 0 && walk->guard->error.status) {
         if (walk->list->outside++ == 0) {
@@ -239,8 +240,8 @@ static int compare_names(const void *one, const void *other) {
     return strcmp(a->name, b->name);
 }
 
-/* Without slashes at its end and with one at its beginning: "/raw"; "" of the root. The caller frees. */
-static char *rooted(const char *object) {
+/* Gives a name one leading slash and no trailing ones: "/raw"; "" for the root. The caller frees. */
+static char *absolute_name(const char *object) {
     object += strspn(object, "/");
     char *path = must_printf("/%s", object);
     for (size_t length = strlen(path); length > 0 && path[length - 1] == '/';) path[--length] = '\0';
@@ -254,7 +255,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
     guard.dataset = *name ? name : "/";
     hid_t links = h5_guard_links(&guard), object = H5Oopen(file, guard.dataset, links);
     struct h5_dataset *none = NULL;
-    if (object < 0) { /* h5_open says why */
+    if (object < 0) { /* h5_open gives the message */
         H5Pclose(links);
         h5_guard_end(&guard);
         if (guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
@@ -268,7 +269,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
         append(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
-    else if (h5_visit(object, H5_ITER_NATIVE, visit, &walk) < 0)
+    else if (h5_visit(object, H5_ITER_NATIVE, visit_link, &walk) < 0)
         status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_error_text());
     H5Oclose(object);
     H5Pclose(links);
@@ -282,7 +283,7 @@ enum status h5_list(const char *path, const char *object, struct h5_list *list, 
     *list = (struct h5_list){.file = H5I_INVALID_HID};
     FENCE(path);
     TRY(h5_open_file(path, &list->file, error));
-    char *name = rooted(object);
+    char *name = absolute_name(object);
     enum status status = walk_object(list->file, path, name, list, error);
     free(name);
     return status;

@@ -1,5 +1,5 @@
-/* h5list.h - which data sets a file holds, whatever is in them: for people (`tilerun inspect`). Whether one can be an
- * input says array_describe (array.h). */
+/* h5list.h - lists the data sets of a file, whatever they contain, for people (`tilerun inspect`). array_describe
+ * (array.h) decides whether one can be an input. */
 #ifndef RUNNER_H5LIST_H
 #define RUNNER_H5LIST_H
 
@@ -10,43 +10,43 @@
 
 struct h5_entry {
     char *name;    /* from the root: "/raw/frames" */
-    char *type;    /* "int16", "int16 big-endian"; "uint8 (bool)"; of what no job takes its class: "string" */
+    char *type;    /* "int16", "int16 big-endian"; "uint8 (bool)"; the class of a type that no job reads: "string" */
     char *shape;   /* "100x512x512"; "scalar", "empty" */
     char *layout;  /* "chunks 1x512x512"; else "contiguous", "compact", "virtual", "external" */
     char *filters; /* "shuffle, gzip 4", in the order in which writing applies them; "": none */
-    double bytes; /* of its elements in memory, as the file has them; of strings and the like in the heap: unknown, 0 */
-    double stored;              /* of the file that they take; virtual and external ones: 0 */
-    int rank, long_axes;        /* axes, and those of more than one position: a vector of MATLAB's has one */
+    double bytes;  /* elements in the type of the file; 0: unknown, for strings of varying length and the like */
+    double stored; /* bytes that the file stores; virtual and external data sets: 0 */
+    int rank, long_axes;        /* number of axes, and of axes longer than 1: a MATLAB vector has one */
     double elements;            /* 0: empty, or not known */
-    double chunks, chunk_bytes; /* how many cover it, and the bytes of each, decoded; 0: not chunked */
+    double chunks, chunk_bytes; /* number of chunks, and decoded bytes of a chunk; 0: not chunked */
     enum h5_kind kind;
-    unsigned marks;       /* H5_MARK_..., what its attributes say */
-    const char *same_as;  /* H5_ALIAS: the entry that is this data set too */
+    unsigned marks;       /* H5_MARK_... flags */
+    const char *same_as;  /* for H5_ALIAS: name of the entry that is the same data set */
     char *note;           /* a sentence about its group; NULL: none */
-    char *axes[MAX_RANK]; /* "time", "lat", "lon", from h5_list_axes; NULL: it has no name */
-    bool linked;          /* by a soft or an external link */
-    char *link_file;      /* of an external link: the file as the link names it; NULL: it is none */
-    char *link_object;    /* and the data set there */
-    unsigned long file;   /* with `address`: which data set it is */
+    char *axes[MAX_RANK]; /* "time", "lat", "lon", set by h5_list_axes; NULL: no name */
+    bool linked;          /* reached by a soft or an external link */
+    char *link_file;      /* of an external link: file name in the link; NULL: no external link */
+    char *link_object;    /* of an external link: data set in that file */
+    unsigned long file;   /* with `address`: identifies the data set */
     unsigned long long address;
 };
 
 struct h5_list {
     int count;
-    struct h5_entry *entries; /* in the order of their names */
+    struct h5_entry *entries; /* sorted by name */
     int broken;               /* links that lead nowhere */
-    char *first_broken;       /* its name and what it is; NULL: none */
-    int outside;              /* links that are not followed: they lead out of the file's folder, or to no file */
+    char *first_broken;       /* name and description of the first; NULL: none */
+    int outside; /* links out of the folder of the file, or to something that is not a file; not followed */
     char *first_outside;
-    int64_t file; /* HDF5's, open as long as the list is: who describes its entries does not open it anew for each */
+    int64_t file; /* hid_t of the file, open as long as the list, so that describing an entry does not open it again */
 };
 
-/* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, links to
- * other files of its folder included. STATUS_USAGE: there is no such file or object, with the nearest name. The caller
- * frees the list with h5_list_free, whatever the status. */
+/* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, including
+ * links to other files of its folder. STATUS_USAGE: the file or object does not exist; the message names the nearest
+ * one. The caller frees the list with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
-/* Finds the names of the axes of those entries: from dimension scales, labels, and attributes of xarray, openPMD and
- * NeXus. What cannot be read has none. */
+/* Sets the axis names of the given entries, from dimension scales, labels, and attributes of xarray, openPMD and NeXus.
+ */
 void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count);
 void h5_list_free(struct h5_list *list);
 

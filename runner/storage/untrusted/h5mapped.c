@@ -1,8 +1,8 @@
-/* h5mapped.c - walks over the mappings of a virtual data set, and of those that its sources are.
+/* h5mapped.c - walks the mappings of a virtual data set, and those of its sources.
  *
- * Selections are HDF5's: the elements of a mapping's place that are seen are projected into its source, and into
- * memory, by H5Sselect_project_intersection. HDF5 1.10 itself reads a source that is missing, or cannot be opened, as
- * fill values, later ones fail; both fail where a source has not the shape that was mapped. */
+ * H5Sselect_project_intersection projects the selected elements of the place of a mapping into its source and into
+ * memory. HDF5 1.10 reads a source that is missing, or cannot be opened, as fill values; later versions fail. Both fail
+ * if a source does not have the shape that was mapped. */
 #define H5_USE_110_API
 #include "h5mapped.h"
 
@@ -27,27 +27,27 @@
 enum { DEEPEST = 16, SPARE_FILES = 64 };
 
 struct walk {
-    const char *path, *name;  /* of the whole, for messages */
-    struct h5_absent *absent; /* NULL: it is read... */
-    void *data;               /* ...to here... */
-    hid_t type;               /* ...as this */
-    struct h5_guard guard;    /* of links to pipes */
+    const char *path, *name;  /* of the outermost data set, for messages */
+    struct h5_absent *absent; /* not NULL: look for absent elements; NULL: read... */
+    void *data;               /* ...into this memory... */
+    hid_t type;               /* ...as this type */
+    struct h5_guard guard;    /* refuses links to pipes */
     hid_t links;
     struct error error;
     int depth;
 };
 
-/* A source, open. */
+/* An open source. */
 struct source {
-    hid_t file, dataset; /* negative: it cannot be opened... */
-    char *why;           /* ...because of that */
+    hid_t file, dataset; /* negative: the source cannot be opened... */
+    char *why;           /* ...for this reason */
 };
 
 static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory);
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-/* The sentence of an error without the file that it begins with. */
+/* The text of an error without the file name at its beginning. */
 static const char *without_path(const struct error *error, const char *path) {
     size_t length = strlen(path);
     return strncmp(error->text, path, length) == 0 && error->text[length] == ':' ? error->text + length + 2
@@ -84,7 +84,7 @@ static struct source open_source(struct walk *walk, hid_t whole, const char *pat
     } else if (H5Iget_type(source.dataset) != H5I_DATASET) {
         H5Oclose(source.dataset);
         source.dataset = H5I_INVALID_HID;
-        source.why = must_strdup("has something else of that name");
+        source.why = must_strdup("has an object of that name that is not a data set");
     } else {
         source.dataset = h5_reopen_past_gaps(source.dataset);
         if (source.dataset < 0) source.why = must_printf("cannot be opened: %s", h5_error_text());
@@ -109,16 +109,16 @@ static void note_absent(struct walk *walk, hssize_t elements, const char *file, 
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
-/* One mapping of a virtual data set: `place`, in it, shows `part` of a source. */
+/* One mapping: `place`, a selection of the virtual data set, shows `part` of a source. */
 struct mapping {
     hid_t whole; /* the virtual data set */
     const char *path, *file, *name;
     hid_t place, part;
 };
 
-/* A box of a source's rank whose elements `place`, a regular hyperslab, shows: of its axes those are left out that have
- * one element. Negative: there is no such box. */
-static hid_t box_shown(hid_t place, int rank) {
+/* Creates a box of rank `rank` with the elements of `place`, a regular hyperslab, by leaving out axes of one element.
+ * Negative: there is none. */
+static hid_t box_of_place(hid_t place, int rank) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
     int axes = H5Sget_simple_extent_ndims(place), kept = 0, drop = axes - rank;
     if (H5Sis_regular_hyperslab(place) <= 0 || H5Sget_regular_hyperslab(place, start, stride, count, block) < 0)
@@ -131,11 +131,11 @@ static hid_t box_shown(hid_t place, int rank) {
     return kept == rank && rank > 0 ? h5_slab_box(rank, size) : H5I_INVALID_HID;
 }
 
-/* A mapping of all of a source does not say in which shape. HDF5 takes as many elements in any, and fails where they
- * are more or less than there were. false: the shape is not known. */
-static bool fit_all(struct walk *walk, struct mapping *mapping, hid_t space) {
+/* Fits a mapping of H5S_ALL, which does not state the shape of the source. HDF5 maps the same number of elements of any
+ * shape, and fails if their number has changed. false: the shape is not known. */
+static bool fit_whole_source(struct walk *walk, struct mapping *mapping, hid_t space) {
     bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
-    hid_t part = same ? H5Scopy(space) : box_shown(mapping->place, H5Sget_simple_extent_ndims(space));
+    hid_t part = same ? H5Scopy(space) : box_of_place(mapping->place, H5Sget_simple_extent_ndims(space));
     if (!same && walk->absent) walk->absent->read_by_source = true;
     if (part < 0) return false;
     h5_as_slab(part);
@@ -144,8 +144,8 @@ static bool fit_all(struct walk *walk, struct mapping *mapping, hid_t space) {
     return true;
 }
 
-/* Takes from a mapping what lies outside of a shape. */
-static void clip(struct mapping *mapping, int rank, const hsize_t size[]) {
+/* Removes the part of a mapping that lies outside a shape. */
+static void remove_outside(struct mapping *mapping, int rank, const hsize_t size[]) {
     hid_t there = h5_slab_box(rank, size);
     hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, there);
     hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, there);
@@ -156,12 +156,13 @@ static void clip(struct mapping *mapping, int rank, const hsize_t size[]) {
     mapping->part = part;
 }
 
-/* Fits a mapping to the shape that its source has. Returns why a part of it is not there; NULL: all is. */
-static char *fit(struct walk *walk, struct mapping *mapping, hid_t source) {
+/* Fits a mapping to the shape of its source. Returns why a part of it is absent; NULL: nothing is. */
+static char *fit_to_source(struct walk *walk, struct mapping *mapping, hid_t source) {
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    bool known = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_all(walk, mapping, space), fits = true;
+    bool known = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
+         fits = true;
     char text[SHAPE_TEXT];
     struct shape shape = {.rank = rank < MAX_RANK ? rank : MAX_RANK};
     for (int i = 0; i < shape.rank; i++) shape.size[i] = (int64_t)size[i];
@@ -175,16 +176,16 @@ static char *fit(struct walk *walk, struct mapping *mapping, hid_t source) {
     if (h5_slab_points(mapping->part) == 0 || H5Sget_select_bounds(mapping->part, first, last) < 0) return NULL;
     for (int i = 0; i < rank; i++) fits = fits && last[i] < size[i];
     if (fits) return NULL;
-    clip(mapping, rank, size);
+    remove_outside(mapping, rank, size);
     return must_printf("is only %s", text);
 }
 
-/* Goes on in the source with what of it is seen. */
-static void enter(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
+/* Visits the seen part of the source. */
+static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
     hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen), space = H5Dget_space(source);
     hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
     if (h5_slab_points(shown) > 0) {
-        H5Sselect_copy(space, shown); /* in the shape that the source has */
+        H5Sselect_copy(space, shown); /* with the extent of the source */
         visit(walk, source, space, target);
     }
     if (target != H5S_ALL) H5Sclose(target);
@@ -192,7 +193,7 @@ static void enter(struct walk *walk, const struct mapping *mapping, hid_t source
     H5Sclose(shown);
 }
 
-/* Visits the source of a mapping, whose two selections it closes. */
+/* Visits the source of a mapping, and closes both selections of the mapping. */
 static void visit_mapping(struct walk *walk, struct mapping mapping, hid_t seen, hid_t memory) {
     h5_as_slab(mapping.place);
     hid_t shown = H5Sselect_project_intersection(mapping.place, mapping.place, seen);
@@ -204,16 +205,16 @@ static void visit_mapping(struct walk *walk, struct mapping mapping, hid_t seen,
         if (source.file >= 0) H5Fget_intent(source.file, &intent);
         if (walk->absent) {
             walk->absent->files += strcmp(mapping.file, ".") != 0;
-            walk->absent->read_by_source |= (intent & H5F_ACC_SWMR_READ) != 0; /* HDF5 opens a source without */
+            walk->absent->read_by_source |= (intent & H5F_ACC_SWMR_READ) != 0; /* HDF5 does not open sources for SWMR */
         }
         if (source.dataset >= 0) {
-            char *why = fit(walk, &mapping, source.dataset);
+            char *why = fit_to_source(walk, &mapping, source.dataset);
             shown = H5Sselect_project_intersection(mapping.place, mapping.part, seen);
             there = h5_slab_points(shown);
             H5Sclose(shown);
             if (there < wanted)
                 note_absent(walk, wanted - there, mapping.file, mapping.name, why ? why : "is too small");
-            if (there > 0) enter(walk, &mapping, source.dataset, seen, memory);
+            if (there > 0) visit_part(walk, &mapping, source.dataset, seen, memory);
             free(why);
         } else {
             note_absent(walk, wanted, mapping.file, mapping.name, source.why);
@@ -224,15 +225,17 @@ static void visit_mapping(struct walk *walk, struct mapping mapping, hid_t seen,
     H5Sclose(mapping.part);
 }
 
-/* A source that gives a virtual data set its length, and of which nothing is seen: is it there? */
-static void check_there(struct walk *walk, const struct mapping *mapping) {
+/* Checks that a source exists that only determines the length of the virtual data set: none of its elements are seen.
+ */
+static void check_exists(struct walk *walk, const struct mapping *mapping) {
     if (!walk->absent) return;
     struct source source = open_source(walk, mapping->whole, mapping->path, mapping->file, mapping->name);
     if (source.dataset < 0) note_absent(walk, 0, mapping->file, mapping->name, source.why);
     close_source(&source);
 }
 
-/* A mapping of which block number `block` is `place`, moved along the unlimited axis, and shows all of a source. */
+/* Visits a mapping with numbered sources: block number `block` of it shows all of one source, at `place` moved along
+ * the unlimited axis. */
 static void visit_blocks(struct walk *walk, const struct mapping *pattern, hid_t seen, hid_t memory) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
     int axis = h5_slab_unlimited_axis(pattern->place, start, stride, count, block), found;
@@ -242,7 +245,7 @@ static void visit_blocks(struct walk *walk, const struct mapping *pattern, hid_t
     if (last < 0) note_absent(walk, 0, pattern->file, pattern->name, "is not there under any number");
     count[axis] = 1;
     for (int i = 0; i <= last && !walk->error.status; i++, start[axis] += stride[axis]) {
-        bool within = start[axis] < size[axis]; /* HDF5 counts those up to the last that can be opened */
+        bool within = start[axis] < size[axis]; /* HDF5 counts blocks up to the last that it can open */
         if (!within && !h5_slab_reaches(seen, axis, size[axis])) break;
         bool numbered;
         char *file = h5_block_name(pattern->file, i, &numbered), *name = h5_block_name(pattern->name, i, &numbered);
@@ -252,14 +255,14 @@ static void visit_blocks(struct walk *walk, const struct mapping *pattern, hid_t
         if (within)
             visit_mapping(walk, mapping, seen, memory);
         else
-            check_there(walk, &mapping), H5Sclose(mapping.place), H5Sclose(mapping.part);
+            check_exists(walk, &mapping), H5Sclose(mapping.place), H5Sclose(mapping.part);
         free(file);
         free(name);
     }
     H5Sclose(space);
 }
 
-/* A mapping without an end, of a source without one: as far as the virtual data set reaches. */
+/* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
 static void visit_unlimited(struct walk *walk, const struct mapping *pattern, hid_t seen, hid_t memory) {
     hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
     int axis = h5_slab_unlimited_axis(pattern->place, start, stride, count, block);
@@ -270,11 +273,11 @@ static void visit_unlimited(struct walk *walk, const struct mapping *pattern, hi
     hsize_t slices = h5_slab_slices(pattern->place, size[axis]);
     mapping.place = h5_slab_limited(pattern->place, slices);
     mapping.part = h5_slab_limited(pattern->part, slices);
-    if (size[axis] == 0) check_there(walk, &mapping); /* no source gives it a length */
+    if (size[axis] == 0) check_exists(walk, &mapping); /* no source determines its length */
     visit_mapping(walk, mapping, seen, memory);
 }
 
-static void fill(struct walk *walk, hid_t creation, hid_t memory) {
+static void fill_target(struct walk *walk, hid_t creation, hid_t memory) {
     size_t bytes = H5Tget_size(walk->type);
     char *value = memset(must_malloc(bytes), 0, bytes);
     if (H5Pget_fill_value(creation, walk->type, value) < 0) memset(value, 0, bytes);
@@ -287,7 +290,7 @@ static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_
     char path[PATH_MAX] = "", file[PATH_MAX] = "", name[PATH_MAX] = "";
     H5Fget_name(dataset, path, sizeof path);
     H5Pget_virtual_count(creation, &count);
-    if (!walk->absent) fill(walk, creation, memory);
+    if (!walk->absent) fill_target(walk, creation, memory);
     for (size_t i = 0; i < count && !walk->error.status; i++) {
         hsize_t ignored[4][H5S_MAX_RANK];
         H5Pget_virtual_filename(creation, i, file, sizeof file);
@@ -305,7 +308,7 @@ static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_
             continue;
         }
         char *plain_file = h5_block_name(file, 0, &numbered), *plain_name = h5_block_name(name, 0, &numbered);
-        mapping.file = plain_file; /* a "%%" in them is a "%" */
+        mapping.file = plain_file; /* with each "%%" replaced by "%" */
         mapping.name = plain_name;
         visit_mapping(walk, mapping, seen, memory);
         free(plain_file);
@@ -315,8 +318,8 @@ static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */
 
-/* Can a source be read, and converted to what shows it? */
-static void check_plain(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
+/* Checks that a source can be read, and converted to the type of the virtual data set. */
+static void check_readable(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
     char path[PATH_MAX] = "", name[512] = "";
     char *missing = NULL;
     H5Fget_name(dataset, path, sizeof path);
@@ -332,7 +335,7 @@ static void check_plain(struct walk *walk, hid_t dataset, hid_t creation, hid_t 
     hid_t type = H5Dget_type(dataset);
     H5T_cdata_t *conversion;
     if (walk->depth > 1 && !H5Tfind(type, walk->type, &conversion))
-        fail(&walk->error, STATUS_USAGE, "%s: '%s' shows '%s' in %s, whose elements are no numbers", walk->path,
+        fail(&walk->error, STATUS_USAGE, "%s: '%s' shows '%s' in %s, whose elements are not numbers", walk->path,
              walk->name, name, path);
     H5Tclose(type);
 }
@@ -346,19 +349,19 @@ static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     else if (H5Pget_layout(creation) == H5D_VIRTUAL)
         visit_virtual(walk, dataset, creation, seen, memory);
     else if (walk->absent)
-        check_plain(walk, dataset, creation, seen);
+        check_readable(walk, dataset, creation, seen);
     else if (H5Dread(dataset, walk->type, memory, seen, H5P_DEFAULT, walk->data) < 0)
-        walk->error.status = STATUS_IO; /* h5_error_text says why */
+        walk->error.status = STATUS_IO; /* h5_error_text has the reason */
     walk->depth--;
     H5Pclose(creation);
 }
 
-static void begin(struct walk *walk) {
+static void begin_walk(struct walk *walk) {
     h5_guard_begin(&walk->guard, EXTERNAL_ALLOW, walk->path);
     walk->links = h5_guard_links(&walk->guard);
 }
 
-static void end(struct walk *walk) {
+static void end_walk(struct walk *walk) {
     H5Pclose(walk->links);
     h5_guard_end(&walk->guard);
 }
@@ -370,7 +373,7 @@ enum status h5_find_absent(hid_t dataset, const char *path, const char *name, co
     hsize_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
     bool empty = false;
     hid_t space = H5Dget_space(dataset);
-    int rank = H5Sget_simple_extent_ndims(space); /* `seen` may have axes of arrays in the elements behind these */
+    int rank = H5Sget_simple_extent_ndims(space); /* `seen` may have more axes: array dimensions of the element type */
     for (int i = 0; i < rank; i++) {
         start[i] = (hsize_t)seen->start[i];
         count[i] = (hsize_t)seen->count[i];
@@ -381,9 +384,9 @@ enum status h5_find_absent(hid_t dataset, const char *path, const char *name, co
         H5Sselect_none(space);
     else if (rank > 0)
         H5Sselect_hyperslab(space, H5S_SELECT_SET, start, step, count, NULL);
-    begin(&walk);
+    begin_walk(&walk);
     visit(&walk, dataset, space, H5S_ALL);
-    end(&walk);
+    end_walk(&walk);
     H5Sclose(space);
     H5Tclose(walk.type);
     struct rlimit files;
@@ -398,9 +401,9 @@ char *h5_absent_source(hid_t dataset, const char *path) {
     struct walk walk = {.path = path, .name = "it", .absent = &absent, .type = H5Dget_type(dataset)};
     hid_t space = H5Dget_space(dataset);
     h5_as_slab(space);
-    begin(&walk);
+    begin_walk(&walk);
     visit(&walk, dataset, space, H5S_ALL);
-    end(&walk);
+    end_walk(&walk);
     H5Sclose(space);
     H5Tclose(walk.type);
     return !absent.first && walk.error.status ? must_strdup(walk.error.text) : absent.first;
@@ -411,9 +414,9 @@ herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t fi
     hid_t memory = H5Scopy(memory_space), seen = H5Scopy(file_space);
     h5_as_slab(memory);
     h5_as_slab(seen);
-    begin(&walk);
+    begin_walk(&walk);
     visit(&walk, dataset, seen, memory);
-    end(&walk);
+    end_walk(&walk);
     H5Sclose(seen);
     H5Sclose(memory);
     return walk.error.status ? -1 : 0;
@@ -446,7 +449,7 @@ hid_t h5_reopen_past_gaps(hid_t dataset) {
     if (gap == 0) return dataset;
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS), id = H5Iget_file_id(dataset);
     H5Iget_name(dataset, name, sizeof name);
-    H5Dclose(dataset); /* while it is open its shape stays */
+    H5Dclose(dataset); /* its shape does not change while it is open */
     H5Pset_virtual_printf_gap(access, (hsize_t)gap);
     dataset = H5Dopen2(id, name, access);
     H5Pclose(access);

@@ -1,25 +1,25 @@
-/* h5mapped.h - what a virtual data set or one with external storage lies in: is all there that a selection shows, and
- * reading what is there. */
+/* h5mapped.h - checks that the sources of a virtual data set, or the files of external storage, exist, and reads those
+ * that exist. */
 #ifndef RUNNER_H5MAPPED_H
 #define RUNNER_H5MAPPED_H
 
 #include "../h5/h5io.h"
 
-/* Opens a virtual data set anew so that its shape counts all numbered sources that are there, not those before the
- * first that is missing. Takes `dataset` and returns the one to use; negative: it failed. */
+/* Opens a virtual data set again so that its shape includes all numbered sources that exist, not only those before the
+ * first gap. Closes `dataset` and returns the id to use; negative: it failed. */
 hid_t h5_reopen_past_gaps(hid_t dataset);
 
-/* Finds what of the selection no source has. STATUS_USAGE, with path and name in the sentence: external storage is
- * lacking, or a source is there but cannot be read. The caller frees lack->first, whatever the status. */
+/* Finds the elements of the selection that no source has. STATUS_USAGE, naming path and data set: a file of external
+ * storage is missing, or a source exists but cannot be read. The caller frees absent->first, whatever the status. */
 enum status h5_find_absent(hid_t dataset, const char *path, const char *name, const struct selection *seen,
                            struct h5_absent *absent, struct error *error);
 
-/* Of a whole virtual data set of the file at `path` the first source that is not there or cannot be read: "'/x' in
- * a.h5, which is not there". NULL: all are, or it is not virtual. The caller frees. */
+/* The first source of a virtual data set in the file at `path` that does not exist or cannot be read: "'/x' in a.h5,
+ * which is not there". NULL: none, or the data set is not virtual. The caller frees. */
 char *h5_absent_source(hid_t dataset, const char *path);
 
-/* H5Dread, but that each source is opened and closed in turn, and what none has are fill values: where HDF5 would fail
- * or need too many open files. */
+/* Replaces H5Dread where that would fail or need too many open files: opens and closes each source in turn, and fills
+ * elements that no source has with the fill value. */
 herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);
 
 #endif

@@ -1,5 +1,5 @@
-/* h5newer.c - HDF5 says that a message of an object's header has a version that it does not know, but not which. The
- * header itself does: its messages are walked as the HDF5 File Format Specification (III) lays them out. */
+/* h5newer.c - HDF5 reports that a message of an object header has an unknown version, but not always which. So this
+ * module walks the messages of the header itself, as the HDF5 File Format Specification (III) defines them. */
 #define H5_USE_110_API
 #include "h5newer.h"
 
@@ -16,15 +16,16 @@
 
 enum { LONGEST = 1 << 20, MOST_CHUNKS = 64, CONTINUATION = 0x10, DATATYPE = 3, COMPLEX = 11, SHARED = 2 };
 
-/* What HDF5's words name, the message of a header that it is, and which library was the first to write its versions. */
+/* A text in the HDF5 error, the header message that it is about, and the first library that wrote each of its versions.
+ */
 static const struct kind {
     const char *words, *name;
-    int message; /* -1: it is not in the header */
+    int message; /* message type; -1: not in the header */
     struct {
         int version;
         const char *since;
     } of[2]; /* in rising order */
-} kinds[] = {
+} messages[] = {
     {"layout message", "layout message", 0x08, {{4, "1.10"}, {5, "2.0"}}},
     {"datatype message", "datatype message", DATATYPE, {{4, "1.12"}, {5, "2.0"}}},
     {"VDS heap information", "list of sources", -1, {{1, "2.0"}}},
@@ -38,13 +39,13 @@ static const struct kind {
 
 struct header {
     int descriptor;
-    uint64_t base; /* of all addresses */
+    uint64_t base; /* base address */
     int version, flags;
-    int message;      /* that is looked for */
-    int found, class; /* its version, and of a data type its class; -1: not found */
+    int message;      /* type of the message to find */
+    int found, class; /* version of the message, and class of a data type; -1: not found */
     struct extent {
         uint64_t address, bytes;
-    } chunks[MOST_CHUNKS]; /* still to be walked: continuations */
+    } chunks[MOST_CHUNKS]; /* continuation chunks to walk */
     int count;
 };
 
@@ -62,7 +63,7 @@ static void take_message(struct header *header, int type, int flags, const unsig
     header->class = data[0] & 15;
 }
 
-/* Walks the messages of one chunk of a header. */
+/* Walks the messages of one header chunk. */
 static void walk(struct header *header, const unsigned char *at, uint64_t bytes) {
     const uint64_t before = header->version == 1 ? 8 : header->flags & 4 ? 6 : 4;
     while (bytes >= before) {
@@ -78,7 +79,7 @@ static void walk(struct header *header, const unsigned char *at, uint64_t bytes)
     }
 }
 
-/* Reads `bytes` bytes and walks what begins at `skip` of them, up to `spare` from the end. */
+/* Reads `bytes` bytes and walks the messages in them, without the first `skip` and the last `spare` bytes. */
 static void walk_extent(struct header *header, uint64_t address, uint64_t bytes, uint64_t skip, uint64_t spare) {
     if (bytes > LONGEST || bytes < skip + spare) return;
     unsigned char *memory = must_malloc(bytes);
@@ -105,12 +106,12 @@ static void walk_header(struct header *header, uint64_t address) {
     }
     if (header->version != 1 && header->version != 2) return;
     if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
-    for (int i = 0; i < header->count; i++) /* grows meanwhile */
+    for (int i = 0; i < header->count; i++) /* walking adds chunks */
         walk_extent(header, header->chunks[i].address, header->chunks[i].bytes, header->version == 1 ? 0 : 4,
                     header->version == 1 ? 0 : 4);
 }
 
-/* Finds the version of a message of the header of /name, which is no link to elsewhere. */
+/* Finds the version of a message in the header of /name, which must be a hard link. */
 static void find_version(struct header *header, hid_t file, const char *name) {
     H5L_info_t link;
     hsize_t base = 0;
@@ -127,7 +128,7 @@ static void find_version(struct header *header, hid_t file, const char *name) {
     close(header->descriptor);
 }
 
-/* ---- the words --------------------------------------------------------------------------------------------------- */
+/* ---- the text ---------------------------------------------------------------------------------------------------- */
 
 char *h5_needs_newer(hid_t file, const char *name, const char *words) {
     if (!strstr(words, "bad version")) return NULL;
@@ -136,17 +137,17 @@ char *h5_needs_newer(hid_t file, const char *name, const char *words) {
     const struct kind *kind = NULL;
     const char *cause_ends = strstr(words, " < ");
     char *cause = must_printf("%.*s", cause_ends ? (int)(cause_ends - words) : (int)strlen(words), words);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !kind; i++)
-        if (strstr(cause, kinds[i].words)) kind = &kinds[i];
+    for (size_t i = 0; i < sizeof messages / sizeof *messages && !kind; i++)
+        if (strstr(cause, messages[i].words)) kind = &messages[i];
     struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + 6) : -1};
     if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
     for (int i = 0; kind && i < 2; i++)
         if (kind->of[i].since && (header.found < 0 || kind->of[i].version == header.found)) since = kind->of[i].since;
-    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* either of the two */
+    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* it could be either version */
     h5_version(here);
     char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
     char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);
-    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* HDF5 2.0's, which older ones lack */
+    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* a class of HDF5 2.0 */
     char *text = must_printf(
         "needs %s%s (%s); this is %s; %s", since ? "HDF5 " : "a later HDF5", since ? since : "", what, here,
         own ? "h5py's `new['x'] = old['x'][()]` makes a copy it can read" : "`h5repack` makes a copy it can read");

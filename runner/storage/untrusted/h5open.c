@@ -1,4 +1,4 @@
-/* h5open.c - opens other programs' data sets, with a message for every mistake. */
+/* h5open.c - opens data sets of other programs, with a message for every error. */
 #define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
 #include "h5open.h"
 
@@ -28,15 +28,15 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return h5_fail_file(path, error);
 }
 
-/* What is opened of a data set. */
+/* How to open a data set. */
 struct opening {
     const char *path, *name, *field; /* field: NULL: none */
-    bool chunks_alone;               /* elements may be anything */
-    bool checked;                    /* what it leads to must be permitted by `rule` */
+    bool chunks_alone;               /* accept elements of any type */
+    bool checked;                    /* everything that it refers to must be permitted by `rule` */
     enum job_external rule;
 };
 
-/* A data set whose sources are not checked is still behind no link to a pipe. */
+/* Links to pipes are refused even if the sources are not checked. */
 static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
     const char *path = opening->path, *dataset = opening->name;
     struct h5_guard guard;
@@ -61,8 +61,8 @@ static enum status open_object(const struct opening *opening, hid_t file, hid_t 
     return STATUS_OK;
 }
 
-/* Fills `shape` from the data set's extent; rank -1: HDF5 cannot tell it. NULL: it is usable; else what it is
- * instead. */
+/* Sets `shape` to the extent of the data set; rank -1: HDF5 cannot determine it. Returns why it cannot be used, or
+ * NULL. */
 static const char *find_shape(hid_t id, struct shape *shape) {
     hid_t space = H5Dget_space(id);
     hsize_t size[H5S_MAX_RANK];
@@ -78,17 +78,19 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
 }
 
-/* HDF5 1.14 tells no shape of a virtual data set whose last numbered file cannot be read: names what it lacks. */
+/* HDF5 1.14 cannot determine the shape of a virtual data set whose last numbered file is unreadable: names the absent
+ * source. */
 static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
     const struct selection none = {.rank = 0};
     struct h5_absent absent;
     char *words = must_strdup(h5_error_text());
     enum status status = h5_find_absent(id, opening->path, opening->name, &none, &absent, error);
     if (!status && absent.first)
-        status = fail(error, STATUS_USAGE, "%s: '%s' is a virtual data set of %s, without which HDF5 tells no shape",
+        status = fail(error, STATUS_USAGE,
+                      "%s: '%s' is a virtual data set of %s, without which HDF5 cannot determine its shape",
                       opening->path, opening->name, absent.first);
     if (!status)
-        status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot tell: %s", opening->path,
+        status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot determine: %s", opening->path,
                       opening->name, words);
     free(absent.first);
     free(words);
@@ -122,7 +124,7 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
     return is;
 }
 
-/* Finds chunks and filters. STATUS_USAGE: a filter cannot be undone here. */
+/* Finds the chunk shape and filters. STATUS_USAGE: a filter cannot be decoded here. */
 static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
     hid_t creation = H5Dget_create_plist(dataset->id);
     if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_error_text());
@@ -144,11 +146,11 @@ static enum status find_layout(const struct opening *opening, struct h5_dataset 
     return status;
 }
 
-/* Finds how elements are read. `element` has the axes that they add. */
+/* Finds how elements are read. `element` receives the array dimensions of their type. */
 static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
                                 struct error *error) {
     hid_t type = H5Dget_type(dataset->id);
-    char *instead = h5_find_element(type, opening->field, element);
+    char *unusable = h5_find_element(type, opening->field, element);
     H5Tclose(type);
     dataset->dtype = element->dtype;
     dataset->element = element->bytes;
@@ -156,14 +158,14 @@ static enum status find_element(const struct opening *opening, struct h5_dataset
     dataset->codes = element->codes;
     dataset->memory = element->memory;
     dataset->inner = element->rank;
-    if (instead && !opening->chunks_alone)
-        fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, instead);
-    enum status status = instead && !opening->chunks_alone ? STATUS_USAGE : STATUS_OK;
-    free(instead);
+    if (unusable && !opening->chunks_alone)
+        fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, unusable);
+    enum status status = unusable && !opening->chunks_alone ? STATUS_USAGE : STATUS_OK;
+    free(unusable);
     return status;
 }
 
-/* Adds the axes of arrays in the elements. */
+/* Adds the array dimensions of the element type to shape and chunk. */
 static enum status add_inner_axes(const struct opening *opening, const struct h5_element *element,
                                   struct h5_dataset *dataset, struct error *error) {
     struct shape *const shapes[] = {&dataset->shape, &dataset->chunk};

@@ -1,4 +1,4 @@
-/* h5refused.c - looks again at what could not be opened, to say why. */
+/* h5refused.c - examines an object that could not be opened, to report why. */
 #define H5_USE_110_API
 #include "h5refused.h"
 
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    NAMES_MAX = 1000, /* data sets collected for a hint */
+    NAMES_MAX = 1000, /* most data sets that are collected for a hint */
     NAMES_SHOWN = 6
 };
 
@@ -53,8 +53,7 @@ enum status h5_fail_file(const char *path, struct error *error) {
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-/* Names of data sets, links to data sets in other files of the folder included, and the first link that leads
- * nowhere. */
+/* Names of data sets, including links to data sets in other files of the folder, and the first dangling link. */
 struct names {
     hid_t links;
     int count;
@@ -72,7 +71,7 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
     return names->count == NAMES_MAX;
 }
 
-/* Fails for a data set that does not exist, with the nearest name, or the names that there are. */
+/* Fails for a data set that does not exist, with the nearest name, or with the names that exist. */
 static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
     struct names *names = must_malloc(sizeof *names);
     struct h5_guard guard;
@@ -105,7 +104,7 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     return status;
 }
 
-/* Why an object of an open file that an external link names cannot be opened. The caller frees. */
+/* Why the target object of an external link, in an open file, cannot be opened. The caller frees. */
 static char *object_fault(hid_t file, const char *path, const char *object) {
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
@@ -120,7 +119,7 @@ static char *object_fault(hid_t file, const char *path, const char *object) {
     return text;
 }
 
-/* What an external link misses: its file, or the object in that. The caller frees. */
+/* What is wrong with the target of an external link: its file, or the object in it. The caller frees. */
 static char *external_fault(const char *path, const char *file, const char *object) {
     struct h5_names names = h5_names_of(path, file, "HDF5_EXT_PREFIX");
     hid_t opened = H5I_INVALID_HID;
@@ -159,7 +158,7 @@ char *h5_link_fault(hid_t file, const char *path, const char *name) {
     return text;
 }
 
-/* Walks along the path, to the first name that is no link (*missing), or the first link that leads nowhere. */
+/* Follows the path to the first name that does not exist (*missing), or to the first dangling link. */
 static char *find_fault(hid_t file, const char *path, const char *name, hid_t links, bool *missing) {
     char *copy = must_strdup(name), *fault = NULL;
     *missing = *name == '\0';

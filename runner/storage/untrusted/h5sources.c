@@ -1,5 +1,5 @@
-/* h5sources.c - follows a data set to the files that it is read from. All places where HDF5 would look for a file
- * count. */
+/* h5sources.c - follows a data set to the files that it is read from. All paths that HDF5 would try for a file count.
+ */
 #define H5_USE_110_API
 #include "h5sources.h"
 
@@ -20,14 +20,14 @@ struct search {
     int depth;
 };
 
-/* The search through what the data set in the file at `path` is made of. */
+/* Context of search_source: the file at `path` contains the data set. */
 struct sources {
     struct search *search;
     const char *path;
 };
 
-/* Looks for the wanted file among names. true: at least one of them exists. */
-static bool look_at(struct search *search, const struct h5_names *names) {
+/* Looks for the wanted file among paths. true: at least one of them exists. */
+static bool compare_files(struct search *search, const struct h5_names *names) {
     bool any = false;
     struct stat about;
     for (int i = 0; i < names->count; i++) {
@@ -40,14 +40,14 @@ static bool look_at(struct search *search, const struct h5_names *names) {
 static void search_dataset(struct search *search, const char *path, const char *name);
 
 /* HDF5 calls this for each external link that it follows. */
-static herr_t on_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
-                      hid_t access, void *context) {
+static herr_t search_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
+                          hid_t access, void *context) {
     (void)group;
     (void)object;
     *flags = H5F_ACC_RDONLY;
     (void)access;
     struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
-    look_at(context, &names);
+    compare_files(context, &names);
     h5_names_free(&names);
     return 0;
 }
@@ -60,12 +60,12 @@ static void search_external(struct search *search, hid_t creation, const char *p
         hsize_t bytes;
         if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
         struct h5_names names = h5_names_external(path, file);
-        look_at(search, &names);
+        compare_files(search, &names);
         h5_names_free(&names);
     }
 }
 
-/* As many blocks as there are files of. */
+/* Searches the blocks of a source until one has no file. */
 static bool search_source(void *context, const char *file, const char *dataset) {
     const struct sources *sources = context;
     struct search *search = sources->search;
@@ -77,7 +77,7 @@ static bool search_source(void *context, const char *file, const char *dataset) 
     for (int block = 0; any && numbered && !search->found && block < MOST_BLOCKS; block++) {
         char *name = h5_block_name(file, block, &numbered);
         struct h5_names names = h5_names_of(sources->path, name, "HDF5_VDS_PREFIX");
-        any = look_at(search, &names);
+        any = compare_files(search, &names);
         for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
         h5_names_free(&names);
         free(name);
@@ -92,7 +92,7 @@ static void search_dataset(struct search *search, const char *path, const char *
     if (file < 0) return;
     search->depth++;
     hid_t links = H5Pcreate(H5P_LINK_ACCESS);
-    H5Pset_elink_cb(links, on_link, search);
+    H5Pset_elink_cb(links, search_link, search);
     hid_t dataset = H5Oopen(file, name, links);
     H5Pclose(links);
     if (dataset >= 0 && H5Iget_type(dataset) == H5I_DATASET) {
