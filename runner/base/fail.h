@@ -36,7 +36,7 @@ char *must_strdup(const char *text);
 char *must_realpath(const char *path);
 /* printf into a new string that the caller frees. */
 char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same at the end of *text, which is allocated anew. */
+/* Appends to *text as printf does, and reallocates it. */
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* As open_memstream, but never loses text for lack of memory. */
 FILE *must_stream(char **text, size_t *length);

@@ -35,7 +35,7 @@ struct progress {
     double period_s;  /* from one line to the next */
     int listed;       /* entries of `work`, all runs of the job; view.runs counts those of this process */
     struct progress_work *work;
-    char **names;              /* of the runs that have begun */
+    char **names;              /* names of the runs that have begun; NULL for the others */
     char waits[PROGRESS_WHAT]; /* view.what while the process waits */
     struct progress_view view;
     int current;  /* the current run; -1: none */

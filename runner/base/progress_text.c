@@ -77,7 +77,7 @@ void progress_name(char name[PROGRESS_WHAT], const char *text) {
     name[at] = '\0';
 }
 
-/* Columns of the character at `text`, whose length is *bytes. From U+1100 on characters may be two columns wide. */
+/* The columns of the character at `text`; sets *bytes to its length. Characters from U+1100 on may take two columns. */
 static int columns_of(const char *text, int *bytes) {
     *bytes = utf8_length(text, strlen(text));
     if (*bytes == 0) return *bytes = 1;
@@ -100,8 +100,8 @@ static void truncate_columns(char *text, int width) {
 
 /* ---- the line ---------------------------------------------------------------------------------------------------- */
 
-/* "1:10", "12:03:59". */
-static const char *minutes(double seconds, char text[32]) {
+/* Writes a duration as "1:10" or "12:03:59". */
+static const char *clock_text(double seconds, char text[32]) {
     int64_t whole = seconds > 0 && seconds < 1e9 ? (int64_t)seconds : 0;
     int64_t hours = whole / 3600;
     if (hours > 0)
@@ -111,7 +111,7 @@ static const char *minutes(double seconds, char text[32]) {
     return text;
 }
 
-/* "1.2 s", "35 us": two figures or more. */
+/* Writes a time with at least two digits: "1.2 s", "35 us". */
 static const char *short_time(double seconds, char text[32]) {
     static const char *const units[] = {"s", "ms", "us", "ns"};
     int unit = 0;
@@ -153,8 +153,8 @@ static void time_left_text(const struct progress_view *view, char text[96]) {
     char spent[32], left[32];
     bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE &&
                  view->phase != PHASE_WAIT; /* the length of these phases is unknown */
-    int length = snprintf(text, 96, "  job %s", minutes(view->job_s, spent));
-    if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", minutes(view->left_s, left));
+    int length = snprintf(text, 96, "  job %s", clock_text(view->job_s, spent));
+    if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", clock_text(view->left_s, left));
 }
 
 #define NAME_COLUMNS 16 /* other parts are omitted before a name is shortened below this */

@@ -38,7 +38,7 @@ const char *nearest_name(const char *word, const char *const names[], int count)
     size_t length = strlen(word);
     if (length == 0 || length > MAX_WORD) return NULL;
     const char *nearest = NULL;
-    int least = length < 4 ? 2 : (int)length / 3 + 2; /* of a short word two edits leave little */
+    int least = length < 4 ? 2 : (int)length / 3 + 2; /* short words: two edits would change too much */
     for (int i = 0; i < count; i++) {
         size_t other = strlen(names[i]);
         if (other > MAX_WORD) continue;

@@ -31,7 +31,7 @@ char *text_clean(const char *text);
 /* As fprintf of a line or a part of it, but cleaned except for a final newline: messages may quote texts from untrusted
  * files. */
 void text_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same on stderr. */
+/* As text_print, to stderr. */
 void text_print_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints "tilerun: " and a message of one or a few lines to stderr, cleaned except for its newlines. */
 void text_print_message(const char *text);

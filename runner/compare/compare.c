@@ -107,7 +107,7 @@ void comparison_free(struct comparison *comparison) {
 
 /* ---- one pair ---------------------------------------------------------------------------------------------------- */
 
-static void note(struct run_pair *pair, bool worse, const char *sentence) {
+static void add_note(struct run_pair *pair, bool worse, const char *sentence) {
     size_t length = strlen(pair->note);
     snprintf(pair->note + length, sizeof pair->note - length, "%s%s", length ? "; " : "", sentence);
     pair->worse |= worse;
@@ -120,17 +120,17 @@ static void judge_states(struct run_pair *pair) {
     const char *why = pair->new->message;
     if (before && !now) {
         snprintf(text, sizeof text, "was %s, is %s%s%s", pair->base->status, pair->new->status, *why ? ": " : "", why);
-        note(pair, true, text);
+        add_note(pair, true, text);
     } else if (!before && strcmp(pair->base->status, pair->new->status) == 0) {
         snprintf(text, sizeof text, "%s in both%s%s", pair->base->status, *why ? ": " : "", why);
-        note(pair, false, text);
+        add_note(pair, false, text);
     } else if (strcmp(pair->base->status, pair->new->status) != 0) {
         snprintf(text, sizeof text, "was %s, is %s", pair->base->status, pair->new->status);
-        note(pair, false, text);
+        add_note(pair, false, text);
     }
     if (now && pair->new->error > pair->new->tolerance && !(pair->base->error > pair->base->tolerance)) {
         snprintf(text, sizeof text, "error %.1e is above the tolerance, %.1e", pair->new->error, pair->new->tolerance);
-        note(pair, before, text);
+        add_note(pair, before, text);
     }
 }
 
@@ -164,7 +164,7 @@ static double root_of_terms(const struct run_pair *pair) {
 
 static void judge_missing(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
     char *why = results_file_missing(file, row);
-    if (why) note(pair, true, why);
+    if (why) add_note(pair, true, why);
     free(why);
 }
 
@@ -180,14 +180,14 @@ static enum status judge_output(const struct comparison *comparison, struct run_
     free(new);
     if (status || !pair->output.known) return status;
     pair->allowed = (pair->base->tolerance + pair->new->tolerance) * root_of_terms(pair);
-    if (!pair->output.alike) note(pair, true, "the outputs differ in shape or type");
+    if (!pair->output.alike) add_note(pair, true, "the outputs differ in shape or type");
     if (!pair->output.alike || !(pair->output.relative > pair->allowed)) return STATUS_OK;
     char text[160];
     snprintf(text, sizeof text, "the output differs by %.1e of its largest element, more than both tolerances allow",
              pair->output.relative);
     if (isinf(pair->output.relative))
         snprintf(text, sizeof text, "the outputs have NaNs or infinities at different positions");
-    if (!comparison->inputs_differ) note(pair, true, text);
+    if (!comparison->inputs_differ) add_note(pair, true, text);
     return STATUS_OK;
 }
 

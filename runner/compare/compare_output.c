@@ -26,7 +26,7 @@ static void update_extremes(enum dtype dtype, const void *base, const void *new,
         double a = dtype_load(dtype, base, i), b = dtype_load(dtype, new, i);
         double size = fmax(fabs(a), fabs(b)), apart = fabs(a - b);
         if (!dtype_is_float(dtype) && dtype_load_integer(dtype, base, i) != dtype_load_integer(dtype, new, i))
-            apart = fmax(apart, 1); /* beyond 2^53 doubles may hide it */
+            apart = fmax(apart, 1); /* integers beyond 2^53 may be equal as doubles */
         if (isfinite(size) && size > largest) largest = size;
         if (a == b || (isnan(a) && isnan(b))) apart = dtype_is_float(dtype) ? 0 : apart;
         if (!isfinite(apart)) nonfinite = 1;

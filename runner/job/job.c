@@ -127,7 +127,7 @@ static void report_unreadable(struct job_reader *reader, const struct yaml_node 
     free(names);
 }
 
-static void add_read(struct definition *definition, const struct definitions *definitions, int found) {
+static void add_dependency(struct definition *definition, const struct definitions *definitions, int found) {
     for (int i = 0; i < definition->read_count; i++)
         if (definition->reads[i] == found) return;
     definition->reads = must_realloc(definition->reads, sizeof(int) * (size_t)(definition->read_count + 1));
@@ -137,7 +137,8 @@ static void add_read(struct definition *definition, const struct definitions *de
 
 /* Finds all definitions that the last one, an operation, reads under some combination: the names in `inputs` may depend
  * on swept parameters. */
-static void define_reads(struct job_reader *reader, const struct yaml_node *list, struct definitions *definitions) {
+static void find_dependencies(struct job_reader *reader, const struct yaml_node *list,
+                              struct definitions *definitions) {
     int self = definitions->count - 1;
     struct definition *definition = &definitions->items[self];
     const struct yaml_node *inputs = yaml_get(definition->node, "inputs");
@@ -155,7 +156,7 @@ static void define_reads(struct job_reader *reader, const struct yaml_node *list
             char *name = job_read_text(reader, item, "inputs");
             const struct definition *found = name ? definition_find(definitions, self, name) : NULL;
             if (found)
-                add_read(definition, definitions, (int)(found - definitions->items));
+                add_dependency(definition, definitions, (int)(found - definitions->items));
             else if (name)
                 report_unreadable(reader, list, definitions, item, name);
             free(name);
@@ -208,7 +209,7 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
                                             .kept = true,
                                         });
         definition->uses = used_by_operation(reader, definition);
-        define_reads(reader, list, definitions);
+        find_dependencies(reader, list, definitions);
     }
 }
 

@@ -183,7 +183,7 @@ static void read_variants(struct job_reader *reader, const struct yaml_node *lis
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 
-/* Finds the instances that the operation reads under this combination. define_reads has already reported wrong
+/* Finds the instances that the operation reads under this combination. find_dependencies has already reported wrong
  * names. */
 static void read_references(struct job_reader *reader, const struct definitions *definitions, int self,
                             struct job_operation *operation) {
@@ -232,7 +232,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
 
 /* Reserves memory for a definition's instances; none if there are too many, which it reports, or if the definition
  * cannot be read. */
-static void reserve(struct job_reader *reader, struct definition *definition) {
+static void reserve_instances(struct job_reader *reader, struct definition *definition) {
     struct job *job = reader->job;
     uint64_t swept = definition->uses & reader->parameters.swept;
     int64_t count = combinations_count(&reader->parameters, swept);
@@ -255,7 +255,7 @@ void job_expand(struct job_reader *reader, struct definitions *definitions) {
     struct job *job = reader->job;
     for (int i = 0; i < definitions->count; i++) {
         struct definition *definition = &definitions->items[i];
-        reserve(reader, definition);
+        reserve_instances(reader, definition);
         reader->swept = definition->uses & reader->parameters.swept;
         for (int number = 0; number < definition->count; number++) {
             combination_at(&reader->parameters, reader->swept, number, reader->choice);

@@ -26,8 +26,9 @@ static size_t extension_length(const char *pattern) {
 
 /* Adds the parameter and returns the new value of the input's `file`, which the caller frees. `skip`: the length of the
  * job file's folder, which begins each path. */
-static char *sweep(struct job_reader *reader, const struct yaml_node *key, const char *pattern, char *const paths[],
-                   int count, size_t skip, const char *const *sets, int set_count) {
+static char *add_pattern_parameter(struct job_reader *reader, const struct yaml_node *key, const char *pattern,
+                                   char *const paths[], int count, size_t skip, const char *const *sets,
+                                   int set_count) {
     size_t length = (size_t)match_folder_length(pattern), end = extension_length(pattern);
     bool keeps = memchr(pattern, '\\', length) != NULL; /* an escaped folder is spelled differently in matches */
     if (keeps) length = 0;
@@ -47,8 +48,8 @@ static char *sweep(struct job_reader *reader, const struct yaml_node *key, const
 }
 
 /* Can the input be swept under its own name? Reports it if not. */
-static bool may_sweep(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *file,
-                      uint64_t used) {
+static bool is_sweepable(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *file,
+                         uint64_t used) {
     bool taken = false;
     for (int i = 0; i < reader->parameters.count; i++)
         taken |= strcmp(reader->parameters.items[i].name, key->text) == 0;
@@ -65,8 +66,8 @@ static bool may_sweep(struct job_reader *reader, const struct yaml_node *key, co
     return false;
 }
 
-static uint64_t expand(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *input,
-                       const char *const *sets, int set_count) {
+static uint64_t expand_pattern(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *input,
+                               const char *const *sets, int set_count) {
     const struct yaml_node *file = yaml_get(input, "file");
     if (!file || !file->text || !strpbrk(file->text, "*?[") || yaml_get(input, "concatenate")) return 0;
     uint64_t used = parameters_used(&reader->parameters, NULL, file);
@@ -76,10 +77,10 @@ static uint64_t expand(struct job_reader *reader, const struct yaml_node *key, c
     char *folder = must_printf("%.*s", slash ? (int)(slash + 1 - reader->job->path) : 0, reader->job->path);
     char *path = must_printf("%s%s", folder, pattern->text), *escaped = match_escape(folder);
     char *wanted = must_printf("%s%s", escaped, pattern->text), **paths = NULL;
-    bool is_pattern = match_is_pattern(path) && may_sweep(reader, key, file, used);
+    bool is_pattern = match_is_pattern(path) && is_sweepable(reader, key, file, used);
     int count = is_pattern ? match_files(wanted, &paths) : 0;
     if (count > 0) {
-        char *text = sweep(reader, key, pattern->text, paths, count, strlen(folder), sets, set_count);
+        char *text = add_pattern_parameter(reader, key, pattern->text, paths, count, strlen(folder), sets, set_count);
         yaml_set(reader->document, input, "file", text);
         free(text);
     } else if (is_pattern) {
@@ -107,7 +108,7 @@ uint64_t patterns_expand(struct job_reader *reader, const struct yaml_node *inpu
     uint64_t used = 0;
     for (int i = 0; inputs && inputs->kind == YAML_MAP && i < inputs->count; i++)
         if (inputs->items[i]->kind == YAML_MAP)
-            used |= expand(reader, inputs->keys[i], inputs->items[i], sets, set_count);
+            used |= expand_pattern(reader, inputs->keys[i], inputs->items[i], sets, set_count);
     parameters_check_sets(&reader->parameters, reader->document, sets, set_count);
     return used;
 }

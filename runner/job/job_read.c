@@ -247,7 +247,7 @@ static bool take_integer(const char **text, int64_t *integer) {
     return taken;
 }
 
-/* Parses an index, or "first:end:step", of which each part is optional. */
+/* Parses an index, or "first:end:step" with optional parts. */
 static bool parse_slice(const char *text, struct job_slice *slice) {
     *slice = (struct job_slice){.step = 1};
     bool has_first = take_integer(&text, &slice->first);

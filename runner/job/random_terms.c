@@ -26,7 +26,7 @@ static int value_bits(enum dtype dtype) {
     return (int)dtype_size(dtype) * 8 - (dtype_is_signed(dtype) ? 1 : 0);
 }
 
-static bool holds(enum dtype dtype, double value) {
+static bool type_holds(enum dtype dtype, double value) {
     if (dtype_is_float(dtype)) return fabs(value) <= dtype_largest(dtype);
     double beyond = ldexp(1, value_bits(dtype));
     return value < beyond && value >= (dtype_is_signed(dtype) ? -beyond : 0);
@@ -56,7 +56,7 @@ static const char *uniform_unfit(const struct random_terms *terms, enum dtype dt
         return "high";
     }
     double most = random_largest_below(dtype, high);
-    if (holds(dtype, low) && holds(dtype, most) && most < low) {
+    if (type_holds(dtype, low) && type_holds(dtype, most) && most < low) {
         snprintf(message, 256, "%s has no value between 'low' (%.17g) and 'high' (%.17g)", dtype_name(dtype), low,
                  high);
         return "high";
@@ -74,11 +74,11 @@ static const char *integer_unfit(const struct random_terms *terms, enum dtype dt
         snprintf(message, 256, "'high' (%g) must not be below 'low' (%g)", high, low);
     else if (!(fabs(low) <= 0x1p53 && fabs(high) <= 0x1p53))
         snprintf(message, 256, "'low' and 'high' of distribution integer must be within 2^53 of 0");
-    else if (holds(dtype, low) && rounded(dtype, low) < low) {
+    else if (type_holds(dtype, low) && rounded(dtype, low) < low) {
         snprintf(message, 256, "'low' is %.17g, which %s rounds to %.17g, below it", low, dtype_name(dtype),
                  rounded(dtype, low));
         term = "low";
-    } else if (holds(dtype, high) && rounded(dtype, high) > high)
+    } else if (type_holds(dtype, high) && rounded(dtype, high) > high)
         snprintf(message, 256, "'high' is %.17g, which %s rounds to %.17g, above it", high, dtype_name(dtype),
                  rounded(dtype, high));
     else
@@ -97,8 +97,8 @@ static const char *constant_unfit(double value, enum dtype dtype, char message[2
 }
 
 /* Returns `term` and writes a sentence if the data type does not hold `value`; NULL: it does. */
-static const char *outside(enum dtype dtype, double value, const char *term, const char *what, char message[256]) {
-    if (holds(dtype, value)) return NULL;
+static const char *check_value(enum dtype dtype, double value, const char *term, const char *what, char message[256]) {
+    if (type_holds(dtype, value)) return NULL;
     char range[96];
     snprintf(message, 256, "%s %.10g; %s", what, value, range_text(dtype, range));
     return term;
@@ -113,25 +113,25 @@ const char *random_unfit(const struct random_terms *terms, enum dtype dtype, con
         if (isnan(terms->low) || isnan(terms->high)) return NULL;
         double most = dtype_is_float(dtype) ? terms->high : random_largest_below(dtype, terms->high);
         term = uniform_unfit(terms, dtype, message);
-        if (!term) term = outside(dtype, terms->low, "low", "'low' is", message);
-        return term ? term : outside(dtype, most, "high", "values reach", message);
+        if (!term) term = check_value(dtype, terms->low, "low", "'low' is", message);
+        return term ? term : check_value(dtype, most, "high", "values reach", message);
     }
     case RANDOM_INTEGER:
         if (isnan(terms->low) || isnan(terms->high)) return NULL;
         term = integer_unfit(terms, dtype, message);
-        if (!term) term = outside(dtype, terms->low, "low", "'low' is", message);
-        return term ? term : outside(dtype, terms->high, "high", "'high' is", message);
+        if (!term) term = check_value(dtype, terms->low, "low", "'low' is", message);
+        return term ? term : check_value(dtype, terms->high, "high", "'high' is", message);
     case RANDOM_NORMAL:
         if (isnan(terms->mean) || isnan(terms->std)) return NULL;
-        term = outside(dtype, terms->mean - reach, "std", "values reach", message);
-        return term ? term : outside(dtype, terms->mean + reach, "std", "values reach", message);
+        term = check_value(dtype, terms->mean - reach, "std", "values reach", message);
+        return term ? term : check_value(dtype, terms->mean + reach, "std", "values reach", message);
     case RANDOM_CONSTANT:
         if (isnan(terms->value)) return NULL;
-        term = outside(dtype, terms->value, "value", "'value' is", message);
+        term = check_value(dtype, terms->value, "value", "'value' is", message);
         return term ? term : constant_unfit(terms->value, dtype, message);
     case RANDOM_INDEX: /* integer types store the index modulo 2^bits */
         if (!dtype_is_float(dtype)) return NULL;
-        return outside(dtype, (double)shape_elements(shape) - 1, "distribution", "the last index is", message);
+        return check_value(dtype, (double)shape_elements(shape) - 1, "distribution", "the last index is", message);
     }
     return NULL;
 }

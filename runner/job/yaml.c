@@ -18,7 +18,7 @@
 struct owned_node {
     struct yaml_node node; /* first: a node's address is its owner's */
     struct owned_node *next;
-    int expanded; /* nodes of this subtree; an alias counts as many as its target */
+    int expanded; /* nodes of this subtree, with the targets of its aliases */
     int height;   /* levels of lists and maps in this subtree; a scalar has none */
     bool open;    /* its end is not read yet, so an alias to it would be cyclic */
 };
@@ -476,7 +476,7 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
 }
 
 void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text) {
-    struct yaml_node *to = (struct yaml_node *)map; /* the document's, which may change it */
+    struct yaml_node *to = (struct yaml_node *)map; /* the document owns the node and may change it */
     int entry = 0;
     while (entry < to->count && strcmp(to->keys[entry]->text, key) != 0) entry++;
     if (entry == to->count) {

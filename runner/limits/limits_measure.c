@@ -22,12 +22,12 @@
 #define TYPES         8                  /* number of types that limits_dtype returns */
 #define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, which are repeated to fill the operands */
 #define SHARE         8                  /* operands take at most 1/SHARE of the free memory */
-#define COPIES        6                  /* of a chunk, in one sample of the bus */
+#define COPIES        6                  /* copies of a chunk in one sample of the bus */
 #define LARGEST_BYTES 0x1p30             /* operands of a case, at most; larger caches are never exceeded */
 #define BEYOND_LEAST  1.5                /* operands of this many cache sizes count as beyond the cache */
 #define ROOF_SECONDS  0.2                /* time limit for the start of the case that only shows the memory's rate */
 #define LONG_S        15e-3              /* a launch that takes longer is timed once, without warm-up */
-#define OVERHEAD      10.0               /* launches this many times as long as an empty one show the work's own rate */
+#define OVERHEAD      10.0               /* overhead is negligible in launches that take this many times an empty one */
 
 static const enum dtype types[TYPES] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT32, INT64, INT16, INT8};
 
@@ -88,7 +88,7 @@ static void fill_piece(void *context, int64_t item, int thread) {
 }
 
 /* Makes a buffer at least `bytes` large; fills it if it is new. */
-static enum status provide(struct bench *bench, struct buffer *buffer, int64_t bytes, struct error *error) {
+static enum status provide_buffer(struct bench *bench, struct buffer *buffer, int64_t bytes, struct error *error) {
     struct device *device = bench->device;
     const struct device_operations *ops = device->operations;
     if (bytes <= buffer->bytes) return STATUS_OK;
@@ -110,7 +110,7 @@ static enum status provide(struct bench *bench, struct buffer *buffer, int64_t b
     return ops->synchronize(device, error);
 }
 
-static void release(struct bench *bench) {
+static void release_buffers(struct bench *bench) {
     struct buffer *all[] = {&bench->in[0], &bench->in[1], &bench->out, &bench->partial, &bench->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->memory) bench->device->operations->release(bench->device, all[i]->memory);
@@ -126,7 +126,7 @@ struct bench_case {
 };
 
 /* The geometry of a case on matrices of `rows` x `rows`. false: the case does not exist. */
-static bool describe(const struct bench_case *one, int64_t rows, struct geometry *geometry) {
+static bool case_geometry(const struct bench_case *one, int64_t rows, struct geometry *geometry) {
     struct op_options options = {.alpha = 1, .reduce = (enum reduce_operator)one->operator_, .axis = REDUCE_ALL_AXES};
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
@@ -141,18 +141,18 @@ static int64_t operand_bytes(const struct operand *operand) {
 }
 
 /* Makes the launch of a case and its operands. STATUS_RUN: the variant refuses it. */
-static enum status prepare(struct bench *bench, const struct bench_case *one, const struct geometry *geometry,
-                           struct launch *launch, struct error *error) {
+static enum status prepare_launch(struct bench *bench, const struct bench_case *one, const struct geometry *geometry,
+                                  struct launch *launch, struct error *error) {
     struct tile tile = {{0}, {0}};
     const void *in[MAX_INPUTS] = {NULL};
     memcpy(tile.count, geometry->extent, sizeof tile.count);
     for (int i = 0; i < geometry->inputs; i++) {
-        TRY(provide(bench, &bench->in[i], operand_bytes(&geometry->in[i]), error));
+        TRY(provide_buffer(bench, &bench->in[i], operand_bytes(&geometry->in[i]), error));
         in[i] = bench->in[i].memory;
     }
-    TRY(provide(bench, &bench->out, operand_bytes(&geometry->out) + 256, error));
+    TRY(provide_buffer(bench, &bench->out, operand_bytes(&geometry->out) + 256, error));
     int64_t states = geometry->partial_always ? shape_elements(&geometry->out.shape) : 0;
-    TRY(provide(bench, &bench->partial, states * (int64_t)geometry->partial_size + 256, error));
+    TRY(provide_buffer(bench, &bench->partial, states * (int64_t)geometry->partial_size + 256, error));
     *launch = (struct launch){.workspace = NULL};
     operations[geometry->op]->launch(geometry, &tile, true, true, in, states > 0 ? bench->partial.memory : NULL,
                                      bench->out.memory, launch);
@@ -160,7 +160,7 @@ static enum status prepare(struct bench *bench, const struct bench_case *one, co
     const char *refusal = kernel_refusal(one->kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "%s", refusal);
     int64_t workspace = (int64_t)kernel_workspace(one->kernel, launch) + 256;
-    TRY(provide(bench, &bench->workspace, workspace, error));
+    TRY(provide_buffer(bench, &bench->workspace, workspace, error));
     launch->workspace = bench->workspace.memory;
     return bench->device->operations->zero(bench->device, launch->workspace, workspace, error);
 }
@@ -171,8 +171,8 @@ static enum status time_case(struct bench *bench, const struct bench_case *one, 
                              double *seconds, struct error *error) {
     struct geometry geometry;
     struct launch launch;
-    if (!describe(one, rows, &geometry)) return fail(error, STATUS_RUN, "there is no such case");
-    TRY(prepare(bench, one, &geometry, &launch, error));
+    if (!case_geometry(one, rows, &geometry)) return fail(error, STATUS_RUN, "there is no such case");
+    TRY(prepare_launch(bench, one, &geometry, &launch, error));
     struct run_options options = {.repeat_min = once ? 1 : 2, .repeat_max = once ? 1 : 2};
     struct measurement measurement = {
         .kernel = one->kernel, .on = {{bench->device, &launch}}, .devices = 1, .options = &options};
@@ -211,7 +211,7 @@ static int64_t rows_beyond(const struct bench *bench, const struct bench_case *o
     double cache = (double)facts->cache_bytes, least = BEYOND_LEAST * cache;
     double room = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
     struct geometry geometry;
-    if (work > cache || !describe(one, thousand, &geometry)) return 0;
+    if (work > cache || !case_geometry(one, thousand, &geometry)) return 0;
     double most = fmin(room, fmin(bench->effort->beyond * cache, work * bench->effort->most_s / seconds));
     if (bench->roof_wanted) most = fmin(room, 1.01 * least);
     return most < least ? 0 : (int64_t)((double)thousand * sqrt(most / geometry.bytes));
@@ -292,7 +292,7 @@ static enum status measure_variant(struct bench *bench, const struct kernel *ker
     for (int o = 0; o == 0 || (operation->operators && operation->operators[o]); o++) {
         const struct bench_case one = {kernel, dtype, o};
         struct geometry geometry;
-        if (!describe(&one, 1, &geometry)) continue;
+        if (!case_geometry(&one, 1, &geometry)) continue;
         TRY(interrupt_check(error));
         if (now_s() > bench->until) return STATUS_OK;
         if (part == FIRST) return measure_case(bench, &one, error);
@@ -402,12 +402,12 @@ static enum status time_copies(struct bench *bench, enum queue queue, double *by
 
 static enum status measure_bus(struct bench *bench, struct error *error) {
     if (bench->device->unified) return STATUS_OK;
-    TRY(provide(bench, &bench->in[0], CHUNK_BYTES, error));
+    TRY(provide_buffer(bench, &bench->in[0], CHUNK_BYTES, error));
     TRY(time_copies(bench, QUEUE_UPLOAD, &bench->limits->upload_bytes_per_s, error));
     return time_copies(bench, QUEUE_DOWNLOAD, &bench->limits->download_bytes_per_s, error);
 }
 
-static double best(double a, double b) {
+static double known_max(double a, double b) {
     return isnan(a) || b > a ? b : a;
 }
 
@@ -421,9 +421,9 @@ static void find_roofs(struct device_limits *limits) {
         for (int p = 0; p < rate->count; p++) {
             double speed = rate->work[p] / rate->seconds[p];
             if (by_flops)
-                limits->flops_per_s[rate->dtype] = best(limits->flops_per_s[rate->dtype], speed);
+                limits->flops_per_s[rate->dtype] = known_max(limits->flops_per_s[rate->dtype], speed);
             else if (rate->work[p] > 0.9 * BEYOND_LEAST * limits->cache_bytes)
-                limits->memory_bytes_per_s = best(limits->memory_bytes_per_s, speed);
+                limits->memory_bytes_per_s = known_max(limits->memory_bytes_per_s, speed);
         }
     }
 }
@@ -452,7 +452,7 @@ enum status limits_measure(int cuda_number, struct device_limits **limits, struc
     if (!status) status = measure_all(&bench, error);
     struct error ignored = {.status = STATUS_OK};
     device->operations->synchronize(device, status ? &ignored : error);
-    release(&bench);
+    release_buffers(&bench);
     device->operations->close(device);
     find_roofs(bench.limits);
     time_text(bench.limits->measured);

@@ -1,9 +1,9 @@
-/* limits.c - predicts times from what was measured of a device.
+/* limits.c - predicts times from the measured limits of a device.
  *
- * A variant was timed at few sizes. Between two of them its time is interpolated on logarithmic axes; beyond the
- * largest it grows with the work; below the smallest it shrinks with it down to the time of an empty launch. Most
- * variants were timed only on arrays that the cache holds. For larger ones the same variant's float32 rate beyond the
- * cache is a floor, or else the memory's. */
+ * A variant was timed at a few sizes. Between two of them its time is interpolated on logarithmic axes; beyond the
+ * largest it grows in proportion to the work; below the smallest it shrinks to the time of an empty launch. Most
+ * variants were timed only on arrays that fit into the cache. For larger arrays a lower bound applies: the variant's
+ * float32 rate beyond the cache or, if that is unknown, the memory's rate. */
 #include "limits.h"
 
 #include "../base/fail.h"
@@ -83,23 +83,24 @@ static double interpolated(const struct device_limits *limits, const struct kern
     return s[above - 1] * pow(s[above] / s[above - 1], where);
 }
 
-/* The rate that tells most about an operation: with its own type and operator; else the same variant's with another
- * type, another operator, or both. NULL: none. */
+/* The best matching rate for an operation: the variant's rate with the same type and operator, else with another type,
+ * another operator, or both. NULL: none. */
 static const struct kernel_rate *rate_for(const struct device_limits *limits, const struct kernel *kernel,
                                           const struct geometry *geometry) {
     const struct operation *operation = operations[geometry->op];
     enum dtype dtype = limits_dtype(operation, geometry->in[0].dtype);
-    int operator_ = operation->operator_of ? operation->operator_of(&geometry->options) : 0, likest = 0;
+    int operator_ = operation->operator_of ? operation->operator_of(&geometry->options) : 0, best_match = 0;
     const struct kernel_rate *found = NULL;
     for (int i = 0; i < limits->count; i++) {
         const struct kernel_rate *rate = &limits->rates[i];
-        int like = 1 + 2 * (rate->operator_ == operator_) + (rate->dtype == dtype);
-        if (rate->kernel == kernel && like > likest) found = rate, likest = like;
+        int matches = 1 + 2 * (rate->operator_ == operator_) + (rate->dtype == dtype);
+        if (rate->kernel == kernel && matches > best_match) found = rate, best_match = matches;
     }
     return found;
 }
 
-/* The least seconds for bytes that the cache does not hold: by what the variant was seen to do beyond the cache. */
+/* The lower bound of the time for arrays beyond the cache, by the rate of the variant or the memory there; 0 for
+ * smaller arrays. */
 static double beyond_cache(const struct device_limits *limits, const struct kernel *kernel,
                            const struct geometry *geometry) {
     if (!(geometry->bytes > limits->cache_bytes)) return 0;
@@ -115,21 +116,22 @@ double limits_seconds(const struct device_limits *limits, const struct kernel *k
     double work = limits_work(geometry);
     if (!rate || !(share > 0)) return NAN;
     if (!(work > 0)) return limits->launch_s;
-    if (operations[geometry->op]->rate == RATE_BYTES) /* as many elements of the type that was measured */
+    if (operations[geometry->op]->rate ==
+        RATE_BYTES) /* converts bytes to those of the same number of elements of the measured type */
         work *= (double)dtype_size(rate->dtype) / (double)dtype_size(geometry->in[0].dtype);
     double seconds = interpolated(limits, rate, work * share);
     bool settled = operations[geometry->op]->rate == RATE_BYTES && rate->work[rate->count - 1] > limits->cache_bytes;
     return settled ? seconds : fmax(seconds, share * beyond_cache(limits, kernel, geometry));
 }
 
-/* Flops a second of the fastest product of a type that is as accurate as this variant. */
+/* The flops per second of the fastest variant of this type and accuracy. */
 static double flops_roof(const struct device_limits *limits, const struct kernel *kernel, enum dtype dtype) {
     double roof = limits->flops_per_s[dtype];
     if (operations[kernel->op]->rate != RATE_FLOPS) return roof;
     for (int i = 0; i < limits->count; i++) {
         const struct kernel_rate *rate = &limits->rates[i];
-        bool like = rate->kernel->op == kernel->op && rate->dtype == dtype && !rate->kernel->is_roof;
-        if (!like || rate->kernel->accuracy != kernel->accuracy) continue;
+        bool matches = rate->kernel->op == kernel->op && rate->dtype == dtype && !rate->kernel->is_roof;
+        if (!matches || rate->kernel->accuracy != kernel->accuracy) continue;
         for (int p = 0; p < rate->count; p++) roof = fmax(roof, rate->work[p] / rate->seconds[p]); /* skips NaN */
     }
     return roof;

@@ -86,7 +86,7 @@ static void make_task(struct plan *plan, int index) {
     struct task *task = &plan->tasks[index];
     task->operation = operation;
     task->out = plan->input_count + index;
-    task->wanted = operation->run.store != STORE_NONE; /* make_task of a later task that reads it sets it too */
+    task->wanted = operation->run.store != STORE_NONE; /* also set when a later task that reads it is made */
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
     const char *units[MAX_INPUTS] = {NULL}, *names[MAX_INPUTS] = {NULL};

@@ -11,7 +11,7 @@
 #define BATCH_S       500e-6
 #define LEAD_BELOW_S  1e-3
 #define LONG_S        20e-3
-#define LEAST_S       0.2 /* of samples, where `until` decides */
+#define LEAST_S       0.2 /* least total time of the samples with `until` */
 
 /* The speed of verify/, measured on two cores: one thread's rate for the truth of a product, and its seconds for an
  * element that is compared, read for a truth, summed by Freivalds' check, or read for a suspect. In Freivalds' check of

@@ -10,7 +10,7 @@
 #define INFLATE_RATE  0.4e9
 #define DEFLATE_RATE  0.1e9
 #define LZF_RATE      0.4e9 /* either way */
-#define ZSTD_RATE     0.3e9 /* compressing; levels to 5 */
+#define ZSTD_RATE     0.3e9 /* compression, levels up to 5 */
 #define UNZSTD_RATE   0.8e9
 #define CHECKSUM_RATE 1.5e9 /* fletcher32, reading or writing */
 #define HDF5_RATE     2.5e9 /* H5Dread, on any number of cores */

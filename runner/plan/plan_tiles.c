@@ -234,7 +234,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
 /* Cuts a loop into about `pieces` tiles; the last one may be smaller. Tiles larger than half a chunk (`grain`) end at
  * chunk boundaries. Otherwise tiles of 8192 or more end at multiples of 1024 (whole segments of an array's hash), and
  * tiles over 64 at multiples of 16. */
-static void cut(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, int64_t *tiles) {
+static void cut_loop(int64_t extent, int64_t pieces, int64_t grain, int64_t *tile, int64_t *tiles) {
     *tile = extent > 0 ? ceil_div(extent, pieces) : 0;
     if (*tile < extent) {
         int64_t multiple = *tile >= 8192 ? 1024 : *tile > 64 ? 16 : 1;
@@ -257,7 +257,7 @@ static void find_grains(const struct geometry *geometry, const struct tiling *ti
     }
 }
 
-struct choice {
+struct tiling_choice {
     const struct geometry *geometry;
     const struct device_facts *facts;
     const struct run *run;
@@ -267,7 +267,7 @@ struct choice {
     double best_cost; /* INFINITY: nothing fits yet */
 };
 
-static void consider(struct choice *choice, struct tiling *trial) {
+static void consider_tiling(struct tiling_choice *choice, struct tiling *trial) {
     for (int slots = 2; slots >= 1; slots--) {
         trial->out_slots = slots;
         measure_memory(choice->geometry, choice->facts, choice->run, trial);
@@ -291,7 +291,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
     assumed.limits = NULL;
     assumed.team = 1;
     assumed.host_threads = USUAL_THREADS;
-    struct choice choice = {geometry, &assumed, run, budget, INT64_MAX, whole, *tiling, INFINITY};
+    struct tiling_choice choice = {geometry, &assumed, run, budget, INT64_MAX, whole, *tiling, INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];
     int most[LOOPS], power[LOOPS];
@@ -306,13 +306,13 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                     if (power[0] + power[1] + power[2] + power[3] > MOST_STEPS) continue;
                     if (choice.best_cost == 0) break; /* the first tiling, a single step, has won */
                     for (int loop = 0; loop < LOOPS; loop++) {
-                        cut(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
-                            &trial.tiles[loop]);
+                        cut_loop(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
+                                 &trial.tiles[loop]);
                         /* A reduction of no elements is still one step, which gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
                     if (geometry->row_major_tiles && !tile_is_contiguous(&geometry->in[0], trial.tile)) continue;
-                    consider(&choice, &trial);
+                    consider_tiling(&choice, &trial);
                 }
     *tiling = choice.best;
     if (isinf(choice.best_cost)) tiling->memory_bytes = choice.least;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Numbers of multiprocessors from a small card to the largest, and those of A100, H100, H200 and B200. */
+/* Numbers of multiprocessors of small and large GPUs, among them the A100, H100, H200 and B200. */
 static const int common[] = {16, 40, 80, 108, 114, 132, 148, 192};
 
 static struct launch launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],

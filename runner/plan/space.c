@@ -22,7 +22,7 @@ static double output_bytes(const struct plan *plan, const struct run *run) {
 }
 
 /* Does a run write its output to a file? */
-static bool writes(const struct plan *plan, const struct run *run) {
+static bool writes_output(const struct plan *plan, const struct run *run) {
     const struct run_options *options = &plan->tasks[run->task].operation->run;
     if (run->skip) return false;
     if (options->verify != VERIFY_NONE) return true;
@@ -30,7 +30,7 @@ static bool writes(const struct plan *plan, const struct run *run) {
 }
 
 /* Is the operation's result stored on the same file system as OUTPUT? */
-static bool is_beside(const struct plan *plan, const struct job_operation *operation) {
+static bool is_on_same_disk(const struct plan *plan, const struct job_operation *operation) {
     struct stat output, other;
     if (!operation->to_file) return true;
     char *folder = space_folder(plan->job->output), *own = space_folder(operation->to_file);
@@ -48,7 +48,7 @@ double space_needed(const struct plan *plan) {
         bool has_result = false; /* assumes that the first run that is neither skipped nor a roof is right */
         for (int r = task->first_run; r < task->first_run + task->run_count; r++) {
             const struct run *run = &plan->runs[r];
-            if (!writes(plan, run)) continue;
+            if (!writes_output(plan, run)) continue;
             double bytes = output_bytes(plan, run);
             if (kept + bytes > peak) peak = kept + bytes;
             if (run->kernel->is_roof) continue;
@@ -57,7 +57,7 @@ double space_needed(const struct plan *plan) {
             bool own = !has_result && task->operation->to_file;
             has_result = true;
             if (keep) kept += bytes;
-            bool beside = stored && (!own || is_beside(plan, task->operation));
+            bool beside = stored && (!own || is_on_same_disk(plan, task->operation));
             if (beside) copied += bytes;
             if (own && bytes <= SPACE_COPIED_BYTES) copied += bytes;
             double *most = own ? &largest_own : &largest;
@@ -78,7 +78,7 @@ double space_elsewhere(const struct plan *plan, char **folder) {
     *folder = NULL;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
-        if (task->run_count == 0 || is_beside(plan, task->operation)) continue;
+        if (task->run_count == 0 || is_on_same_disk(plan, task->operation)) continue;
         char *own = space_folder(task->operation->to_file);
         if (stat(own, &about) == 0 && (!*folder || about.st_dev == device)) {
             bytes += output_bytes(plan, &plan->runs[task->first_run]);
@@ -132,7 +132,7 @@ bool space_free(const char *folder, double *bytes) {
     return true;
 }
 
-static enum status require_elsewhere(const struct plan *plan, struct error *error) {
+static enum status require_space_elsewhere(const struct plan *plan, struct error *error) {
     char *folder, need[32], have[32];
     double needed = space_elsewhere(plan, &folder), available = 0;
     enum status status = STATUS_OK;
@@ -145,8 +145,8 @@ static enum status require_elsewhere(const struct plan *plan, struct error *erro
 
 /* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
  * are only counted if the answer depends on it: each of a thousand shards would scan the folders of all others. */
-static enum status require(const struct plan *plan, double needed, bool reuse, const char *who, enum status status,
-                           struct error *error) {
+static enum status require_space(const struct plan *plan, double needed, bool reuse, const char *who,
+                                 enum status status, struct error *error) {
     const char *output = plan->job->output;
     char *folder = space_folder(output), need[32], have[32];
     double available = 0;
@@ -162,14 +162,14 @@ static enum status require(const struct plan *plan, double needed, bool reuse, c
 }
 
 enum status space_check(const struct plan *plan, struct error *error) {
-    TRY(require_elsewhere(plan, error));
-    return require(plan, space_needed(plan), true, "", STATUS_USAGE, error);
+    TRY(require_space_elsewhere(plan, error));
+    return require_space(plan, space_needed(plan), true, "", STATUS_USAGE, error);
 }
 
 enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error) {
-    if (!writes(plan, run)) return STATUS_OK;
+    if (!writes_output(plan, run)) return STATUS_OK;
     char *who = must_printf("%s %s ", plan->tasks[run->task].operation->id, run->label);
-    enum status status = require(plan, output_bytes(plan, run), false, who, STATUS_IO, error);
+    enum status status = require_space(plan, output_bytes(plan, run), false, who, STATUS_IO, error);
     free(who);
     return status;
 }

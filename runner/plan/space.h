@@ -1,4 +1,4 @@
-/* space.h - checks that the file system has room for what a job writes. */
+/* space.h - checks that the file system has enough free space for a job's files. */
 #ifndef RUNNER_SPACE_H
 #define RUNNER_SPACE_H
 
@@ -20,7 +20,7 @@ double space_elsewhere(const struct plan *plan, char **folder);
 
 /* The folder of an output; the caller frees. */
 char *space_folder(const char *output);
-/* Bytes free in a folder to an unprivileged process; false: unknown. */
+/* Sets *bytes to the free space of a folder's file system for an unprivileged process; false: unknown. */
 bool space_free(const char *folder, double *bytes);
 
 /* STATUS_USAGE: the file system of the job's output has less than space_needed free. Existing parts of the job count as

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct swept_column *column_of(struct swept *swept, const char *name, int length, int rows) {
+static struct swept_column *find_column(struct swept *swept, const char *name, int length, int rows) {
     for (int i = 0; i < swept->count; i++) {
         const char *known = swept->columns[i].name;
         if (strncmp(known, name, (size_t)length) == 0 && !known[length]) return &swept->columns[i];
@@ -26,7 +26,7 @@ static struct swept_column *column_of(struct swept *swept, const char *name, int
 
 /* The kind of a value: an integer that fits into 64 bits, another decimal number, or a text. Hexadecimal, inf and nan
  * are texts. */
-static enum swept_kind kind_of(const char *text, double *number) {
+static enum swept_kind value_kind(const char *text, double *number) {
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
     *number = NAN;
@@ -65,9 +65,9 @@ static void add_label(struct swept *swept, const char *label, int row, int rows)
     for (const char *at = label; *at;) {
         int whole = (int)strcspn(at, ","), name = (int)strcspn(at, "=");
         if (name >= whole || name >= JOB_NAME_BYTES) return;
-        struct swept_column *column = column_of(swept, at, name, rows);
+        struct swept_column *column = find_column(swept, at, name, rows);
         snprintf(column->text[row], sizeof column->text[row], "%.*s", whole - name - 1, at + name + 1);
-        enum swept_kind kind = kind_of(column->text[row], &column->number[row]);
+        enum swept_kind kind = value_kind(column->text[row], &column->number[row]);
         if (kind > column->kind) column->kind = kind;
         at += whole + (at[whole] == ',');
     }

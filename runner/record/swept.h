@@ -9,7 +9,7 @@ enum swept_kind { SWEPT_INTEGER, SWEPT_REAL, SWEPT_TEXT };
 /* One swept parameter, `p_NAME` in tables. */
 struct swept_column {
     char name[JOB_NAME_BYTES]; /* "n" */
-    enum swept_kind kind;      /* of all its values: integers, numbers, else texts */
+    enum swept_kind kind;      /* the narrowest kind that holds all values */
     /* For each row. A row that does not depend on the parameter has "" and NaN; a text has NaN. `number` rounds
      * integers beyond 2^53. */
     char (*text)[JOB_LABEL_BYTES];

@@ -13,10 +13,10 @@ struct results_file {
     struct result_row *rows; /* in the order of the plan */
     int count;
     struct stored_outputs {
-        bool result, variant; /* its output is stored as its operation's result, as a variant's */
-    } * expected;             /* by row, as the job has it; NULL: not known */
+        bool result, variant; /* the output should be stored as the operation's result, as the variant's output */
+    } * expected;             /* for each row, according to the job; NULL: not known */
     char *standing; /* the state of an unfinished job, for people: "unfinished: 2 of 4 runs; ..."; NULL: it is done */
-    char **parts;   /* by row: the part that its run is in; NULL: all are in the file */
+    char **parts;   /* for each row: the path of the part with its run; NULL: all runs are in the file */
 };
 
 /* Opens a results file, complete or not, or a part. STATUS_USAGE: it is neither. The caller frees *file with

@@ -141,16 +141,16 @@ static enum status read_condition(const struct view *view, const char *text, str
 }
 
 /* Is a swept parameter's value in a label the given value, with the characters that labels replace? */
-static bool label_is(const char *text, const char *value) {
+static bool label_matches(const char *text, const char *value) {
     while (*value && *text == label_character(*value)) text++, value++;
     return !*text && !*value;
 }
 
 /* Does a text match the wanted one? One of several flags suffices, and a variant matches by its name too. */
-static bool text_is(const struct view_column *column, const char *text, const char *wanted) {
+static bool text_matches(const struct view_column *column, const char *text, const char *wanted) {
     const char *name = view_column_name(column);
     if (strcmp(text, wanted) == 0) return true;
-    if (column->column && column->column->swept) return label_is(text, wanted);
+    if (column->column && column->column->swept) return label_matches(text, wanted);
     if (strcmp(name, "variant") == 0) return *wanted && view_variant_is(text, wanted);
     if (strcmp(name, "flags") != 0) return false;
     size_t length = strlen(wanted);
@@ -159,11 +159,11 @@ static bool text_is(const struct view_column *column, const char *text, const ch
     return false;
 }
 
-static bool meets(const struct view *view, int row, const struct condition *condition) {
+static bool meets_condition(const struct view *view, int row, const struct condition *condition) {
     if (view_column_is_text(&condition->column)) {
         char text[VIEW_CELL];
         view_column_text(view, &condition->column, row, text);
-        return text_is(&condition->column, text, condition->value) == (condition->comparison == EQUAL);
+        return text_matches(&condition->column, text, condition->value) == (condition->comparison == EQUAL);
     }
     double number = view_column_number(view, &condition->column, row), wanted = condition->number;
     int64_t integer;
@@ -190,7 +190,8 @@ static enum status choose_rows(struct view *view, const struct view_options *opt
         status = read_condition(view, options->where[i], &conditions[i], error);
     for (int row = 0; row < view->count && !status; row++) {
         bool meets_all = true;
-        for (int i = 0; i < options->where_count && meets_all; i++) meets_all = meets(view, row, &conditions[i]);
+        for (int i = 0; i < options->where_count && meets_all; i++)
+            meets_all = meets_condition(view, row, &conditions[i]);
         if (meets_all) view->order[view->chosen++] = row;
     }
     free(conditions);

@@ -74,11 +74,12 @@ struct device_operations {
     /* Makes later work on this device's `queue` wait for the latest record of the event, which may be another device's.
      * An event that was never recorded counts as passed. */
     enum status (*queue_wait_event)(struct device *device, struct event *event, enum queue queue, struct error *error);
-    enum status (*event_wait)(struct device *device, struct event *event, struct error *error); /* the host waits */
+    enum status (*event_wait)(struct device *device, struct event *event,
+                              struct error *error); /* waits until the event has passed */
     /* Seconds from one event to another; both must have passed. */
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);
-    enum status (*synchronize)(struct device *device, struct error *error); /* the host waits for all queues */
+    enum status (*synchronize)(struct device *device, struct error *error); /* waits for all queues */
 };
 
 struct device {

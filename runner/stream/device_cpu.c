@@ -350,7 +350,7 @@ enum status device_cpu_open(struct device **device, struct error *error) {
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* Measured with 1 to 16 threads on the host of an H200. */
+/* Interpolates measurements with 1 to 16 threads on the host of an H200. */
 double host_read_bytes_per_s(void) {
     double threads = workers_count();
     return threads < 7 ? 6.5e9 * threads : 45e9;

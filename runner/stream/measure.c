@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Events resolve about 0.5 us, so launches shorter than BATCH_BELOW_S are timed in batches that take about BATCH_S. */
+/* The resolution of events is about 0.5 us, so launches shorter than BATCH_BELOW_S are timed in batches that take about
+ * BATCH_S. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
 #define BATCH_MAX     1000

@@ -160,7 +160,7 @@ static enum status load_in_place(struct stream *stream, const struct load *load,
 }
 
 /* Loads a step's box of one input, or the lanes' bands of it, into their next buffers. */
-static enum status load(struct stream *stream, int i, const struct step *step, struct error *error) {
+static enum status load_input(struct stream *stream, int i, const struct step *step, struct error *error) {
     struct input *in = &stream->in[i];
     struct load loads[MOST_DEVICES];
     int count = 0;
@@ -237,7 +237,7 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     return ops->event_record(device, lane->computed[stream->out.current], QUEUE_COMPUTE, error);
 }
 
-static enum status compute(struct stream *stream, const struct step *step, struct error *error) {
+static enum status compute_step(struct stream *stream, const struct step *step, struct error *error) {
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
     preloads_end(stream);
@@ -263,8 +263,8 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     for (int i = 0; i < stream->bands.lanes; i++)
         stream->lanes[i].works = bands_step(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
     for (int i = 0; i < geometry->inputs; i++)
-        if (!step.reuse[i]) TRY(load(stream, i, &step, error));
-    TRY(compute(stream, &step, error));
+        if (!step.reuse[i]) TRY(load_input(stream, i, &step, error));
+    TRY(compute_step(stream, &step, error));
     if (step.last) {
         stored = box_elements(&step.store) * stream->out.element;
         TRY(store_put(stream, stream->out.current, number, error));

@@ -23,7 +23,7 @@ CPU_BODY largest_error_body(int64_t count, const double *out, const double *roun
         double difference = fabs(out[i] - value[i]), excess = difference - absolute;
         bool same = out[i] == rounded[i], slight = excess <= 0;
         double error = (same | slight) ? 0 : excess / magnitude[i];
-        odd += (same | (difference < INFINITY)) ? 0 : 1; /* also a NaN */
+        odd += (same | (difference < INFINITY)) ? 0 : 1; /* NaN fails the comparison and counts */
         largest = error > largest ? error : largest;
     }
     *result = odd > 0 ? NAN : largest;

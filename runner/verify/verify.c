@@ -69,9 +69,9 @@ void truth_cache_free(struct truth_cache *cache) {
 }
 
 /* The truth of a box, computed once for all variants of a task. *truth belongs to the cache. */
-static enum status truth_of(struct truth_cache *cache, int task, const struct geometry *geometry,
-                            const struct host_reader *reader, const struct box *box, const struct truth **truth,
-                            struct error *error) {
+static enum status cached_truth(struct truth_cache *cache, int task, const struct geometry *geometry,
+                                const struct host_reader *reader, const struct box *box, const struct truth **truth,
+                                struct error *error) {
     if (cache->known && cache->known->task != task) truth_cache_clear(cache);
     for (struct known_truth *known = cache->known; known; known = known->next)
         if (box_equal(&known->box, box)) return *truth = &known->truth, STATUS_OK;
@@ -166,7 +166,7 @@ static enum status compare_box(const struct verification *check, const struct bo
     const struct truth *truth = &own;
     enum status status = STATUS_OK;
     if (keep) {
-        status = truth_of(check->cache, check->run->task, geometry, &check->reader, box, &truth, error);
+        status = cached_truth(check->cache, check->run->task, geometry, &check->reader, box, &truth, error);
     } else if (!(status = truth_allocate(geometry, box_elements(box), &own, error))) {
         status = operations[geometry->op]->reference(geometry, &check->reader, box, &own, error);
     }
