@@ -131,6 +131,11 @@ Variant = namedtuple(
 )
 
 
+def hdf5_version():
+    """Of the library that tilerun uses: (1, 10)."""
+    return tuple(map(int, re.search(r"HDF5 (\d+)\.(\d+)", quiet("--version")).groups()))
+
+
 def list_variants():
     """Those that are compiled in."""
     done = tilerun("list")
