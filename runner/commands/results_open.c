@@ -12,107 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Parts up to this size are hashed, so that damaged ones are not shown. Of larger parts only the trailer is checked. */
-#define HASHED_BYTES (INT64_C(256) << 20)
-
-struct found_part {
-    char *path;
-    struct timespec written;
-    struct result_row row;
-    int runs, skipped; /* of the job; -1: a part of an earlier version */
-};
-
-struct found_parts {
-    int count;
-    struct found_part *of; /* ordered by number of run */
-    int fruitless;         /* parts of runs without a result, which shards keep for `merge` */
-};
-
-static int integer_of(hid_t file, const char *name) {
-    int value = -1;
-    if (H5Aexists(file, name) <= 0) return -1;
-    hid_t held = H5Aopen(file, name, H5P_DEFAULT);
-    if (H5Aread(held, H5T_NATIVE_INT, &value) < 0) value = -1;
-    H5Aclose(held);
-    return value;
-}
-
-/* Reads a part's row; false: the part is damaged or gone. */
-static bool read_part(struct found_part *part) {
-    FENCE(part->path);
-    struct stat about;
-    struct error ignored = {STATUS_OK, ""};
-    struct result_row *rows = NULL;
-    int count = 0;
-    if (stat(part->path, &about) != 0 || !S_ISREG(about.st_mode) || !part_is_whole(part->path, HASHED_BYTES))
-        return false;
-    hid_t file = h5_open_unlocked(part->path);
-    if (file < 0) return false;
-    bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1;
-    if (good) part->row = *rows;
-    part->written = about.st_mtim;
-    part->runs = integer_of(file, "job_runs");
-    part->skipped = integer_of(file, "job_skipped");
-    free(rows);
-    H5Fclose(file);
-    return good;
-}
-
-/* Orders by number of run; two parts of one run, which an edited job leaves, newer first. */
-static int compare_parts(const void *one, const void *other) {
-    const struct found_part *a = one, *b = other;
-    if (a->row.run != b->row.run) return (a->row.run > b->row.run) - (a->row.run < b->row.run);
-    if (a->written.tv_sec != b->written.tv_sec) return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
-    return (a->written.tv_nsec < b->written.tv_nsec) - (a->written.tv_nsec > b->written.tv_nsec);
-}
-
-static struct found_parts find_parts(const char *folder) {
-    struct found_parts parts = {0};
-    char **paths;
-    int count, kept = 0;
-    parts_list(folder, &paths, &count);
-    parts.of = must_malloc((size_t)count * sizeof *parts.of + 1);
-    for (int i = 0; i < count; i++) {
-        struct found_part *part = &parts.of[parts.count];
-        part->path = paths[i];
-        bool whole = read_part(part), result = whole && result_row_done(&part->row);
-        parts.count += result;
-        parts.fruitless += whole && !result;
-        if (!result) free(paths[i]);
-    }
-    free(paths);
-    qsort(parts.of, (size_t)parts.count, sizeof *parts.of, compare_parts);
-    for (int i = 0; i < parts.count; i++)
-        if (kept > 0 && parts.of[kept - 1].row.run == parts.of[i].row.run)
-            free(parts.of[i].path);
-        else
-            parts.of[kept++] = parts.of[i];
-    parts.count = kept;
-    return parts;
-}
-
-/* The newest part, which records the size of the job; NULL: there is none. */
-static const struct found_part *newest_of(const struct found_parts *parts) {
-    const struct found_part *newest = NULL;
-    for (int i = 0; i < parts->count; i++) {
-        const struct found_part *part = &parts->of[i];
-        bool newer =
-            !newest || part->written.tv_sec > newest->written.tv_sec ||
-            (part->written.tv_sec == newest->written.tv_sec && part->written.tv_nsec >= newest->written.tv_nsec);
-        if (newer) newest = part;
-    }
-    return newest;
-}
-
 /* "2 of 4 runs (3 more cannot run here)". */
-static char *how_far(const struct found_parts *parts) {
-    const struct found_part *newest = newest_of(parts);
-    if (!newest) return must_strdup("no run is finished yet");
-    int wanted = newest->runs - newest->skipped;
-    if (newest->runs < 0 || newest->skipped < 0 || wanted < parts->count) /* the last: the job was edited */
-        return must_printf("%d run%s finished so far", parts->count, parts->count == 1 ? "" : "s");
-    if (newest->skipped == 0) return must_printf("%d of %d runs", parts->count, wanted);
-    return must_printf("%d of %d runs (%d more cannot run here)", parts->count, wanted, newest->skipped);
+static char *how_far(const struct survey *survey) {
+    int wanted = survey->runs - survey->skipped;
+    if (survey->results == 0) return must_strdup("no run is finished yet");
+    if (survey->runs < 0 || survey->skipped < 0 || wanted < survey->results) /* the last: of a job that was edited */
+        return must_printf("%d run%s finished so far", survey->results, survey->results == 1 ? "" : "s");
+    if (survey->skipped == 0) return must_printf("%d of %d runs", survey->results, wanted);
+    return must_printf("%d of %d runs (%d more cannot run here)", survey->results, wanted, survey->skipped);
 }
 
 static char *folder_of(const char *output) {
@@ -123,27 +30,18 @@ static char *folder_of(const char *output) {
     return folder;
 }
 
-static bool find_shards(const char *output, enum shard_by *by) {
-    struct shard_job job;
-    bool found = shards_find_job(output, &job);
-    *by = job.by;
-    shard_job_free(&job);
-    return found;
-}
-
-/* The same for shards, whose parts hold runs or panels of runs. */
-static char *how_far_shards(const struct found_parts *parts, enum shard_by by, const char *output, bool running) {
-    const struct found_part *newest = newest_of(parts);
-    const char *what = by == SHARD_BY_RUNS ? "runs" : "runs and panels";
-    int done = parts->count + parts->fruitless, wanted = newest ? newest->runs - newest->skipped : -1;
-    bool known = newest && newest->runs >= 0 && newest->skipped >= 0 && wanted >= done;
-    char *far =
-             known ? must_printf("%d of %d %s", done, wanted, what) : must_printf("%d %s finished so far", done, what),
+/* The same of shards. What cannot run, or made no result, is done too. */
+static char *how_far_shards(const struct survey *survey, const char *output) {
+    bool known = survey->runs >= survey->count;
+    const char *what = survey->whole_runs ? "runs" : "runs and panels";
+    char *far = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
+                      : must_printf("%d %s finished so far", survey->count, what),
          *text;
-    if (running)
+    if (survey->at_work)
         text = must_printf("running: shards have done %s", far);
-    else if (known && wanted == done)
-        text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", done, what, output);
+    else if (survey->complete)
+        text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
+                           output);
     else
         text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
                            "`tilerun merge %s` joins them",
@@ -152,36 +50,59 @@ static char *how_far_shards(const struct found_parts *parts, enum shard_by by, c
     return text;
 }
 
-static char *standing_of(const struct found_parts *parts, const char *output, const char *folder) {
-    bool running = parts_are_locked(folder);
-    enum shard_by by;
-    if (find_shards(output, &by)) return how_far_shards(parts, by, output, running);
-    char *far = how_far(parts);
-    char *text = running ? must_printf("running: %s", far)
-                         : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
+/* "shard 1 of 3 lacks 2 of 4 runs and panels; it is at work on node n7, job 12_1; log: /x/12_1.out": a line for each
+ * shard that lacks some. NULL: none does. */
+static char *missing_of(const struct survey *survey) {
+    enum { MOST_LINES = 20 };
+    char *text = NULL;
+    size_t length;
+    FILE *to = must_stream(&text, &length);
+    int lines = 0;
+    for (int i = 0; i < survey->shard_count; i++) {
+        const struct survey_shard *shard = &survey->shards[i];
+        if ((shard->begun && shard->lacks == 0) || (!shard->begun && survey->complete)) continue;
+        if (++lines > MOST_LINES) continue;
+        fprintf(to, "shard %d of %d ", i, survey->shard_count);
+        if (!shard->begun) {
+            fputs("has not begun\n", to);
+            continue;
+        }
+        fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->units,
+                survey->whole_runs ? "runs" : "runs and panels", shard->at_work ? "is at work" : "ran",
+                shard->place ? shard->place : "an unknown node");
+        fprintf(to, "%s%s\n", shard->log ? "; log: " : "", shard->log ? shard->log : "");
+    }
+    if (lines > MOST_LINES) fprintf(to, "and %d more shards\n", lines - MOST_LINES);
+    fclose(to);
+    if (lines > 0) return text;
+    free(text);
+    return NULL;
+}
+
+static char *standing_of(const struct survey *survey, const char *output) {
+    if (survey->shard_count > 0) return how_far_shards(survey, output);
+    char *far = how_far(survey);
+    char *text = survey->at_work ? must_printf("running: %s", far)
+                                 : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
     free(far);
     return text;
 }
 
 static bool read_parts(struct results_file *file) {
-    char *folder = folder_of(file->path), *lock = must_printf("%s/lock", folder ? folder : "");
-    bool ours = folder && access(lock, F_OK) == 0;
-    struct found_parts parts = {0};
-    if (folder) parts = find_parts(folder);
-    if (parts.count > 0 || ours) {
-        file->standing = standing_of(&parts, file->path, folder);
-        file->rows = must_malloc((size_t)parts.count * sizeof *file->rows + 1);
-        file->parts = must_malloc((size_t)parts.count * sizeof *file->parts + 1);
-        file->count = parts.count;
-        for (int i = 0; i < parts.count; i++) {
-            file->rows[i] = parts.of[i].row;
-            file->parts[i] = parts.of[i].path;
+    struct survey survey;
+    bool found = store_survey(file->path, &survey);
+    if (found) {
+        file->standing = standing_of(&survey, file->path);
+        file->missing = missing_of(&survey);
+        file->rows = must_malloc((size_t)survey.count * sizeof *file->rows + 1);
+        file->parts = must_malloc((size_t)survey.count * sizeof *file->parts + 1);
+        file->count = survey.count;
+        for (int i = 0; i < survey.count; i++) {
+            file->rows[i] = survey.of[i].row;
+            file->parts[i] = must_strdup(survey.of[i].path);
         }
     }
-    bool found = file->standing != NULL;
-    free(parts.of);
-    free(lock);
-    free(folder);
+    survey_free(&survey);
     return found;
 }
 

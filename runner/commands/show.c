@@ -67,6 +67,7 @@ static enum status show(const struct invocation *invocation, struct error *error
     enum status status = view_make(file->rows, file->count, &options, &view, &wrong);
     if (status) fail(error, status, "show: %s", wrong.text);
     if (!status && file->standing) print_standing(file->standing, settings->format);
+    if (!status && file->missing) fputs(file->missing, is_data(settings->format) ? stderr : stdout);
     bool empty = file->count == 0 && file->standing && !is_data(settings->format);
     if (!status && !empty) print(view, settings->format, stdout);
     view_free(view);

@@ -209,7 +209,10 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     TRY(status);
     if (done) return show_finished(execution), STATUS_OK;
     TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
-    if (!options->shard) TRY(publish(execution, created, error));
+    if (options->shard)
+        results_finish_manifest(execution->results);
+    else
+        TRY(publish(execution, created, error));
     if (wrote) *wrote = !options->shard;
     return execution->failed ? STATUS_RUN : STATUS_OK;
 }

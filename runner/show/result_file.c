@@ -88,6 +88,7 @@ void results_file_close(struct results_file *file) {
     for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
     free(file->parts);
     free(file->standing);
+    free(file->missing);
     free(file->expected);
     free(file->rows);
     free(file->path);

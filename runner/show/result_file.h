@@ -16,6 +16,7 @@ struct results_file {
         bool result, variant; /* the output should be stored as the operation's result, as the variant's output */
     } * expected;             /* for each row, according to the job; NULL: not known */
     char *standing; /* the state of an unfinished job, for people: "unfinished: 2 of 4 runs; ..."; NULL: it is done */
+    char *missing;  /* for each shard that lacks units, a line about it; NULL: none does */
     char **parts;   /* for each row: the path of the part with its run; NULL: all runs are in the file */
 };
 

@@ -7,7 +7,7 @@
  *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
  *                             out; shards, by: how the job is divided; busy: how many shards have something to do
  *
- * It ends in a hash of its bytes, as a part does. */
+ * It ends in a hash of its bytes, as a part does. When the shard has done all its units the file is made read-only. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../record/environment.h"
@@ -125,11 +125,33 @@ void results_environment(const struct plan *plan, struct environment *environmen
 
 /* ---- a shard's manifest ---------------------------------------------------------------------------------------------- */
 
+/* The file that stderr goes to, as a batch system has it; NULL: it is no file. The caller frees. */
+static char *log_file(void) {
+    char path[4096];
+    struct stat about;
+    ssize_t length = readlink("/proc/self/fd/2", path, sizeof path - 1);
+    if (length <= 0 || fstat(STDERR_FILENO, &about) != 0 || !S_ISREG(about.st_mode)) return NULL;
+    path[length] = '\0';
+    return must_strdup(path);
+}
+
+/* The numbers of the runs of units that the shard does: for `show`, which makes no plan. */
+static enum status write_units(hid_t file, const struct results *results, struct error *error) {
+    const struct plan *plan = &results->units->plan;
+    int32_t *numbers = must_malloc((size_t)plan->run_count * sizeof *numbers + 1);
+    int count = 0;
+    for (int r = 0; r < plan->run_count; r++)
+        if (shard_has(results->shard, plan->runs[r].task)) numbers[count++] = r;
+    enum status status = results_write_vector(file, "units", INT32, count, numbers, "1", error);
+    free(numbers);
+    return status;
+}
+
 static enum status write_manifest(hid_t file, const struct results *results, const char *command_line, bool partial,
                                   struct error *error) {
     const struct plan *plan = results->plan;
     struct environment environment;
-    char *place = environment_place(), created[TIME_TEXT];
+    char *place = environment_place(), *log = NULL, created[TIME_TEXT];
     results_environment(plan, &environment);
     enum status status = h5_set_text(file, "place", place, error);
     if (!status) status = h5_set_text(file, "command_line", command_line, error);
@@ -139,12 +161,15 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     if (!status) status = h5_set_integer(file, "divided", results->shard->divided, error);
     if (!status) status = h5_set_integer(file, "by", results->shard->by, error);
     if (!status) status = h5_set_integer(file, "busy", shard_busy(results->shard, &results->units->plan), error);
+    if (!status && (log = log_file())) status = h5_set_text(file, "log", log, error);
+    if (!status) status = write_units(file, results, error);
     if (!status) status = results_write_job(file, plan->job, NULL, error);
     if (!status) status = results_write_environment(file, &environment, error);
     for (int kind = 0; kind < 2 && !status; kind++)
         if (plan->present[kind]) status = write_facts(file, &plan->facts[kind], error);
     environment_free(&environment);
     free(place);
+    free(log);
     return status;
 }
 
@@ -166,6 +191,13 @@ enum status results_write_manifest(const struct results *results, const char *co
     free(new);
     free(path);
     return status;
+}
+
+void results_finish_manifest(const struct results *results) {
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts);
+    struct stat about;
+    if (stat(path, &about) == 0) chmod(path, about.st_mode & ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH) & 07777);
+    free(path);
 }
 
 /* Negative: the shard has not begun, or a crash of the machine has damaged its manifest. */
@@ -307,12 +339,9 @@ static char *find_later(const struct manifest *manifests, int count, const struc
     return NULL;
 }
 
-bool shards_find_job(const char *output, struct shard_job *job) {
-    struct error ignored = {STATUS_OK, ""};
-    struct destination place;
+/* `whole`: OUTPUT.parts. */
+bool manifests_find_job(const char *whole, struct shard_job *job) {
     *job = (struct shard_job){.partial = false};
-    if (destination_find("output", output, &place, &ignored)) return false;
-    char *whole = must_printf("%s.parts", place.path);
     int count;
     char **folders = list_folders(whole, &count);
     struct manifest *manifests = must_malloc((size_t)count * sizeof *manifests + 1);
@@ -323,6 +352,66 @@ bool shards_find_job(const char *output, struct shard_job *job) {
     for (int i = 0; i < count; i++) free(manifests[i].folder), free(manifests[i].job);
     free(manifests);
     free(folders);
+    return found;
+}
+
+/* All of a vector; NULL: there is none of that type. The caller frees. */
+static void *read_all(const char *path, const char *name, enum dtype dtype, int *count) {
+    struct error ignored = {STATUS_OK, ""};
+    struct h5_dataset *dataset = NULL;
+    void *data = NULL;
+    *count = 0;
+    if (!h5_open(path, name, &dataset, &ignored) && dataset->shape.rank == 1 && dataset->dtype == dtype) {
+        struct box all = box_whole(&dataset->shape);
+        data = must_malloc((size_t)all.count[0] * dtype_size(dtype) + 1);
+        if (!h5_read(dataset, &all, data, &ignored)) *count = (int)all.count[0];
+    }
+    h5_close(dataset);
+    return data;
+}
+
+static void read_state(const char *folder, struct shard_state *state) {
+    FENCE(folder);
+    char *path = must_printf("%s/" SHARD_MANIFEST, folder);
+    hid_t file = open_manifest(folder);
+    if ((state->begun = file >= 0)) {
+        state->place = h5_get_text(file, "place");
+        state->log = h5_get_text(file, "log");
+        H5Fclose(file);
+    }
+    state->units = state->begun ? read_all(path, "/units", INT32, &state->unit_count) : NULL;
+    struct stat about;
+    state->done = state->begun && stat(path, &about) == 0 && !(about.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH));
+    free(path);
+}
+
+int manifests_read_states(const char *whole, const struct shard_job *job, struct shard_state **states) {
+    *states = must_malloc((size_t)job->shards * sizeof **states + 1);
+    for (int i = 0; i < job->shards; i++) {
+        char *folder = shard_folder(whole, i, job->shards);
+        (*states)[i] = (struct shard_state){.begun = false};
+        read_state(folder, &(*states)[i]);
+        free(folder);
+    }
+    return job->shards;
+}
+
+void shard_states_free(struct shard_state *states, int count) {
+    for (int i = 0; i < count; i++) {
+        free(states[i].place);
+        free(states[i].log);
+        free(states[i].units);
+    }
+    free(states);
+}
+
+bool shards_find_job(const char *output, struct shard_job *job) {
+    struct error ignored = {STATUS_OK, ""};
+    struct destination place;
+    *job = (struct shard_job){.partial = false};
+    if (destination_find("output", output, &place, &ignored)) return false;
+    char *whole = must_printf("%s.parts", place.path);
+    bool found = manifests_find_job(whole, job);
     free(whole);
     destination_free(&place);
     return found;

@@ -72,6 +72,19 @@ char *shard_folder(const char *whole, int index, int count);
 char *shard_own_folder(const char *whole, const struct shard *shard);
 /* Removes the manifest that results_write_manifest wrote. */
 void shard_forget(const struct results *results);
+/* What a shard's folder says of it. */
+struct shard_state {
+    bool begun;
+    char *place, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
+    int32_t *units;    /* the runs of units that it does, by number */
+    int unit_count;
+    bool done; /* it has done all of them */
+};
+/* The job to join of those that were begun in OUTPUT.parts; false: there is none. Free with shard_job_free. */
+bool manifests_find_job(const char *whole, struct shard_job *job);
+/* Of all its shards, by number. Free with shard_states_free. */
+int manifests_read_states(const char *whole, const struct shard_job *job, struct shard_state **states);
+void shard_states_free(struct shard_state *states, int count);
 /* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
 char *manifest_host(const char *folder);
 /* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */

@@ -55,9 +55,10 @@ void results_sweep(const char *output);
  * show those in the parts, which then stay. */
 void results_join(struct results *results, bool link);
 /* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
- * something out. */
+ * something out. After its last run: marks that it has done all. */
 enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
                                    struct error *error);
+void results_finish_manifest(const struct results *results);
 /* Where and with what a plan is carried out now. The caller frees with environment_free. */
 void results_environment(const struct plan *plan, struct environment *environment);
 /* The job that shards have begun beside OUTPUT, as they run it, and the devices that they may use. */
@@ -165,6 +166,32 @@ struct result_summary {
 enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error);
 
 /* ---- for who looks at a job that is not done; nothing is locked or changed ---- */
+
+struct survey_part {
+    char *path;
+    struct timespec written;
+    struct result_row row;
+    int runs, skipped; /* of the job, in units; those that cannot run; -1: a part of an earlier version */
+};
+struct survey_shard {
+    bool begun, at_work;
+    int units, lacks;  /* 0 units: not known */
+    char *place, *log; /* NULL: not known */
+};
+/* What lies in OUTPUT.parts of the job that was begun there last. */
+struct survey {
+    int count, results;     /* parts that are whole, and how many of them made a result */
+    struct survey_part *of; /* by number of run: of two parts of one run the newer */
+    int runs, skipped;      /* of the job; -1: not known */
+    bool at_work;
+    bool whole_runs;             /* no operation is divided into panels */
+    int shard_count;             /* 0: there are no shards */
+    struct survey_shard *shards; /* by number */
+    bool complete;               /* all shards have done all, and all of that is there: `merge` joins it */
+};
+/* false: there is no such folder of tilerun's. Free with survey_free, whatever it returns. */
+bool store_survey(const char *output, struct survey *survey);
+void survey_free(struct survey *survey);
 
 /* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
  * at that moment would find it taken. */

@@ -143,3 +143,129 @@ void results_print_missing(const struct results *results, const bool *missing) {
     tell_shards(results, &results->units->plan, missing, count);
     text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes those of shard I\n", count);
 }
+
+/* ---- for who looks ----------------------------------------------------------------------------------------------- */
+
+/* A part up to this size is hashed whole, so that a damaged one is not shown; of a larger one the trailer must do. */
+#define HASHED_BYTES (INT64_C(256) << 20)
+
+static int integer_of(hid_t file, const char *name) {
+    int64_t value;
+    return h5_get_number(file, name, INT64, &value) ? (int)value : -1;
+}
+
+/* Reads a part's row; false: the part is damaged, or gone. */
+static bool read_part(struct survey_part *part) {
+    FENCE(part->path);
+    struct stat about;
+    struct error ignored = {STATUS_OK, ""};
+    struct result_row *rows = NULL;
+    int count = 0;
+    if (stat(part->path, &about) != 0 || !S_ISREG(about.st_mode) || !part_is_whole(part->path, HASHED_BYTES))
+        return false;
+    hid_t file = h5_open_unlocked(part->path);
+    if (file < 0) return false;
+    bool good = !result_load_rows(file, part->path, &rows, &count, &ignored) && count == 1;
+    if (good) part->row = *rows;
+    part->written = about.st_mtim;
+    part->runs = integer_of(file, "job_runs");
+    part->skipped = integer_of(file, "job_skipped");
+    free(rows);
+    H5Fclose(file);
+    return good;
+}
+
+/* By number of run; of two parts of one run (an edited job leaves such) the newer first. */
+static int compare_parts(const void *one, const void *other) {
+    const struct survey_part *a = one, *b = other;
+    if (a->row.run != b->row.run) return (a->row.run > b->row.run) - (a->row.run < b->row.run);
+    return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
+}
+
+static void survey_parts(const char *whole, struct survey *survey) {
+    const struct survey_part *newest = NULL;
+    char **paths;
+    int listed, count = 0;
+    parts_list(whole, &paths, &listed);
+    survey->of = must_malloc((size_t)listed * sizeof *survey->of + 1);
+    for (int i = 0; i < listed; i++) {
+        survey->of[count].path = paths[i];
+        if (read_part(&survey->of[count]))
+            count++;
+        else
+            free(paths[i]);
+    }
+    free(paths);
+    qsort(survey->of, (size_t)count, sizeof *survey->of, compare_parts);
+    for (int i = 0; i < count; i++)
+        if (survey->count > 0 && survey->of[survey->count - 1].row.run == survey->of[i].row.run)
+            free(survey->of[i].path);
+        else
+            survey->of[survey->count++] = survey->of[i];
+    for (int i = 0; i < survey->count; i++) {
+        const struct survey_part *part = &survey->of[i];
+        survey->results += result_row_done(&part->row);
+        if (!newest || !results_later(&newest->written, &part->written)) newest = part;
+    }
+    survey->runs = newest ? newest->runs : -1; /* the newest part knows the job */
+    survey->skipped = newest ? newest->skipped : -1;
+}
+
+static bool has_run(const struct survey *survey, int run) {
+    for (int i = 0; i < survey->count; i++)
+        if (survey->of[i].row.run == run) return true;
+    return false;
+}
+
+static void survey_shards(const char *whole, struct survey *survey) {
+    struct shard_job job;
+    struct shard_state *states = NULL;
+    if (manifests_find_job(whole, &job)) survey->shard_count = manifests_read_states(whole, &job, &states);
+    survey->shards = must_malloc((size_t)survey->shard_count * sizeof *survey->shards + 1);
+    survey->whole_runs = job.by == SHARD_BY_RUNS;
+    survey->complete = survey->shard_count > 0 && !job.later;
+    int units = 0;
+    for (int i = 0; i < survey->shard_count; i++) {
+        struct shard_state *state = &states[i];
+        char *folder = shard_folder(whole, i, job.shards);
+        struct survey_shard *shard = &survey->shards[i];
+        *shard = (struct survey_shard){state->begun, parts_are_locked(folder), state->unit_count, 0, state->place,
+                                       state->log};
+        for (int k = 0; k < state->unit_count; k++) shard->lacks += !has_run(survey, state->units[k]);
+        if (state->begun) survey->complete &= state->done && shard->lacks == 0;
+        units += state->unit_count;
+        state->place = state->log = NULL;
+        free(folder);
+    }
+    survey->complete &= units == survey->runs; /* those that have not begun have nothing to do */
+    shard_states_free(states, survey->shard_count);
+    shard_job_free(&job);
+}
+
+bool store_survey(const char *output, struct survey *survey) {
+    struct destination place;
+    struct error ignored = {STATUS_OK, ""};
+    *survey = (struct survey){.runs = -1, .skipped = -1};
+    bool found = destination_find("output", output, &place, &ignored) == STATUS_OK;
+    if (found) {
+        char *whole = must_printf("%s.parts", place.path), *lock = must_printf("%s/lock", whole);
+        survey_parts(whole, survey);
+        survey_shards(whole, survey);
+        survey->at_work = parts_are_locked(whole);
+        found = survey->count > 0 || survey->shard_count > 0 || access(lock, F_OK) == 0;
+        free(lock);
+        free(whole);
+    }
+    destination_free(&place);
+    return found;
+}
+
+void survey_free(struct survey *survey) {
+    for (int i = 0; i < survey->count; i++) free(survey->of[i].path);
+    for (int i = 0; i < survey->shard_count; i++) {
+        free(survey->shards[i].place);
+        free(survey->shards[i].log);
+    }
+    free(survey->of);
+    free(survey->shards);
+}

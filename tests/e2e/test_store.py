@@ -43,6 +43,13 @@ def wait_for_lock(path):
     raise AssertionError("nobody took the lock")
 
 
+def wait_for_file(path):
+    end = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def finished(folder):
     """Every part, and its bytes."""
     return {path.name: path.read_bytes() for path in (folder / "out.h5.parts").rglob("?" * 32 + ".h5")}
@@ -194,3 +201,58 @@ def test_an_interrupted_merge_resumes(folder):
     assert finished(folder) == before and not (folder / "out.h5").exists()
     merge(folder)
     assert harness.Results(folder / "out.h5").output("max") == 1 and not (folder / "out.h5.parts").exists()
+
+
+# ---- 2: show before the merge ---------------------------------------------------------------------------------------
+
+
+def test_show_before_the_merge(folder):
+    """Every row that exists, also of what is wrong or cannot run here, and what each shard lacks, where and in which log."""
+    variants = {"q": ["cpu"], "r": ["tiled", "cpu"]}
+    path = products(folder, count=1)
+    job = json.loads(path.read_text())
+    job["operations"] += [{"id": n, "op": "matmul", "inputs": ["a", "a"], "variants": v} for n, v in variants.items()]
+    job["operations"][1]["tolerance"] = 0
+    path.write_text(json.dumps(job))
+
+    def show():
+        done = harness.tilerun("show", folder / "out.h5", "--json")
+        assert done.returncode == OK, done.stderr
+        rows = {(row["operation"], row["variant"]): row["status"] for row in json.loads(done.stdout)}
+        return rows, done.stderr
+
+    every = {("p0", "cpu"): "ok", ("q", "cpu"): "wrong", ("r", "tiled"): "skipped", ("r", "cpu"): "ok"}
+    seen = {}
+    for index in range(3):
+        with open(folder / f"log-{index}", "w") as log:
+            environment = plain_environment(SLURM_JOB_ID=f"7{index}")
+            command = [harness.TILERUN, *arguments(folder, index, 3, "--by", "runs")]
+            subprocess.run(list(map(str, command)), stderr=log, stdout=log, env=environment)
+        rows, said = show()
+        assert rows.items() > seen.items() and rows.items() <= every.items()
+        seen = rows
+        assert [f"shard {other} of 3 has not begun" in said for other in range(3)] == [other > index for other in range(3)]
+        assert ("not merged" in said) == (index == 2), said
+    assert seen == every
+    part = next((folder / "out.h5.parts/shard-1-of-3").glob("?" * 32 + ".h5"))
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1])
+    rows, said = show()
+    node = socket.gethostname()
+    assert f"it ran on node {node}, job 71; log: {folder}/log-1\n" in said and "not merged" not in said
+    assert "shard 1 of 3 lacks 1 of " in said and len(rows) == 3
+    merge(folder, expect=IO)
+    part.write_bytes(whole)
+    assert "not merged" in show()[1]
+    merge(folder, expect=RUN)
+
+
+def test_show_names_a_shard_at_work(folder):
+    products(folder, count=2, repeat=100_000)
+    process = harness.start(*arguments(folder, 0, 2, "--by", "runs", "--progress", "plain"), env=plain_environment())
+    wait_for_file(folder / "out.h5.parts/shard-0-of-2/shard.h5")
+    said = harness.quiet("show", folder / "out.h5")
+    process.kill()
+    process.communicate()
+    assert "shard 0 of 2 lacks 1 of 1 runs; it is at work on node " in said, said
+    assert "it ran on node" in harness.quiet("show", folder / "out.h5")
