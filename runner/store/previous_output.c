@@ -278,13 +278,20 @@ static const struct run *run_of(const struct plan *plan, const struct result_row
     return NULL;
 }
 
-static enum status import_run(struct results *results, const struct run *run, const struct result_row *row,
-                              struct error *error) {
-    const struct previous *previous = results->previous;
-    const struct job_operation *operation = results->plan->tasks[run->task].operation;
+/* Where OUTPUT has the output of a run. The caller frees. */
+static char *output_path(const struct plan *plan, const struct run *run) {
+    const struct job_operation *operation = plan->tasks[run->task].operation;
     bool all = operation->run.store == STORE_ALL;
     char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
     char *output = must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
+    free(path);
+    return output;
+}
+
+static enum status import_run(struct results *results, const struct run *run, const struct result_row *row,
+                              struct error *error) {
+    const struct previous *previous = results->previous;
+    char *output = output_path(results->plan, run);
     FENCE(results->place.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     hid_t id = H5Oopen(previous->file, output, H5P_DEFAULT);
@@ -294,26 +301,46 @@ static enum status import_run(struct results *results, const struct run *run, co
     enum status status = part_import(results, run, row, previous->file, has ? output : NULL, error);
     free(variant);
     free(output);
-    free(path);
     return status;
 }
 
-/* Are the run's parts there? A program that opens a linked file for writing has HDF5 cut off the trailers of the parts
- * that it shows, which were whole when they were linked: they are sealed again. */
-static enum status look_for_parts(const struct results *results, const struct run *run, bool *there,
-                                  struct error *error) {
-    enum status status = STATUS_OK;
+/* Of a part that OUTPUT shows: seals it again if it has lost its trailer. */
+static bool seal_source(void *context, const char *file, const char *dataset) {
+    const struct results *results = context;
+    struct error ignored = {STATUS_OK, ""};
+    const char *slash = strrchr(results->whole, '/'), *name = slash ? slash + 1 : results->whole;
+    char *path = must_printf("%.*s%s", (int)(name - results->whole), results->whole, file);
+    (void)dataset;
+    if (strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0 && part_trailer(path) == TRAILER_NONE)
+        part_seal(path, false, &ignored);
+    free(path);
+    return true;
+}
+
+/* A program that opens a linked file for writing has HDF5 cut off the trailers of the parts that it shows, which were
+ * whole when they were linked. A part that OUTPUT does not show lacks its trailer because it is damaged. */
+static void seal_shown(struct results *results, const struct run *run) {
+    char *output = output_path(results->plan, run);
+    FENCE(results->place.path);
+    hid_t id = H5Oopen(results->previous->file, output, H5P_DEFAULT);
+    if (id >= 0 && H5Iget_type(id) == H5I_DATASET) {
+        hid_t creation = H5Dget_create_plist(id);
+        h5_each_source(creation, NULL, seal_source, results);
+        H5Pclose(creation);
+    }
+    if (id >= 0) H5Oclose(id);
+    free(output);
+}
+
+/* Are the run's parts there? */
+static bool parts_are_there(const struct results *results, const struct run *run) {
     char **paths;
     struct box *places;
+    bool there = true;
     int count = run_parts(results, run, &paths, &places);
-    *there = true;
-    for (int p = 0; p < count && !status; p++) {
-        bool is = access(paths[p], F_OK) == 0;
-        if (is && results->linked && part_trailer(paths[p]) == TRAILER_NONE) status = part_seal(paths[p], false, error);
-        *there &= is;
-    }
+    for (int p = 0; p < count; p++) there &= access(paths[p], F_OK) == 0;
     run_parts_free(paths, places, count);
-    return status;
+    return there;
 }
 
 enum status previous_import(struct results *results, struct error *error) {
@@ -322,11 +349,10 @@ enum status previous_import(struct results *results, struct error *error) {
     for (int i = 0, next = 0; previous && i < previous->count && !status; i++) {
         const struct result_row *row = &previous->rows[i];
         const struct run *run = result_row_done(row) ? run_of(results->plan, row, &next) : NULL;
-        bool there = false;
         if (!run || !needs(results, run->task)) continue;
-        status = look_for_parts(results, run, &there, error);
+        if (results->linked) seal_shown(results, run);
         char *whole = results_run_path(results, run);
-        if (!status && !there && access(whole, F_OK) != 0) status = import_run(results, run, row, error);
+        if (!parts_are_there(results, run) && access(whole, F_OK) != 0) status = import_run(results, run, row, error);
         free(whole);
     }
     return status;
