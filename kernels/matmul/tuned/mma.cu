@@ -22,101 +22,7 @@
  * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
  * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
  * wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine. */
-#include "../../core/fragments.cuh"
-#include "async.cuh"
-
-#define WARP_M 64 /* rows of C per warp */
-
-/* Two warps stand side by side. */
-template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
-    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C per block */
-    static constexpr int BK = BK_;                       /* of k per stage */
-    static constexpr int WARP_N = TILE / 2;              /* columns of C per warp */
-    static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
-    static constexpr int THREADS = TILE / WARP_M * 64;
-
-    static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
-    }
-};
-using mma_large = mma_shape<128, 32, 4, 2>;
-using mma_small = mma_shape<64, 64, 3, 4>; /* for products that wait for memory, which is fastest 128 bytes at a time */
-static constexpr matmul_cut large_cut = mma_large::cut(256, 2.7e+12, 0.6),
-                            small_cut = mma_small::cut(128, 2.3e+12, 0.32), both_cuts[] = {large_cut, small_cut};
-static constexpr matmul_cuts cuts = {both_cuts, 2};
-
-template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
-using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
-
-/* The offset in bytes of a thread's row for load_matrices, from the first of the 16 lines and 16 k of the four matrices
- * in a stage. LINE_FIRST: the second matrix is 8 lines on (A); else 8 k on (B). */
-template <typename FEEDER, enum layout LAYOUT, bool LINE_FIRST> __device__ inline unsigned matrix_row() {
-    const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
-    const int line = LINE_FIRST ? second : third, k = LINE_FIRST ? third : second;
-    const int at = LAYOUT == LINES ? (k + row) * FEEDER::ROW + line : (line + row) * FEEDER::ROW + k;
-    return unsigned(at) * 2;
-}
-
-template <typename SHAPE, typename T, enum layout A, enum layout B, int WIDTH>
-__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
-    matmul_mma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
-    using a_feeder = mma_feeder<SHAPE, T, A, WIDTH>;
-    using b_feeder = mma_feeder<SHAPE, T, B, WIDTH>;
-    constexpr int TILE = SHAPE::TILE, BK = SHAPE::BK, STAGES = SHAPE::STAGES, WARP_N = SHAPE::WARP_N;
-    constexpr unsigned STAGE_BYTES = (a_feeder::ELEMENTS + b_feeder::ELEMENTS) * sizeof(T);
-    extern __shared__ uint4 shared[];
-    T *const stages = reinterpret_cast<T *>(shared);
-
-    const matmul_piece piece = matmul_piece_of_block(args, work);
-    if (piece.split >= work.splits) return;
-    const int64_t row = piece.tile.row * TILE, column = piece.tile.column * TILE;
-    a_feeder a(static_cast<const T *>(args.a) + piece.tile.batch * args.a_batch_stride, stages, args.m, row,
-               A == LINES ? args.m : args.k, piece.k_begin);
-    b_feeder b(static_cast<const T *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + a_feeder::ELEMENTS,
-               args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
-
-    /* In bytes, within a stage: from line to line, from k to k. */
-    constexpr int A_LINE = 2 * (A == LINES ? 1 : a_feeder::ROW), A_K = 2 * (A == LINES ? a_feeder::ROW : 1);
-    constexpr int B_LINE = 2 * (B == LINES ? 1 : b_feeder::ROW), B_K = 2 * (B == LINES ? b_feeder::ROW : 1);
-    const int warp = int(threadIdx.x) / 32, y = warp / 2 * WARP_M, x = warp % 2 * WARP_N;
-    const unsigned a_at = shared_address(stages) + y * A_LINE + matrix_row<a_feeder, A, true>();
-    const unsigned b_at = shared_address(stages + a_feeder::ELEMENTS) + x * B_LINE + matrix_row<b_feeder, B, false>();
-
-    float sums[WARP_M / 16][WARP_N / 8][4] = {};
-    /* Operands of these 16 k and of the next, being loaded. */
-    uint32_t rows[2][WARP_M / 16][4], columns[2][WARP_N / 16][4];
-    const auto load = [&](int buffer, unsigned stage, int l) {
-#pragma unroll
-        for (int i = 0; i < WARP_M / 16; i++)
-            load_matrices<A == LINES>(rows[buffer][i], a_at + stage + i * 16 * A_LINE + l * A_K);
-#pragma unroll
-        for (int j = 0; j < WARP_N / 16; j++)
-            load_matrices<B == LINES>(columns[buffer][j], b_at + stage + j * 16 * B_LINE + l * B_K);
-    };
-
-    stages_walk<STAGES, STAGE_BYTES, BK, 16>(a, b, piece, load, [&](int buffer) {
-#pragma unroll
-        for (int i = 0; i < WARP_M / 16; i++)
-#pragma unroll
-            for (int j = 0; j < WARP_N / 8; j++)
-                multiply<T>(sums[i][j], rows[buffer][i], columns[buffer][j / 2][j % 2 * 2],
-                            columns[buffer][j / 2][j % 2 * 2 + 1]);
-    });
-    matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
-}
-
-/* Do rows of both operands, as they lie, consist of aligned groups of eight elements? */
-static bool in_eights(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 8 == 0 && (args.transpose_b ? args.k : args.n) % 8 == 0 &&
-           args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
-}
-
-/* The speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took 103,
- * so half of them is counted on. Elements that do not lie in eights are copied one by one: ten times as long. */
-static matmul_choice matmul_mma_choice(const struct launch *launch) {
-    const bool eights = in_eights(launch->args.matmul);
-    return matmul_choose(launch, cuts, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
-}
+#include "mma_kernel.cuh"
 
 static uint64_t matmul_mma_way(const struct launch *launch) {
     const matmul_choice choice = matmul_mma_choice(launch);
@@ -131,30 +37,8 @@ static size_t matmul_mma_workspace(const struct launch *launch) {
     return matmul_planes(launch, cuts, sizeof(float));
 }
 
-/* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
- * would not suffice. */
-template <typename T, enum layout A, enum layout B> static int matmul_mma_with(const struct launch *launch) {
-    const matmul_choice choice = matmul_mma_choice(launch);
-    const auto start = [&](auto shape, auto kernel) {
-        using SHAPE = decltype(shape);
-        const int stage = mma_feeder<SHAPE, T, A, 8>::ELEMENTS + mma_feeder<SHAPE, T, B, 8>::ELEMENTS;
-        return matmul_pieces<T>(launch, kernel, cuts.cut[choice.cut], choice, SHAPE::THREADS,
-                                SHAPE::STAGES * stage * int(sizeof(T)));
-    };
-    if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>);
-    if (choice.cut == 1) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>);
-    return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>);
-}
-
-template <typename T> static int matmul_mma_of(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    if (args.transpose_a)
-        return args.transpose_b ? matmul_mma_with<T, LINES, K_KEPT>(launch) : matmul_mma_with<T, LINES, LINES>(launch);
-    return args.transpose_b ? matmul_mma_with<T, K_KEPT, K_KEPT>(launch) : matmul_mma_with<T, K_KEPT, LINES>(launch);
-}
-
 static int matmul_mma_launch(const struct launch *launch) {
-    return launch->dtype == FLOAT16 ? matmul_mma_of<__half>(launch) : matmul_mma_of<__nv_bfloat16>(launch);
+    return launch->dtype == FLOAT16 ? matmul_mma_float16(launch) : matmul_mma_bfloat16(launch);
 }
 
 KERNEL(matmul_mma) = {
