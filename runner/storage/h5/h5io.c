@@ -27,6 +27,7 @@ struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shap
 void h5_close(struct h5_dataset *dataset) {
     if (!dataset) return;
     if (dataset->memory >= 0) H5Tclose(dataset->memory);
+    if (dataset->creation >= 0) H5Pclose(dataset->creation);
     if (dataset->id >= 0) H5Dclose(dataset->id);
     if (dataset->file >= 0) H5Fclose(dataset->file);
     free(dataset);
@@ -132,6 +133,7 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
     (*result)->plain = true;
     (*result)->element = dtype_size(dtype);
     (*result)->memory = H5I_INVALID_HID;
+    (*result)->creation = H5Dget_create_plist(id);
     (*result)->write_failure = h5_write_failure(id);
     (*result)->filtered = chunk.rank && h5_filtered(layout);
     return STATUS_OK;

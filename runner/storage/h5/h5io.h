@@ -12,6 +12,7 @@
 
 /* An open data set. */
 struct h5_dataset {
+    hid_t creation; /* creation properties; H5I_INVALID_HID: not read yet */
     hid_t file, id; /* file < 0: another owner closes the file */
     enum dtype dtype;
     struct shape shape;

@@ -99,12 +99,15 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     raw->extent = h5_dataset_axes(dataset, &dataset->shape);
     raw->chunk = h5_dataset_axes(dataset, &dataset->chunk);
     raw->lookup = H5I_INVALID_HID;
-    hid_t creation = H5Dget_create_plist(dataset->id), stored = H5Dget_type(dataset->id);
+    hid_t creation = dataset->creation, stored = H5Dget_type(dataset->id);
     hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
     H5T_order_t order = H5Tget_order(stored);
     H5D_layout_t layout = H5Pget_layout(creation);
     raw->swap = order == H5T_ORDER_BE;
-    raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
+    if (purpose != TO_DESCRIBE)
+        raw->descriptor = dataset->write_failure ? h5_descriptor(dataset->id, NULL) : find_descriptor(dataset->id);
+    else if (H5Pget_driver(H5P_FILE_ACCESS_DEFAULT) != H5FD_SEC2) /* h5_open_to_read uses the default driver */
+        raw->descriptor = -1;
     if (dataset->plain) H5Tset_order(type, H5T_ORDER_LE);
     bool able = raw->descriptor >= 0 && (for_check || dataset->plain) && raw->extent.rank > 0 &&
                 shape_elements(&dataset->shape) > 0;
@@ -112,7 +115,6 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
                     (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
     H5Tclose(type);
     H5Tclose(stored);
-    H5Pclose(creation);
     if (able) return raw;
     rawread_close(raw);
     return NULL;

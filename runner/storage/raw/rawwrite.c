@@ -122,9 +122,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     enum status status = STATUS_OK;
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
-        hid_t creation = H5Dget_create_plist(dataset->id);
-        filters_find(creation, &raw->filters); /* h5_create chose them, so all are supported */
-        H5Pclose(creation);
+        filters_find(dataset->creation, &raw->filters); /* h5_create chose them, so all are supported */
         make_buffers(raw);
     } else if (dataset->chunk.rank > 0) {
         status = find_addresses(raw, error);

@@ -124,12 +124,9 @@ enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, 
     struct shape own = h5_dataset_axes(dataset, &dataset->shape);
     double bytes = (double)shape_elements(&own) * (double)dataset->element;
     double file = file_bytes(dataset->id);
-    hid_t creation = H5Dget_create_plist(dataset->id);
-    H5D_layout_t layout = H5Pget_layout(creation);
-    bool elsewhere = layout == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
-    H5Pclose(creation);
+    H5D_layout_t layout = H5Pget_layout(dataset->creation);
     *held = INFINITY;
-    if (elsewhere) return STATUS_OK;
+    if (dataset->scattered) return STATUS_OK;
     if (layout == H5D_CONTIGUOUS) TRY(check_extent(dataset, bytes, path, name, error));
     if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, file, path, name, error));
     *held = fmin(file, (double)H5Dget_storage_size(dataset->id));

@@ -109,20 +109,19 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
 
 /* Describes a data set whose sources must not be opened: HDF5 opens the sources of a virtual data set to find its
  * shape. */
-static struct h5_entry describe_refused(hid_t dataset) {
-    hid_t type = H5Dget_type(dataset), creation = H5Dget_create_plist(dataset);
+static struct h5_entry describe_refused(hid_t dataset, hid_t creation) {
+    hid_t type = H5Dget_type(dataset);
     struct h5_entry entry = {.type = h5_type_text(type),
                              .shape = must_strdup("unknown"),
                              .layout = layout_text(creation),
                              .filters = must_strdup("")};
-    H5Pclose(creation);
     H5Tclose(type);
     return entry;
 }
 
 /* Describes all but the name. */
-static struct h5_entry describe(hid_t dataset) {
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), creation = H5Dget_create_plist(dataset);
+static struct h5_entry describe(hid_t dataset, hid_t creation) {
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL, empty = H5Sget_simple_extent_type(space) == H5S_NULL;
@@ -142,7 +141,6 @@ static struct h5_entry describe(hid_t dataset) {
     entry.bytes *= entry.elements;
     count_chunks(creation, size, (double)H5Tget_size(type), &entry);
     if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);
-    H5Pclose(creation);
     H5Sclose(space);
     H5Tclose(type);
     return entry;
@@ -165,7 +163,9 @@ struct walk {
     struct h5_guard *guard;
 };
 
-static bool is_permitted(const char *path, const char *name, hid_t dataset) {
+/* Only a virtual data set, or one in external storage, leads to other files. */
+static bool is_permitted(const char *path, const char *name, hid_t dataset, hid_t creation) {
+    if (H5Pget_layout(creation) != H5D_VIRTUAL && H5Pget_external_count(creation) <= 0) return true;
     struct h5_guard guard;
     struct error refused = {0};
     h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
@@ -180,9 +180,11 @@ static void append(struct h5_list *list, const char *path, hid_t dataset, char *
     if ((count & (count - 1)) == 0) /* the array is full when its count is a power of two */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
     struct h5_entry *entry = &list->entries[count];
-    *entry = dataset < 0                         ? describe_unreadable()
-             : is_permitted(path, name, dataset) ? describe(dataset)
-                                                 : describe_refused(dataset);
+    hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
+    *entry = dataset < 0                                   ? describe_unreadable()
+             : is_permitted(path, name, dataset, creation) ? describe(dataset, creation)
+                                                           : describe_refused(dataset, creation);
+    if (creation >= 0) H5Pclose(creation);
     entry->name = name;
     if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;

@@ -126,7 +126,7 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
 
 /* Finds the chunk shape and filters. STATUS_USAGE: a filter cannot be decoded here. */
 static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
-    hid_t creation = H5Dget_create_plist(dataset->id);
+    hid_t creation = dataset->creation = H5Dget_create_plist(dataset->id);
     if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_error_text());
     char *missing = NULL;
     dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
@@ -138,7 +138,6 @@ static enum status find_layout(const struct opening *opening, struct h5_dataset 
         dataset->filtered = filters > 0;
         for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
     }
-    H5Pclose(creation);
     enum status status = STATUS_OK;
     if (missing)
         status = fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
@@ -203,6 +202,7 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
     struct h5_dataset *dataset = must_malloc(sizeof *dataset);
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
+    dataset->creation = H5I_INVALID_HID;
     enum status status = h5_open_file(opening->path, &dataset->file, error);
     if (!status) status = open_object(opening, dataset->file, &dataset->id, error);
     if (!status && (dataset->id = h5_reopen_past_gaps(dataset->id)) < 0)
