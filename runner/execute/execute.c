@@ -5,9 +5,14 @@
 
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* How long a lock of another machine is waited for: Slurm may start a job again before the file system knows that its
+ * last process is gone. */
+#define LOCK_WAIT_S 300.0
 
 static void close_devices(struct execution *execution) {
     for (int kind = 0; kind < 2; kind++)
@@ -268,7 +273,8 @@ enum status execute_plan(const struct units *units, const struct execute_options
     enum status status = trace ? results_check_other(output, units->whole, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
     if (!status)
-        status = results_open(output, options->overwrite, options->resume, units, options->shard, &execution.readers,
+        status = results_open(output, options->overwrite, options->resume, units, options->shard,
+                              options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S, &execution.readers,
                               &execution.results, error);
     if (status) {
         forget_trace(&execution);

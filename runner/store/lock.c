@@ -3,7 +3,11 @@
  * and none runs while a whole job or `merge` does. */
 #include "results.h"
 
+#include "../base/clock.h"
 #include "../base/fail.h"
+#include "../base/interrupt.h"
+#include "../base/text.h"
+#include "../record/environment.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +23,7 @@ enum { MOST_TRIES = 1000 }; /* for a lock whose holders come and go */
 /* How often, and how many nanoseconds apart, a shard tries to share the lock: another that leaves has it alone for a
  * moment. */
 enum { MOST_WAITS = 50, WAIT_NS = 10000000 };
+enum { OTHER_NS = 250000000 }; /* between looks for the lock of another machine */
 
 /* OUTPUT.parts, and a shard's folder in it, must be a folder, not a link to one, and files must be renamable from it to
  * OUTPUT. */
@@ -90,36 +95,118 @@ char *shards_running(const char *whole) {
     return found;
 }
 
+/* ---- who holds it ------------------------------------------------------------------------------------------------ */
+
+/* What the lock file says of a process that has it alone; behind it "node n7, job 1234_3" and a newline. */
+static const char holder_head[] = "tilerun: held on ";
+enum { HOLDER_BYTES = 256 };
+
+/* Always as long, so that nothing is left of the last one. If that fails, only messages say less. */
+static void write_holder(int lock) {
+    char *place = environment_place(), text[HOLDER_BYTES] = {0};
+    int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, place);
+    memset(text + length, ' ', sizeof text - (size_t)length);
+    (void)!pwrite(lock, text, HOLDER_BYTES, 0);
+    free(place);
+}
+
+/* Is the file empty, or as write_holder left it? Then *holder is what it says; NULL: nothing. The caller frees. */
+static bool read_holder(int lock, char **holder) {
+    char text[512];
+    size_t head = sizeof holder_head - 1;
+    ssize_t length = pread(lock, text, sizeof text - 1, 0);
+    *holder = NULL;
+    if (length <= 0) return length == 0;
+    text[length] = '\0';
+    if (strncmp(text, holder_head, head) != 0) return false;
+    text[strcspn(text, "\n")] = '\0';
+    *holder = must_strdup(text + head);
+    return true;
+}
+
+/* Who has the lock, in words: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The caller
+ * frees. */
+static char *holder_of(const struct results *results, int lock) {
+    char *holder = results->shard ? NULL : shards_running(results->whole);
+    if (!holder) read_holder(lock, &holder);
+    return holder;
+}
+
+/* Is that another machine than this one? */
+static bool is_elsewhere(const char *holder) {
+    char *own = environment_place();
+    own[strcspn(own, ",")] = '\0';
+    const char *node = holder ? strstr(holder, "node ") : NULL;
+    size_t length = strlen(own);
+    bool same = node && strncmp(node, own, length) == 0 && strchr(",)", node[length]);
+    free(own);
+    return node && !same;
+}
+
 /* Says that another process has the lock of a folder. */
-static enum status refuse(const struct results *results, bool shared, struct error *error) {
-    char *shard = results->shard ? NULL : shards_running(results->parts);
+static enum status refuse(const struct results *results, bool shared, const char *holder, struct error *error) {
     enum status status = STATUS_USAGE;
-    if (shard)
-        fail(error, status, "output %s: %s is still at work", results->place.name, shard);
-    else if (results->shard && !shared)
-        fail(error, status, "output %s: another tilerun is at work on shard %d of %d", results->place.name,
-             results->shard->index, results->shard->count);
-    else
-        fail(error, status, "output %s: another tilerun is writing it", results->place.name);
-    free(shard);
-    return status;
+    const char *where = holder ? holder : "", *open = holder ? " (" : "", *close = holder ? ")" : "";
+    if (holder && strncmp(holder, "shard ", 6) == 0)
+        return fail(error, status, "output %s: %s is still at work", results->place.name, holder);
+    if (results->shard && !shared)
+        return fail(error, status, "output %s: another tilerun is at work on shard %d of %d%s%s%s", results->place.name,
+                    results->shard->index, results->shard->count, open, where, close);
+    return fail(error, status, "output %s: another tilerun is writing it%s%s%s", results->place.name, open, where,
+                close);
+}
+
+static double age_of(int lock) {
+    struct stat about;
+    return fstat(lock, &about) == 0 ? difftime(time(NULL), about.st_mtime) : 0;
+}
+
+/* Waits a moment for a process on another machine, which Slurm may have ended already although the file system does not
+ * know; says so at first. STATUS_INTERRUPTED, which it has explained: it has waited long enough. */
+static enum status wait_for_other(const struct results *results, const char *holder, int lock, double waited,
+                                  struct error *error) {
+    const struct timespec pause = {0, OTHER_NS};
+    if (waited >= results->lock_wait_s) {
+        text_print_stderr("tilerun: output %s: has waited %.0f s for %s, which holds the lock since %.0f s; the same "
+                          "command continues\n",
+                          results->place.name, waited, holder, age_of(lock));
+        return fail(error, STATUS_INTERRUPTED, "waited too long");
+    }
+    if (waited == 0)
+        text_print_stderr("tilerun: output %s: waits up to %.0f s for %s, which holds the lock since %.0f s\n",
+                          results->place.name, results->lock_wait_s, holder, age_of(lock));
+    nanosleep(&pause, NULL);
+    return interrupt_check(error);
 }
 
 /* Takes the lock of an open file: STATUS_USAGE if another process has it. Other errors come from file systems without
  * locks: there the user must not start two jobs on one output. */
 static enum status hold(const struct results *results, bool shared, int lock, struct error *error) {
     const struct timespec pause = {0, WAIT_NS};
-    for (int i = 0; flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
-        if (!shared || i == MOST_WAITS) return refuse(results, shared, error);
-        nanosleep(&pause, NULL);
+    double begun = -1;
+    enum status status = STATUS_OK;
+    for (int i = 0; !status && flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
+        char *holder = holder_of(results, lock);
+        if (getenv("SLURM_JOB_ID") && is_elsewhere(holder)) {
+            double waited = begun < 0 ? 0 : now_s() - begun;
+            if (begun < 0) begun = now_s();
+            status = wait_for_other(results, holder, lock, waited, error);
+        } else if (!shared || i >= MOST_WAITS) {
+            status = refuse(results, shared, holder, error);
+        } else {
+            nanosleep(&pause, NULL);
+        }
+        free(holder);
     }
-    return STATUS_OK;
+    if (!status && !shared) write_holder(lock);
+    return status;
 }
 
 /* Opens the lock file and takes the lock. *again: its last holder was just removing the file. */
 static enum status try_lock(const struct results *results, const char *folder, bool shared, int *taken, bool *again,
                             struct error *error) {
     struct stat about;
+    char *holder = NULL;
     *again = false;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return fail(error, STATUS_USAGE, "%s: cannot be made: %s", folder, strerror(errno));
@@ -130,7 +217,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
     *again = lock < 0 && errno == ENOENT;
     if (lock < 0 && !*again)
         status = fail(error, STATUS_USAGE, "%s: cannot be made: %s", path, strerror(errno));
-    else if (lock >= 0 && (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size > 0))
+    else if (lock >= 0 && (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || !read_holder(lock, &holder)))
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
     else if (lock >= 0 && !(status = hold(results, shared, lock, error)))
         *again = !path_is_file(path, &about);
@@ -138,6 +225,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
         close(lock);
     else if (lock >= 0)
         take_visible_lock(*taken = lock, shared);
+    free(holder);
     free(path);
     return status;
 }

@@ -33,6 +33,7 @@ struct results {
     char *parts;              /* the folder that parts are written to: `whole`, or a shard's own in it */
     int lock;                 /* descriptor of `parts`/lock; -1: not taken */
     int shared_lock;          /* of a shard: of `whole`/lock; -1: not taken */
+    double lock_wait_s;       /* under Slurm, for a lock that another machine holds */
     char job_sha256[65];
     bool overwrite; /* OUTPUT may be replaced whatever it holds */
     bool cleared;   /* all parts were removed */

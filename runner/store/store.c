@@ -139,11 +139,12 @@ static bool *no_flags(int count) {
 }
 
 enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
-                         const struct shard *shard, struct readers *readers, struct results **result,
+                         const struct shard *shard, double wait_s, struct readers *readers, struct results **result,
                          struct error *error) {
     struct results *results = must_malloc(sizeof *results);
     *results = (struct results){.lock = -1, .shared_lock = -1, .units = units, .shard = shard, .readers = readers};
     results->plan = units->whole;
+    results->lock_wait_s = wait_s;
     results->overwrite = overwrite;
     results->keys = keys_create(units, readers);
     enum status status = destination_find("output", output, &results->place, error);

@@ -40,9 +40,10 @@ struct results; /* one job's output while the job runs */
  * keeps the parts and replaces nothing but results. With both, parts are kept and any file is replaced. With neither,
  * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. A `shard`
  * uses a folder of its own in OUTPUT.parts and a lock of its own, so that shards run beside each other; NULL: the whole
- * job, which is refused while a shard runs. The caller frees *results with results_close. */
+ * job, which is refused while a shard runs. Under Slurm it waits up to `wait_s` for a lock that another machine holds;
+ * then STATUS_INTERRUPTED, and the message is printed. The caller frees *results with results_close. */
 enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
-                         const struct shard *shard, struct readers *readers, struct results **results,
+                         const struct shard *shard, double wait_s, struct readers *readers, struct results **results,
                          struct error *error);
 void results_close(struct results *results);
 /* Releases the lock and removes temporary files as results_close does, but frees nothing, because other threads may

@@ -256,3 +256,57 @@ def test_show_names_a_shard_at_work(folder):
     process.communicate()
     assert "shard 0 of 2 lacks 1 of 1 runs; it is at work on node " in said, said
     assert "it ran on node" in harness.quiet("show", folder / "out.h5")
+
+
+# ---- 4: a lock of another machine -----------------------------------------------------------------------------------
+
+
+def hold(folder, text="tilerun: held on node other, job 99\n"):
+    """The lock, as a process on another machine has it."""
+    (folder / "out.h5.parts").mkdir()
+    lock = open(folder / "out.h5.parts/lock", "w+")
+    lock.write(text)
+    lock.flush()
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+@pytest.mark.parametrize("what", ["job", "shard"])
+def test_a_lock_of_another_machine_is_waited_for(folder, what):
+    products(folder)
+    command = ["run", folder / "job.yaml", "-o", folder / "out.h5", *(["--shard", "0/1"] if what == "shard" else [])]
+    with hold(folder):
+        done = harness.tilerun(*command, env=plain_environment())
+        assert done.returncode == USAGE and "another tilerun is writing it (node other, job 99)" in done.stderr
+        process = harness.start(*command, env=plain_environment(SLURM_JOB_ID="100"))
+        said = process.stderr.readline()
+        assert "waits up to 300 s for node other, job 99, which holds the lock since " in said, said
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == OK, said
+
+
+def test_the_wait_for_a_lock_is_bounded(folder):
+    products(folder)
+    with hold(folder):
+        done = shard(folder, 0, 1, "--wait", 1, expect=INTERRUPTED, SLURM_JOB_ID="100")
+        assert "has waited 1 s for node other, job 99, which holds the lock since " in done.stderr, done.stderr
+    (folder / "out.h5.parts").mkdir(exist_ok=True)
+    (folder / "out.h5.parts/lock").write_text("my own notes")
+    done = shard(folder, 0, 1, expect=USAGE)
+    assert "has a name of tilerun's but is not its lock" in done.stderr
+    assert (folder / "out.h5.parts/lock").read_text() == "my own notes"
+
+
+def test_who_holds_the_lock_is_said(folder):
+    """On this machine: at once, also under Slurm."""
+    products(folder, repeat=100_000)
+    process = harness.start("run", folder / "job.yaml", "-o", folder / "out.h5", env=plain_environment(SLURM_JOB_ID="5"))
+    wait_for_file(folder / "out.h5.parts/lock")
+    wait_for_lock(folder / "out.h5.parts/lock")
+    done = harness.tilerun(
+        "run", folder / "job.yaml", "-o", folder / "out.h5", "--resume", env=plain_environment(SLURM_JOB_ID="6")
+    )
+    process.kill()
+    process.communicate()
+    assert done.returncode == USAGE
+    assert f"another tilerun is writing it (node {socket.gethostname()}, job 5)" in done.stderr, done.stderr

@@ -114,7 +114,7 @@ static inline int teardown(void **state) {
 static inline struct results *open_results(struct fixture *f, bool overwrite, bool resume) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    if (results_open(f->output, overwrite, resume, &f->units, NULL, &f->readers, &results, &error))
+    if (results_open(f->output, overwrite, resume, &f->units, NULL, 0, &f->readers, &results, &error))
         fail_msg("%s", error.text);
     return results;
 }
@@ -122,7 +122,8 @@ static inline struct results *open_results(struct fixture *f, bool overwrite, bo
 static inline void assert_refused(struct fixture *f, const char *output, const char *words) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    assert_int_equal(results_open(output, false, false, &f->units, NULL, &f->readers, &results, &error), STATUS_USAGE);
+    assert_int_equal(results_open(output, false, false, &f->units, NULL, 0, &f->readers, &results, &error),
+                     STATUS_USAGE);
     assert_null(results);
     if (!strstr(error.text, words)) fail_msg("\"%s\" lacks \"%s\"", error.text, words);
 }

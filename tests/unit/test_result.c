@@ -90,7 +90,8 @@ static void test_refusals(void **state) {
     struct results *results = open_results(f, true, false);
     struct error error = {STATUS_OK, ""};
     struct results *second;
-    assert_int_equal(results_open(f->output, true, false, &f->units, NULL, &f->readers, &second, &error), STATUS_USAGE);
+    assert_int_equal(results_open(f->output, true, false, &f->units, NULL, 0, &f->readers, &second, &error),
+                     STATUS_USAGE);
     assert_non_null(strstr(error.text, "another tilerun"));
     results_close(results);
     assert_false(exists(f->parts)); /* a job that did nothing leaves no trace */
@@ -121,7 +122,7 @@ static int take_turns(struct fixture *f, atomic_int *holders) {
     for (int i = 0; i < TURNS || (held == 0 && i < MOST_TURNS); i++) {
         struct error error = {STATUS_OK, ""};
         struct results *results;
-        enum status status = results_open(f->output, false, false, &f->units, NULL, &f->readers, &results, &error);
+        enum status status = results_open(f->output, false, false, &f->units, NULL, 0, &f->readers, &results, &error);
         if (status && !strstr(error.text, "another tilerun is writing it")) return fputs(error.text, stderr), 2;
         if (status) continue;
         held++;
