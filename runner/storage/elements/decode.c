@@ -294,7 +294,7 @@ char *decoding_key(const struct decoding *decoding) {
     return key;
 }
 
-/* ---- in words ---------------------------------------------------------------------------------------------------- */
+/* ---- as text ----------------------------------------------------------------------------------------------------- */
 
 const char *cf_number_text(const struct cf_number *number, char text[CF_NUMBER_TEXT]) {
     if (!dtype_is_float(number->dtype)) {

@@ -42,7 +42,7 @@ struct decode_mark {
     int64_t integer;
 };
 
-/* How elements are decoded; derived from `said` and the stored type. */
+/* How elements are decoded; derived from `attributes` and the stored type. */
 struct decoding {
     struct cf attributes;
     enum dtype stored;   /* type in the file */

@@ -253,11 +253,11 @@ enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk
     char nothing[1];
     struct file *file = begin_probe(dataset, nothing);
     bool found = H5Dread_chunk(dataset, H5P_DEFAULT, corner, &mask, nothing) >= 0;
-    char words[512];
-    snprintf(words, sizeof words, "%s", found ? "" : h5_error_text());
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", found ? "" : h5_error_text());
     bool absent = !found && is_absent(dataset, corner);
     file->probe_buffer = NULL;
-    if (!found && !absent) return FAIL_CALL(error, STATUS_IO, "H5Dread_chunk", words);
+    if (!found && !absent) return FAIL_CALL(error, STATUS_IO, "H5Dread_chunk", reason);
     *place = (struct h5_chunk_place){file->probe_address, file->probe_bytes, mask};
     return STATUS_OK;
 }

@@ -22,11 +22,11 @@ static herr_t transfer_write(hid_t dataset, hid_t type, hid_t memory_space, hid_
 
 /* Fails with the names of the data set and its file, and the HDF5 error text. */
 static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
-    const char *words = h5_error_text();
+    const char *reason = h5_error_text();
     char name[256] = "", file[512] = "";
     H5Iget_name(dataset->id, name, sizeof name);
     H5Fget_name(dataset->id, file, sizeof file);
-    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, words);
+    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, reason);
 }
 
 /* The memory type. If the file has the bits of the dtype, it is the type of the file in this machine's byte order, so

@@ -1,7 +1,7 @@
 /* fence.h - turns a crash or an endless loop of a library on a damaged or malicious file into an error that names the
  * file.
  *
- * HDF5 trusts what a file says: a few changed bytes can make it read invalid memory, free memory twice or loop for
+ * HDF5 trusts its input files: a few changed bytes can make it read invalid memory, free memory twice or loop for
  * ever. If that happens while a thread is inside a fence, the process prints a message and ends with exit code 3;
  * finished results are kept, as after a kill. A crash in tilerun's own code stays a crash. */
 #ifndef RUNNER_FENCE_H

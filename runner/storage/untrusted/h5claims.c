@@ -78,10 +78,10 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
         free(plain);
         if (file < 0 &&
             strstr(h5_error_text(), "already open for")) { /* a SWMR writer has it open: read what it has flushed */
-            char *words = must_strdup(h5_error_text());
+            char *reason = must_strdup(h5_error_text());
             file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
-            if (file < 0) h5_set_error_text(words);
-            free(words);
+            if (file < 0) h5_set_error_text(reason);
+            free(reason);
         }
     } else {
         h5_set_error_text(fault < 0 ? "the driver information block is longer than the file" : strerror(fault));

@@ -195,15 +195,15 @@ static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     int64_t rows = 0;
     if (h5_get_number(group, "MATLAB_sparse", INT64, &rows))
         return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);
-    char *said = h5_get_text(group, "encoding-type");
-    if (!said) said = h5_get_text(group, "h5sparse_format");
-    const char *format = said && strncmp(said, "csr", 3) == 0   ? "csr"
-                         : said && strncmp(said, "csc", 3) == 0 ? "csc"
-                                                                : "csr or csc";
+    char *encoding = h5_get_text(group, "encoding-type");
+    if (!encoding) encoding = h5_get_text(group, "h5sparse_format");
+    const char *format = encoding && strncmp(encoding, "csr", 3) == 0   ? "csr"
+                         : encoding && strncmp(encoding, "csc", 3) == 0 ? "csc"
+                                                                        : "csr or csc";
     char *shape = sparse_shape(group, H5Aexists(group, "h5sparse_shape") > 0 ? "h5sparse_shape" : "shape");
     char *form = must_printf("%s%s", format, shape);
     free(shape);
-    free(said);
+    free(encoding);
     return form;
 }
 

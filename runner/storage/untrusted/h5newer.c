@@ -19,7 +19,7 @@ enum { LONGEST = 1 << 20, MOST_CHUNKS = 64, CONTINUATION = 0x10, DATATYPE = 3, C
 /* A text in the HDF5 error, the header message that it is about, and the first library that wrote each of its versions.
  */
 static const struct kind {
-    const char *words, *name;
+    const char *in_error, *name;
     int message; /* message type; -1: not in the header */
     struct {
         int version;
@@ -130,15 +130,16 @@ static void find_version(struct header *header, hid_t file, const char *name) {
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
-char *h5_needs_newer(hid_t file, const char *name, const char *words) {
-    if (!strstr(words, "bad version")) return NULL;
+char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
+    if (!strstr(error_text, "bad version")) return NULL;
     char here[H5_VERSION_TEXT];
-    const char *since = NULL, *got = strstr(words, ", got ");
+    const char *since = NULL, *got = strstr(error_text, ", got ");
     const struct kind *kind = NULL;
-    const char *cause_ends = strstr(words, " < ");
-    char *cause = must_printf("%.*s", cause_ends ? (int)(cause_ends - words) : (int)strlen(words), words);
+    const char *cause_ends = strstr(error_text, " < ");
+    char *cause =
+        must_printf("%.*s", cause_ends ? (int)(cause_ends - error_text) : (int)strlen(error_text), error_text);
     for (size_t i = 0; i < sizeof messages / sizeof *messages && !kind; i++)
-        if (strstr(cause, messages[i].words)) kind = &messages[i];
+        if (strstr(cause, messages[i].in_error)) kind = &messages[i];
     struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + 6) : -1};
     if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
     for (int i = 0; kind && i < 2; i++)

@@ -83,7 +83,7 @@ static const char *find_shape(hid_t id, struct shape *shape) {
 static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
     const struct selection none = {.rank = 0};
     struct h5_absent absent;
-    char *words = must_strdup(h5_error_text());
+    char *reason = must_strdup(h5_error_text());
     enum status status = h5_find_absent(id, opening->path, opening->name, &none, &absent, error);
     if (!status && absent.first)
         status = fail(error, STATUS_USAGE,
@@ -91,9 +91,9 @@ static enum status fail_shape(const struct opening *opening, hid_t id, struct er
                       opening->path, opening->name, absent.first);
     if (!status)
         status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot determine: %s", opening->path,
-                      opening->name, words);
+                      opening->name, reason);
     free(absent.first);
-    free(words);
+    free(reason);
     return status;
 }
 

@@ -23,32 +23,33 @@ enum {
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 enum status h5_fail_file(const char *path, struct error *error) {
-    const char *words = h5_error_text(), *foreign;
+    const char *reason = h5_error_text(), *foreign;
     if (access(path, F_OK) != 0) /* removed just now */
         return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    if (strstr(words, "to lock"))
+    if (strstr(reason, "to lock"))
         return fail(error, STATUS_USAGE,
                     "%s: cannot be locked: another program is writing it, or its file system has no locks (then set "
                     "HDF5_USE_FILE_LOCKING=FALSE): %s",
-                    path, words);
-    if (strstr(words, "already open for"))
+                    path, reason);
+    if (strstr(reason, "already open for"))
         return fail(error, STATUS_USAGE,
                     "%s: another program is writing it, or has ended without closing it. Wait until it is closed; if "
                     "nothing writes it any more, `h5clear -s` makes it readable, which on a file that is still being "
                     "written destroys it",
                     path);
-    if (strstr(words, "truncated"))
+    if (strstr(reason, "truncated"))
         return fail(error, STATUS_USAGE, "%s: is a truncated HDF5 file: shorter than it says it is", path);
-    if (strstr(words, "signature")) {
+    if (strstr(reason, "signature")) {
         foreign = h5_foreign_format(path);
         return fail(error, STATUS_USAGE, "%s: %s", path, foreign ? foreign : "is not an HDF5 file");
     }
-    bool lacks = strstr(words, "memory allocation") || strstr(words, "duplication failed") ||
-                 strstr(words, strerror(EMFILE)) || strstr(words, strerror(ENFILE)) || strstr(words, strerror(ENOMEM));
-    if (lacks) return fail(error, STATUS_USAGE, "%s: cannot be opened: %s", path, words);
-    if (strstr(words, "bad superblock version"))
-        return fail(error, STATUS_USAGE, "%s: needs a later HDF5, or is damaged: %s", path, words);
-    return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, words);
+    bool lacks = strstr(reason, "memory allocation") || strstr(reason, "duplication failed") ||
+                 strstr(reason, strerror(EMFILE)) || strstr(reason, strerror(ENFILE)) ||
+                 strstr(reason, strerror(ENOMEM));
+    if (lacks) return fail(error, STATUS_USAGE, "%s: cannot be opened: %s", path, reason);
+    if (strstr(reason, "bad superblock version"))
+        return fail(error, STATUS_USAGE, "%s: needs a later HDF5, or is damaged: %s", path, reason);
+    return fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, reason);
 }
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
@@ -109,13 +110,13 @@ static char *object_fault(hid_t file, const char *path, const char *object) {
     struct h5_guard guard;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
     hid_t links = h5_guard_links(&guard), id = H5Oopen(file, object, links);
-    char *words = must_strdup(h5_error_text()), *newer = id < 0 ? h5_needs_newer(file, object, words) : NULL;
+    char *reason = must_strdup(h5_error_text()), *newer = id < 0 ? h5_needs_newer(file, object, reason) : NULL;
     char *text = newer ? must_printf("which %s", newer) : must_strdup("which has no such object that can be opened");
     if (id >= 0) H5Oclose(id);
     H5Pclose(links);
     h5_guard_end(&guard);
     free(newer);
-    free(words);
+    free(reason);
     return text;
 }
 
@@ -178,12 +179,12 @@ static char *find_fault(hid_t file, const char *path, const char *name, hid_t li
 }
 
 enum status h5_fail_object(hid_t file, const char *path, const char *name, struct error *error) {
-    char *words = must_strdup(h5_error_text()); /* before others fail */
+    char *reason = must_strdup(h5_error_text()); /* before others fail */
     struct h5_guard guard;
     bool missing;
     h5_guard_begin(&guard, EXTERNAL_ALLOW, path);
     hid_t links = h5_guard_links(&guard);
-    char *fault = find_fault(file, path, name, links, &missing), *newer = h5_needs_newer(file, name, words);
+    char *fault = find_fault(file, path, name, links, &missing), *newer = h5_needs_newer(file, name, reason);
     H5Pclose(links);
     h5_guard_end(&guard);
     enum status status;
@@ -193,9 +194,9 @@ enum status h5_fail_object(hid_t file, const char *path, const char *name, struc
         status = fail(error, STATUS_USAGE, "%s: '%s' is %s", path, name, fault);
     else
         status = fail(error, STATUS_USAGE, "%s: '%s' %s%s", path, name,
-                      newer ? newer : "cannot be opened: ", newer ? "" : words);
+                      newer ? newer : "cannot be opened: ", newer ? "" : reason);
     free(newer);
     free(fault);
-    free(words);
+    free(reason);
     return status;
 }
