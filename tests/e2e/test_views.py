@@ -335,7 +335,7 @@ def select_job(folder, shape, select, **more):
 @pytest.mark.parametrize(
     "shape, select, words",
     [
-        ((4, 5), ["0:4"], "one for each axis of the data set's shape 4x5"),
+        ((4, 5), ["0:4"], "but the data set's shape 4x5 needs one for each axis"),
         ((4, 5), ["0:5", ":"], 'axis 0, which has 4 elements'),
         ((4, 5), [":", 5], "index 5 is not in axis 1, which has 5 elements"),
         ((4, 5), [":", "-6:"], "axis 1"),
