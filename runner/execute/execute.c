@@ -72,7 +72,7 @@ static enum status publish(struct execution *execution, const char *created, str
     free(mixed);
     progress_assemble(&execution->progress);
     enum status status = hash_inputs(execution, error); /* inputs that no run has read */
-    if (!status) status = results_assemble(execution->results, &summary, error);
+    if (!status) status = store_publish(execution->results, &summary, error);
     environment_free(&environment);
     free(outcome.result_run);
     if (status)
@@ -155,7 +155,7 @@ static void leave(void *context) {
     const bool *seen = atomic_load(&execution->looked) ? results_seen(execution->results) : NULL;
     char *table = NULL;
     size_t length = 0;
-    results_leave(execution->results);
+    store_leave(execution->results);
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         bool final = atomic_load(&execution->final[i]);
@@ -206,7 +206,7 @@ static enum status carry_out(struct execution *execution, bool *wrote, struct er
     if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
     if (!status && options->resume) {
         progress_pause(&execution->progress); /* it may print a line */
-        status = results_resume(execution->results, options->restricted, &done, error);
+        status = store_resume(execution->results, options->restricted, &done, error);
         progress_resume(&execution->progress);
         atomic_store(&execution->looked, !status);
     }
@@ -273,9 +273,9 @@ enum status execute_plan(const struct units *units, const struct execute_options
     enum status status = trace ? results_check_other(output, units->whole, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
     if (!status)
-        status = results_open(output, options->overwrite, options->resume, units, options->shard,
-                              options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S, &execution.readers,
-                              &execution.results, error);
+        status = store_open(output, options->overwrite, options->resume, units, options->shard,
+                            options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S, &execution.readers,
+                            &execution.results, error);
     if (status) {
         forget_trace(&execution);
     } else {
@@ -288,7 +288,7 @@ enum status execute_plan(const struct units *units, const struct execute_options
     interrupt_finish(status);
     if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* `leave` has printed it */
     close_devices(&execution);
-    results_close(execution.results);
+    store_close(execution.results);
     struct error ignored = {.status = STATUS_OK};
     enum status traced = trace_close(execution.trace, status ? &ignored : error);
     if (!status) status = traced;

@@ -14,7 +14,7 @@ enum status execution_collect(struct execution *execution, struct error *error) 
     enum status status = STATUS_OK;
     for (int i = 0; i < plan->run_count && !status; i++) {
         status = interrupt_check(error);
-        missing[i] = !status && !results_find_row(execution->results, &plan->runs[i], &execution->rows[i]);
+        missing[i] = !status && !store_find_any(execution->results, &plan->runs[i], &execution->rows[i]);
         lacks += missing[i];
         if (!status && !missing[i]) atomic_store(&execution->final[i], true);
     }

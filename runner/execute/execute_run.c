@@ -189,7 +189,7 @@ static enum status open_inputs(struct execution *execution, const struct task *t
 static void release_trial(struct trial *trial, bool keep) {
     if (trial->stream) stream_free(trial->stream, keep);
     samples_free(&trial->measurement.samples);
-    part_discard(trial->part); /* NULL where it was finished */
+    unit_discard(trial->part); /* NULL where it was finished */
     *trial = (struct trial){.run = NULL};
 }
 
@@ -204,7 +204,7 @@ static enum status begin_trial(struct execution *execution, struct trial *trial,
     TRY(use_device(execution, trial->run->device, error));
     TRY(open_inputs(execution, task, error));
     TRY(space_check_run(execution->plan, trial->run, error));
-    TRY(part_begin(execution->results, trial->run, &trial->part, error));
+    TRY(unit_begin(execution->results, trial->run, &trial->part, error));
     TRY(stream_and_verify(execution, trial, error));
     if (!trial->row->status[0])
         trial->timed = !stream_measurement(trial->stream, &task->operation->run, &trial->measurement);
@@ -239,7 +239,7 @@ static enum status keep_row(struct execution *execution, const struct run *run, 
     bool panel = execution->plan->tasks[run->task].panel;
     if ((!execution->options->shard && !panel) || result_row_done(row)) return STATUS_OK;
     TRY(execution_hash_task(execution, run->task, error));
-    return part_keep_row(execution->results, run, row, error);
+    return unit_keep_row(execution->results, run, row, error);
 }
 
 /* Reports a row, and says what follows from it for later runs. */
@@ -318,7 +318,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     TRY(settle_inputs(execution, task, error));
     struct part *part = trial->part;
     trial->part = NULL;
-    TRY(part_finish(part, trial->row, &trial->measurement.samples, error));
+    TRY(unit_keep(part, trial->row, &trial->measurement.samples, error));
     /* The array of a panel stands for the whole, which is not on the device. */
     release_trial(trial, is_result && !task->panel && execution->plan->arrays[task->out].last_reader > run->task);
     return conclude(execution, run, false, error);
@@ -439,7 +439,7 @@ static enum status take_run(struct execution *execution, const struct run *run, 
     result_row_init(row, execution->plan, run);
     const char *skip = reason_to_skip(execution, run, why);
     bool may_be_kept = execution->options->resume && (!skip || skip == stopped);
-    if (may_be_kept && results_find(execution->results, run, row)) {
+    if (may_be_kept && store_find(execution->results, run, row)) {
         TRY(time_trials(execution, again, error));
         if (*again >= 0) return STATUS_OK;
         return conclude(execution, run, true, error);

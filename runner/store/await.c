@@ -37,9 +37,9 @@ static const struct run *awaited_run(const struct awaited *awaited, int number) 
 /* The folder of the shard that makes a panel. The caller frees. */
 static char *folder_of(const struct awaited *awaited, int number) {
     const struct shard *own = awaited->results->shard;
-    if (!own) return must_strdup(awaited->results->whole);
+    if (!own) return must_strdup(awaited->results->folder.whole);
     const struct shard maker = {.index = own->of_task[awaited->task + number], .count = own->count};
-    return shard_own_folder(awaited->results->whole, &maker);
+    return shard_own_folder(awaited->results->folder.whole, &maker);
 }
 
 /* Where a unit's part is, or will be: in its maker's folder, unless another has it. The caller frees. */

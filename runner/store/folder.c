@@ -3,6 +3,7 @@
 #include "results.h"
 
 #include "../base/fail.h"
+#include "../plan/clash.h"
 #include "../storage/h5/h5journal.h"
 #include <dirent.h>
 #include <errno.h>
@@ -83,7 +84,7 @@ static enum status count_in(const char *path, int *parts, int *foreign, struct e
 
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error) {
     *parts = *foreign = 0;
-    return count_in(results->parts, parts, foreign, error);
+    return count_in(results->folder.own, parts, foreign, error);
 }
 
 /* Turns a part that was becoming OUTPUT when its writer was killed into a part again. false: the disk does not let it;
@@ -119,9 +120,9 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
 }
 
 void results_clear(struct results *results, bool finished) {
-    clear(results->parts, finished, false, false);
-    if (finished) clear(results->parts, true, true, false); /* last: a shard with a manifest may have parts */
-    results->cleared |= finished;
+    clear(results->folder.own, finished, false, false);
+    if (finished) clear(results->folder.own, true, true, false); /* last: a shard with a manifest may have parts */
+    results->folder.cleared |= finished;
 }
 
 /* `shard`: the folders of the others of its division are left out, which do other units; NULL: none. */
@@ -185,7 +186,7 @@ void shards_find_parts(struct results *results) {
     char **paths;
     int count = 0;
     paths = NULL;
-    add_parts(results->whole, results->shard, &paths, &count);
+    add_parts(results->folder.whole, results->shard, &paths, &count);
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
         struct stat about = {0};
@@ -201,23 +202,23 @@ void shards_find_parts(struct results *results) {
             free(found[i].path);
         else
             found[kept++] = found[i];
-    results->found = found;
-    results->found_count = kept;
+    results->found.of = found;
+    results->found.count = kept;
 }
 
 void shards_free_parts(struct results *results) {
-    for (int i = 0; i < results->found_count; i++) free(results->found[i].path);
-    free(results->found);
+    for (int i = 0; i < results->found.count; i++) free(results->found.of[i].path);
+    free(results->found.of);
 }
 
 static struct found_part *find_part(const struct results *results, const char key[33]) {
-    if (results->found_count == 0) return NULL;
-    return bsearch(key, results->found, (size_t)results->found_count, sizeof *results->found, compare_key);
+    if (results->found.count == 0) return NULL;
+    return bsearch(key, results->found.of, (size_t)results->found.count, sizeof *results->found.of, compare_key);
 }
 
 char *results_part_of_key(const struct results *results, const char key[33]) {
     const struct found_part *found = find_part(results, key);
-    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->parts, key);
+    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->folder.own, key);
 }
 
 void results_part_made(const struct results *results, const char key[33], const char *path) {
@@ -237,4 +238,62 @@ char *results_run_path(const struct results *results, const struct run *whole) {
     char key[33];
     keys_of_run(results->keys, whole, key);
     return results_part_of_key(results, key);
+}
+
+/* ---- where files may go ---- */
+
+enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
+    struct destination place;
+    enum status status = destination_find("output", output, &place, error);
+    if (!status) status = clash_check(&place, plan, error);
+    destination_free(&place);
+    const char *last = "";
+    for (int i = 0; i < job->operation_count && !status; i++) {
+        const char *file = job->operations[i].to_file;
+        if (file && strcmp(file, last) != 0) status = results_check_other(output, plan, "file", last = file, error);
+    }
+    return status;
+}
+
+/* A file that no result goes to must not be one that results go to. */
+static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
+    const struct job *job = plan->job;
+    enum status status = STATUS_OK;
+    const char *last = "";
+    for (int i = 0; i < job->operation_count && !status; i++) {
+        const char *file = job->operations[i].to_file;
+        struct destination other;
+        if (!file || strcmp(file, last) == 0) continue;
+        status = destination_find("file", last = file, &other, error);
+        if (!status && destination_same(place, &other))
+            status = fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
+                          job->operations[i].id);
+        destination_free(&other);
+    }
+    return status;
+}
+
+enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
+                                struct error *error) {
+    struct destination place, target, parts;
+    struct stat about;
+    enum status status = destination_find(kind, name, &place, error),
+                found = destination_find("output", output, &target, error);
+    if (!status) status = found;
+    char *folder = must_printf("%s.parts", target.path);
+    found = destination_find("output", folder, &parts, error);
+    if (!status) status = found;
+    if (!status) status = clash_check(&place, plan, error);
+    if (!status && destination_same(&place, &target))
+        status = fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
+    if (!status &&
+        (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about))))
+        status = fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
+    if (!status && strcmp(kind, "trace") == 0) status = check_results(&place, plan, error);
+    free(folder);
+    destination_free(&place);
+    destination_free(&target);
+    destination_free(&parts);
+    return status;
 }

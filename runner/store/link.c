@@ -24,12 +24,12 @@ bool link_is_at(const char *path) {
 
 /* A path in OUTPUT.parts as it is seen from OUTPUT's folder. */
 static const char *seen_from_output(const struct results *results, const char *path) {
-    const char *slash = strrchr(results->whole, '/');
-    return slash ? path + (slash + 1 - results->whole) : path;
+    const char *slash = strrchr(results->folder.whole, '/');
+    return slash ? path + (slash + 1 - results->folder.whole) : path;
 }
 
 enum status link_mark(const struct results *results, hid_t file, struct error *error) {
-    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->whole), error);
+    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->folder.whole), error);
 }
 
 enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,

@@ -127,7 +127,7 @@ static bool read_holder(int lock, char **holder) {
 /* Who has the lock, in words: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The caller
  * frees. */
 static char *holder_of(const struct results *results, int lock) {
-    char *holder = results->shard ? NULL : shards_running(results->whole);
+    char *holder = results->shard ? NULL : shards_running(results->folder.whole);
     if (!holder) read_holder(lock, &holder);
     return holder;
 }
@@ -166,7 +166,7 @@ static double age_of(int lock) {
 static enum status wait_for_other(const struct results *results, const char *holder, int lock, double waited,
                                   struct error *error) {
     const struct timespec pause = {0, OTHER_NS};
-    if (waited >= results->lock_wait_s) {
+    if (waited >= results->policy.lock_wait_s) {
         text_print_stderr("tilerun: output %s: has waited %.0f s for %s, which holds the lock since %.0f s; the same "
                           "command continues\n",
                           results->place.name, waited, holder, age_of(lock));
@@ -174,7 +174,7 @@ static enum status wait_for_other(const struct results *results, const char *hol
     }
     if (waited == 0)
         text_print_stderr("tilerun: output %s: waits up to %.0f s for %s, which holds the lock since %.0f s\n",
-                          results->place.name, results->lock_wait_s, holder, age_of(lock));
+                          results->place.name, results->policy.lock_wait_s, holder, age_of(lock));
     nanosleep(&pause, NULL);
     return interrupt_check(error);
 }
@@ -241,6 +241,6 @@ static enum status take_lock(const struct results *results, const char *folder, 
 }
 
 enum status results_take_lock(struct results *results, struct error *error) {
-    if (results->shard) TRY(take_lock(results, results->whole, true, &results->shared_lock, error));
-    return take_lock(results, results->parts, false, &results->lock, error);
+    if (results->shard) TRY(take_lock(results, results->folder.whole, true, &results->folder.shared_lock, error));
+    return take_lock(results, results->folder.own, false, &results->folder.lock, error);
 }

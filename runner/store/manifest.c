@@ -175,8 +175,8 @@ static enum status write_manifest(hid_t file, const struct results *results, con
 
 enum status results_write_manifest(const struct results *results, const char *command_line, bool partial,
                                    struct error *error) {
-    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts),
-         *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->parts);
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.own),
+         *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->folder.own);
     hid_t file;
     enum status status = h5_create_file(new, &file, error);
     if (!status) {
@@ -194,7 +194,7 @@ enum status results_write_manifest(const struct results *results, const char *co
 }
 
 void results_finish_manifest(const struct results *results) {
-    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts);
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
     struct stat about;
     if (stat(path, &about) == 0) chmod(path, about.st_mode & ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH) & 07777);
     free(path);
@@ -504,7 +504,7 @@ static void list_parts(const struct results *results, struct provenance *provena
 
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error) {
     int count, next = 0;
-    char **folders = list_folders(results->whole, &count);
+    char **folders = list_folders(results->folder.whole, &count);
     struct provenance provenance = {.folders = folders, .count = count, .parts = must_malloc(1)};
     list_parts(results, &provenance);
     int32_t *runs = must_malloc((size_t)provenance.listed * sizeof *runs + 1);

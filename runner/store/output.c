@@ -2,13 +2,11 @@
 #include "output.h"
 
 #include "../base/fail.h"
-#include "../plan/space.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include "carry.h"
-#include "to.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,9 +72,9 @@ enum status copy_whole_object(hid_t part, const char *name, hid_t file, const ch
     return status;
 }
 
-/* Writes the attributes of an output. `to`: with where else it lies. */
+/* Writes the attributes of an output. */
 static enum status describe_output(hid_t file, const char *path, const struct results *results, int number,
-                                   const struct result_row *row, bool to, struct error *error) {
+                                   const struct result_row *row, struct error *error) {
     const struct task *task = &results->plan->tasks[number];
     const struct array *array = &results->plan->arrays[task->out];
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
@@ -94,7 +92,6 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
     if (!status) status = h5_set_real(output, "error", row->error, error);
     if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
-    if (!status && to) status = to_name(results, number, output, error);
     H5Dclose(output);
     return status;
 }
@@ -102,10 +99,7 @@ static enum status describe_output(hid_t file, const char *path, const struct re
 /* One without axes, or without elements, cannot be virtual. */
 static enum status take_values(const struct stored *from, hid_t file, const struct results *results,
                                const struct run *run, enum taken as, const char *path, struct error *error) {
-    const struct task *task = &results->plan->tasks[run->task];
-    const struct shape *shape = &task->geometry.out.shape;
-    int64_t bytes = shape_elements(shape) * (int64_t)dtype_size(results->plan->arrays[task->out].dtype);
-    if (as == COPY_LINK_TO_FILE && bytes > SPACE_COPIED_BYTES) return to_show(results, run->task, file, path, error);
+    const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
     if (as == COPY_LINK_TO_PART && shape->rank > 0 && shape_elements(shape) > 0)
         return link_output(results, run, file, path, error);
     if (from->file < 0) return panels_join(results, run, file, path, error);
@@ -114,8 +108,8 @@ static enum status take_values(const struct stored *from, hid_t file, const stru
 
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
                         const struct result_row *row, enum taken as, const char *path, struct error *error) {
-    TRY(take_values(from, file, results, run, as, path, error));
-    return describe_output(file, path, results, run->task, row, as == COPY_LINK_TO_FILE, error);
+    if (as != COPY_NOTHING) TRY(take_values(from, file, results, run, as, path, error));
+    return describe_output(file, path, results, run->task, row, error);
 }
 
 /* ---- where they are ---- */

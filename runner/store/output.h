@@ -9,9 +9,9 @@
 enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
 void copy_close(struct stored *from);
 
-/* What a file has of an output: its values, or a virtual data set of them where they lie. Of what is small, and where
- * that cannot be, its values. */
-enum taken { COPY_VALUES, COPY_LINK_TO_PART, COPY_LINK_TO_FILE };
+/* What a file gets of an output: its values, a virtual data set of its parts (of what has no elements or no axes its
+ * values), or only the attributes, because the data set is there. */
+enum taken { COPY_VALUES, COPY_LINK_TO_PART, COPY_NOTHING };
 /* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. */
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
                         const struct result_row *row, enum taken as, const char *path, struct error *error);

@@ -72,20 +72,20 @@ bool unit_wants_output(const struct results *results, const struct run *run) {
     const struct task *task = &results->units->plan.tasks[run->task];
     enum job_store store = task->operation->run.store;
     if (task->panel) return task->wanted || store == STORE_ALL; /* in another panel an earlier variant may be wrong */
-    return store == STORE_ALL || (!results->kept[run->task] && task->wanted);
+    return store == STORE_ALL || (!results->known.kept[run->task] && task->wanted);
 }
 
 static struct part *part_new(struct results *results, const struct plan *plan, const struct run *run) {
     struct part *part = must_malloc(sizeof *part);
     *part = (struct part){.results = results, .plan = plan, .run = run, .file = H5I_INVALID_HID};
-    part->path = must_printf("%s/run-%d.tmp", results->parts, run->number);
+    part->path = must_printf("%s/run-%d.tmp", results->folder.own, run->number);
     const struct task *task = &plan->tasks[run->task];
     part->stored = task->geometry.out;
     part->stored.dtype = plan->arrays[task->out].dtype;
     return part;
 }
 
-enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
+enum status unit_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
     const struct task *task = &results->units->plan.tasks[run->task];
     const struct run_options *options = &task->operation->run;
     struct h5_layout layout = plan_layout(options);
@@ -102,7 +102,7 @@ enum status part_begin(struct results *results, const struct run *run, struct pa
     int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
     if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
     if (status) {
-        part_discard(it);
+        unit_discard(it);
         it = NULL;
     }
     *part = it;
@@ -259,7 +259,7 @@ enum status part_settle(struct part *part, bool right, struct error *error) {
     part->settled = true;
     part->keeps = right && unit_wants_output(part->results, part->run);
     if (!part->keeps) return drop_output(part, error);
-    part->results->kept[part->run->task] = true;
+    part->results->known.kept[part->run->task] = true;
     close_output(part);
     return STATUS_OK;
 }
@@ -277,39 +277,39 @@ static enum status part_complete(struct part *part, const struct result_row *row
     if (!status) status = closed;
     bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > PART_LINKED_HASHED;
     if (!status) status = part_seal(part->path, sync, error);
-    char *finished = must_printf("%s/%s.h5", results->parts, key);
+    char *finished = must_printf("%s/%s.h5", results->folder.own, key);
     if (!status && rename(part->path, finished) != 0)
         status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
     if (!status) results_part_made(results, key, finished);
     free(finished);
     if (status)
-        part_discard(part);
+        unit_discard(part);
     else
         part_free(part);
     return status;
 }
 
-enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
-                        struct error *error) {
+enum status unit_keep(struct part *part, const struct result_row *row, const struct samples *samples,
+                      struct error *error) {
     enum status status = part_settle(part, result_row_done(row), error);
     if (!status) status = write_samples(part->file, samples, error);
     if (!status) return part_complete(part, row, error);
-    part_discard(part);
+    unit_discard(part);
     return status;
 }
 
-enum status part_keep_row(struct results *results, const struct run *run, const struct result_row *row,
+enum status unit_keep_row(struct results *results, const struct run *run, const struct result_row *row,
                           struct error *error) {
     struct part *part = part_new(results, &results->units->plan, run);
     enum status status = h5_create_file(part->path, &part->file, error);
-    if (!status) return part_finish(part, row, NULL, error);
-    part_discard(part);
+    if (!status) return unit_keep(part, row, NULL, error);
+    unit_discard(part);
     return status;
 }
 
-void part_discard(struct part *part) {
+void unit_discard(struct part *part) {
     if (!part) return;
-    if (part->keeps) part->results->kept[part->run->task] = false;
+    if (part->keeps) part->results->known.kept[part->run->task] = false;
     struct error ignored = {STATUS_OK, ""};
     part_close(part, &ignored);
     unlink(part->path);
@@ -374,6 +374,6 @@ enum status part_import(struct results *results, const struct run *whole, const 
     struct result_row own = *row;
     own.run = whole->number;
     if (!status) return part_complete(part, &own, error);
-    part_discard(part);
+    unit_discard(part);
     return status;
 }

@@ -221,7 +221,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
         result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
         is_ours(previous, plan, results->keys, &tasks);
     if (!ours) {
-        if (!results->overwrite)
+        if (!results->policy.overwrite)
             status = are ? refuse(results, previous->file, error)
                          : fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
         previous_close(previous);
@@ -308,8 +308,8 @@ static enum status import_run(struct results *results, const struct run *run, co
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
     struct error ignored = {STATUS_OK, ""};
-    const char *slash = strrchr(results->whole, '/'), *name = slash ? slash + 1 : results->whole;
-    char *path = must_printf("%.*s%s", (int)(name - results->whole), results->whole, file);
+    const char *slash = strrchr(results->folder.whole, '/'), *name = slash ? slash + 1 : results->folder.whole;
+    char *path = must_printf("%.*s%s", (int)(name - results->folder.whole), results->folder.whole, file);
     (void)dataset;
     if (strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0 && part_trailer(path) == TRAILER_NONE)
         part_seal(path, false, &ignored);
@@ -350,7 +350,7 @@ enum status previous_import(struct results *results, struct error *error) {
         const struct result_row *row = &previous->rows[i];
         const struct run *run = result_row_done(row) ? run_of(results->plan, row, &next) : NULL;
         if (!run || !needs(results, run->task)) continue;
-        if (results->linked) seal_shown(results, run);
+        if (results->policy.linked) seal_shown(results, run);
         char *whole = results_run_path(results, run);
         if (!parts_are_there(results, run) && access(whole, F_OK) != 0) status = import_run(results, run, row, error);
         free(whole);

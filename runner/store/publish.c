@@ -131,10 +131,11 @@ static enum status take_outputs(const struct stored *from, hid_t file, const str
     char *variant = must_printf("%s/%s", variants, run->label);
     char *result = results_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
-    enum taken as = is_result && to_has(results, run->task) ? COPY_LINK_TO_FILE
-                    : results->links                        ? COPY_LINK_TO_PART
-                                                            : COPY_VALUES;
-    enum status status = copy_output(from, file, results, run, row, as, path, error);
+    bool to = is_result && to_has(results, run->task), shows = to && to_shows(results, run->task);
+    enum taken as = shows ? COPY_NOTHING : results->policy.links && !to ? COPY_LINK_TO_PART : COPY_VALUES;
+    enum status status = shows ? to_show(results, run->task, file, path, error) : STATUS_OK;
+    if (!status) status = copy_output(from, file, results, run, row, as, path, error);
+    if (!status && to) status = to_name(results, run->task, file, path, error);
     if (!status)
         status = scales_attach(scales, &results->plan->arrays[results->plan->tasks[run->task].out], path, error);
     if (!status && is_result && store == STORE_ALL) {
@@ -191,7 +192,7 @@ static enum status take_run(hid_t file, const struct results *results, const str
  * on OUTPUT does that. */
 static const struct run *find_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
-    if (results->links || results->linked) return NULL; /* parts that an OUTPUT shows do not change */
+    if (results->policy.links || results->policy.linked) return NULL; /* parts that an OUTPUT shows do not change */
     if (to_adopts(results) || strcmp(summary->status, "complete") != 0) return NULL; /* the parts stay */
     off_t most = SPACE_ADOPT_BYTES - 1;
     for (int i = 0; i < results->plan->run_count; i++) {
@@ -234,7 +235,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status) status = h5_set_text(file, "schema", RESULT_SCHEMA, error);
     if (!status) status = h5_set_integer(file, "schema_version", 1, error);
     if (!status) status = h5_set_text(file, "status", summary->status, error);
-    if (!status && results->links) status = link_mark(results, file, error);
+    if (!status && results->policy.links) status = link_mark(results, file, error);
     if (!status) status = h5_set_text(file, "tool_version", tilerun_version, error);
     if (!status) status = h5_set_text(file, "git_commit", tilerun_git_commit, error);
     if (!status && *tilerun_program_hash()) status = h5_set_text(file, "program_xxh3", tilerun_program_hash(), error);
@@ -275,7 +276,7 @@ static enum status sync_parts(const struct results *results, struct error *error
     char **paths, *last = must_strdup("");
     int count;
     enum status status = STATUS_OK;
-    parts_list(results->whole, &paths, &count);
+    parts_list(results->folder.whole, &paths, &count);
     for (int i = 0; i < count; i++) {
         char *folder = path_folder(paths[i]);
         if (!status) status = results_sync_file(paths[i], error);
@@ -286,7 +287,7 @@ static enum status sync_parts(const struct results *results, struct error *error
     }
     free(last);
     free(paths);
-    if (!status) status = results_sync_folder(results->whole, error);
+    if (!status) status = results_sync_folder(results->folder.whole, error);
     return status ? status : results_sync_folder(results->place.folder, error);
 }
 
@@ -302,7 +303,7 @@ static enum status write_and_name(hid_t file, const char *path, struct results *
                                   struct error *error) {
     enum status status = write_all(file, results, summary, adopted, error), closed = h5_close_file(file, error);
     if (!status) status = closed;
-    if (!status && results->plan->job->sync && results->links) status = sync_parts(results, error);
+    if (!status && results->plan->job->sync && results->policy.links) status = sync_parts(results, error);
     if (!status && results->plan->job->sync) status = results_sync_file(path, error);
     if (!status) status = to_adopt(results, summary, error);
     if (status) return status;
@@ -314,19 +315,19 @@ static enum status write_and_name(hid_t file, const char *path, struct results *
     return status;
 }
 
-enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error) {
+enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error) {
     hid_t file = H5I_INVALID_HID;
     TRY(to_write(results, summary, error));
     const struct run *adopted = find_adopted(results, summary);
-    char *path = adopted ? results_run_path(results, adopted) : must_printf("%s/assembled.tmp", results->parts);
+    char *path = adopted ? results_run_path(results, adopted) : must_printf("%s/assembled.tmp", results->folder.own);
     if (adopted) results_close_outputs(results);
     enum status status =
         adopted ? h5_reopen_file(path, &results->journal, &file, error) : h5_create_file(path, &file, error);
     if (!status) status = write_and_name(file, path, results, summary, adopted, error);
-    if (status && !adopted) unlink(path); /* else results_leave restores the part */
+    if (status && !adopted) unlink(path); /* else store_leave restores the part */
     free(path);
     if (!status && results->plan->job->sync && (status = results_sync_folder(results->place.folder, error)))
         fail_prefix(error, "output", results->place.name);
-    if (!status && !results->links && strcmp(summary->status, "complete") == 0) remove_parts(results);
+    if (!status && !results->policy.links && strcmp(summary->status, "complete") == 0) remove_parts(results);
     return status;
 }

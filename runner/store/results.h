@@ -27,33 +27,50 @@ struct found_part {
     struct timespec written;
 };
 
+/* OUTPUT.parts, and what this process has in it. */
+struct parts_folder {
+    char *whole;     /* its path, beside the target if OUTPUT is a link */
+    char *own;       /* the folder that parts are written to: `whole`, or a shard's own in it */
+    int lock;        /* descriptor of `own`/lock; -1: not taken */
+    int shared_lock; /* of a shard: of `whole`/lock; -1: not taken */
+    bool cleared;    /* all parts were removed */
+};
+/* With --resume: the parts that lay there at the start, those of shards too, by key. */
+struct found_parts {
+    int count;
+    struct found_part *of;
+};
+/* What may be replaced, and how OUTPUT shall be. */
+struct policy {
+    bool overwrite;     /* OUTPUT may be replaced whatever it holds */
+    bool linked;        /* the OUTPUT that is there shows the parts, which must stay */
+    bool merges;        /* this is `merge`, */
+    bool links;         /* with --link: OUTPUT shall show the parts */
+    double lock_wait_s; /* under Slurm, for a lock that another machine holds */
+};
+/* What is known of units. */
+struct known_units {
+    bool *kept;   /* for each unit: a part holds its result */
+    bool *seen;   /* for each run of a unit: it was finished before */
+    bool *in_one; /* for each run of the whole: one part has all of it, whatever its units are */
+    bool reused;  /* a finished unit was found */
+};
+
 struct results {
     struct destination place; /* OUTPUT */
-    char *whole;              /* path of OUTPUT.parts, beside the target if OUTPUT is a link */
-    char *parts;              /* the folder that parts are written to: `whole`, or a shard's own in it */
-    int lock;                 /* descriptor of `parts`/lock; -1: not taken */
-    int shared_lock;          /* of a shard: of `whole`/lock; -1: not taken */
-    double lock_wait_s;       /* under Slurm, for a lock that another machine holds */
+    struct parts_folder folder;
+    struct policy policy;
     char job_sha256[65];
-    bool overwrite; /* OUTPUT may be replaced whatever it holds */
-    bool cleared;   /* all parts were removed */
-    bool reused;    /* a finished unit was found */
-    bool linked;    /* OUTPUT's values lie in the parts, which must stay */
-    bool joins;     /* this is `merge`, */
-    bool links;     /* with --link: OUTPUT shall be linked */
     const struct units *units;
     const struct plan *plan;   /* the whole: what OUTPUT is of */
     const struct shard *shard; /* NULL: the whole job */
     struct readers *readers;
     struct keys *keys;
-    struct found_part *found; /* with --resume: the parts that lay here at the start, those of shards too, by key */
-    int found_count;
+    struct found_parts found;
+    struct known_units known;
     struct previous *previous;  /* NULL: none */
     struct to_files *to;        /* files that results go to; NULL: none */
     struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
-    bool *kept;                 /* for each unit: an earlier run's part holds its result */
-    bool *seen;                 /* for each run of a unit: it was finished before */
-    bool *in_one;               /* for each run of the whole: one part has all of it, whatever its units are */
 };
 
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */

@@ -15,63 +15,7 @@
 
 /* ---- OUTPUT ---- */
 
-enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
-    const struct job *job = plan->job;
-    struct destination place;
-    enum status status = destination_find("output", output, &place, error);
-    if (!status) status = clash_check(&place, plan, error);
-    destination_free(&place);
-    const char *last = "";
-    for (int i = 0; i < job->operation_count && !status; i++) {
-        const char *file = job->operations[i].to_file;
-        if (file && strcmp(file, last) != 0) status = results_check_other(output, plan, "file", last = file, error);
-    }
-    return status;
-}
-
-/* A file that no result goes to must not be one that results go to. */
-static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
-    const struct job *job = plan->job;
-    enum status status = STATUS_OK;
-    const char *last = "";
-    for (int i = 0; i < job->operation_count && !status; i++) {
-        const char *file = job->operations[i].to_file;
-        struct destination other;
-        if (!file || strcmp(file, last) == 0) continue;
-        status = destination_find("file", last = file, &other, error);
-        if (!status && destination_same(place, &other))
-            status = fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
-                          job->operations[i].id);
-        destination_free(&other);
-    }
-    return status;
-}
-
-enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
-                                struct error *error) {
-    struct destination place, target, parts;
-    struct stat about;
-    enum status status = destination_find(kind, name, &place, error),
-                found = destination_find("output", output, &target, error);
-    if (!status) status = found;
-    char *folder = must_printf("%s.parts", target.path);
-    found = destination_find("output", folder, &parts, error);
-    if (!status) status = found;
-    if (!status) status = clash_check(&place, plan, error);
-    if (!status && destination_same(&place, &target))
-        status = fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
-    if (!status &&
-        (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about))))
-        status = fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
-    if (!status && strcmp(kind, "trace") == 0) status = check_results(&place, plan, error);
-    free(folder);
-    destination_free(&place);
-    destination_free(&target);
-    destination_free(&parts);
-    return status;
-}
-
-/* May OUTPUT be created or replaced? With --resume, results_resume checks later, when the inputs are hashed, whose
+/* May OUTPUT be created or replaced? With --resume, store_resume checks later, when the inputs are hashed, whose
  * results it holds. */
 static enum status check_output(struct results *results, bool overwrite, bool resume, struct error *error) {
     struct destination *place = &results->place;
@@ -101,7 +45,7 @@ static enum status check_parts(const struct results *results, bool asked, struct
     int parts, foreign;
     struct stat folder;
     TRY(results_count_parts(results, &parts, &foreign, error));
-    for (int i = 0; i < job->input_count && stat(results->parts, &folder) == 0; i++) {
+    for (int i = 0; i < job->input_count && stat(results->folder.own, &folder) == 0; i++) {
         bool inside = false;
         const char *file;
         for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
@@ -112,13 +56,13 @@ static enum status check_parts(const struct results *results, bool asked, struct
         }
         if (inside)
             return fail(error, STATUS_USAGE, "output %s: the job's input '%s' lies in %s, which goes when it is done",
-                        results->place.name, job->inputs[i].name, results->parts);
+                        results->place.name, job->inputs[i].name, results->folder.own);
     }
     if (asked || parts == 0) return STATUS_OK;
     return fail(error, STATUS_USAGE,
                 "output %s: %s holds %d finished run%s of a job that was not completed; --resume continues it, "
                 "--overwrite throws them away",
-                results->place.name, results->parts, parts, parts == 1 ? "" : "s");
+                results->place.name, results->folder.own, parts, parts == 1 ? "" : "s");
 }
 
 /* The values of a linked OUTPUT lie in the parts that `overwrite` throws away: it must not be there without them. */
@@ -127,8 +71,8 @@ static enum status drop_linked(struct results *results, struct error *error) {
         return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->place.name, strerror(errno));
     text_print_stderr(
         "tilerun: output %s: is removed now, because its outputs lie in %s, which --overwrite throws away\n",
-        results->place.name, results->whole);
-    results->linked = false;
+        results->place.name, results->folder.whole);
+    results->policy.linked = false;
     return destination_look(&results->place, error);
 }
 
@@ -138,38 +82,39 @@ static bool *no_flags(int count) {
     return flags;
 }
 
-enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
-                         const struct shard *shard, double wait_s, struct readers *readers, struct results **result,
-                         struct error *error) {
+enum status store_open(const char *output, bool overwrite, bool resume, const struct units *units,
+                       const struct shard *shard, double wait_s, struct readers *readers, struct results **result,
+                       struct error *error) {
     struct results *results = must_malloc(sizeof *results);
-    *results = (struct results){.lock = -1, .shared_lock = -1, .units = units, .shard = shard, .readers = readers};
+    *results =
+        (struct results){.folder = {.lock = -1, .shared_lock = -1}, .units = units, .shard = shard, .readers = readers};
     results->plan = units->whole;
-    results->lock_wait_s = wait_s;
-    results->overwrite = overwrite;
+    results->policy.lock_wait_s = wait_s;
+    results->policy.overwrite = overwrite;
     results->keys = keys_create(units, readers);
     enum status status = destination_find("output", output, &results->place, error);
-    results->whole = must_printf("%s.parts", results->place.path);
-    results->parts = shard_own_folder(results->whole, shard);
+    results->folder.whole = must_printf("%s.parts", results->place.path);
+    results->folder.own = shard_own_folder(results->folder.whole, shard);
     const char *resolved = results->plan->job->resolved;
     sha256_hex(resolved, strlen(resolved), results->job_sha256);
-    results->kept = no_flags(units->plan.task_count);
-    results->seen = no_flags(units->plan.run_count);
-    results->in_one = no_flags(results->plan->run_count);
+    results->known.kept = no_flags(units->plan.task_count);
+    results->known.seen = no_flags(units->plan.run_count);
+    results->known.in_one = no_flags(results->plan->run_count);
     if (!status) status = check_output(results, overwrite, resume, error);
     if (!status) status = to_open(results, resume, error);
     if (!status) status = results_take_lock(results, error);
     if (!status) status = check_output(results, overwrite, resume, error); /* the last holder may have written it */
     if (!status) status = to_begin(results, resume, error);
     if (!status) status = check_parts(results, overwrite || resume, error);
-    if (!status) results->linked = results->place.exists && link_is_at(results->place.path);
-    if (!status && results->linked && !resume) status = drop_linked(results, error);
+    if (!status) results->policy.linked = results->place.exists && link_is_at(results->place.path);
+    if (!status && results->policy.linked && !resume) status = drop_linked(results, error);
     if (!status) results_clear(results, !resume);
     if (!status && resume) shards_find_parts(results);
     if (!status && results->place.exists && results->place.about.st_nlink > 1)
         text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
                           (long)results->place.about.st_nlink);
     if (status) {
-        results_close(results);
+        store_close(results);
         results = NULL;
     }
     *result = results;
@@ -177,8 +122,8 @@ enum status results_open(const char *output, bool overwrite, bool resume, const 
 }
 
 void results_join(struct results *results, bool link) {
-    results->joins = true;
-    results->links = link;
+    results->policy.merges = true;
+    results->policy.links = link;
 }
 
 bool results_need_inputs(const struct results *results) {
@@ -188,9 +133,11 @@ bool results_need_inputs(const struct results *results) {
 /* OUTPUT is complete. Parts of it are still there if its job was killed before it removed them; but if a shard made one
  * since, OUTPUT is not done. A linked one keeps its parts, and `merge --overwrite` makes a copied one of it. */
 static enum status settle_done(struct results *results, bool *done, struct error *error) {
-    if (results->linked && results->joins && results->overwrite && !results->links) *done = false;
-    if (!*done || results->linked || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
-    if (!results->overwrite)
+    if (results->policy.linked && results->policy.merges && results->policy.overwrite && !results->policy.links)
+        *done = false;
+    if (!*done || results->policy.linked || !shards_made_since(results, &results->place.about.st_mtim))
+        return STATUS_OK;
+    if (!results->policy.overwrite)
         return fail(error, STATUS_USAGE,
                     "output %s: is complete, and shards have run its job again since; --overwrite replaces it by "
                     "what they made",
@@ -207,11 +154,11 @@ static enum status clear_done(struct results *results, struct error *error) {
     for (int i = 0; i < results->units->plan.run_count; i++) {
         char key[33], *path;
         keys_of_unit(results->keys, &results->units->plan.runs[i], key);
-        path = must_printf("%s/%s.h5", results->parts, key);
+        path = must_printf("%s/%s.h5", results->folder.own, key);
         if (shard_has(results->shard, results->units->plan.runs[i].task)) unlink(path);
         free(path);
     }
-    parts_remove_older(results->parts, &results->place.about.st_mtim);
+    parts_remove_older(results->folder.own, &results->place.about.st_mtim);
     TRY(results_count_parts(results, &parts, &foreign, error));
     if (parts == 0) results_clear(results, true); /* the folders of shards too */
     return STATUS_OK;
@@ -234,14 +181,14 @@ static int count_own(struct results *results) {
             path = results_unit_path(results, unit);
             bool there = access(path, F_OK) == 0;
             own += there;
-            results->seen[unit->number] = there || in_one;
+            results->known.seen[unit->number] = there || in_one;
             free(path);
         }
     }
     return own;
 }
 
-enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error) {
+enum status store_resume(struct results *results, bool restricted, bool *done, struct error *error) {
     int parts, foreign;
     *done = false;
     if (results->place.exists) TRY(previous_open(results, restricted, done, error));
@@ -250,17 +197,17 @@ enum status results_resume(struct results *results, bool restricted, bool *done,
     if (!*done) TRY(previous_import(results, error));
     TRY(results_count_parts(results, &parts, &foreign, error));
     int own = parts > 0 ? count_own(results) : 0;
-    if (*done && previous_complete(results) && !results->linked) return clear_done(results, error);
-    if (parts > own && !results->linked)
+    if (*done && previous_complete(results) && !results->policy.linked) return clear_done(results, error);
+    if (parts > own && !results->policy.linked)
         text_print_stderr("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
                           "are now%s\n",
-                          results->parts, parts - own, parts - own == 1 ? "" : "s",
+                          results->folder.own, parts - own, parts - own == 1 ? "" : "s",
                           *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
 
 const bool *results_seen(const struct results *results) {
-    return results->seen;
+    return results->known.seen;
 }
 
 /* Removes the lock and the folder, if it holds nothing else. Returns whether it is gone. */
@@ -275,20 +222,20 @@ static bool leave_folder(const char *folder, int *lock) {
 
 /* A shard that leaves nothing removes OUTPUT.parts as well, if no other is at work there. */
 static void leave_shared(struct results *results, bool gone) {
-    if (results->shared_lock < 0) return;
-    if (gone && flock(results->shared_lock, LOCK_EX | LOCK_NB) == 0) {
-        leave_folder(results->whole, &results->shared_lock);
+    if (results->folder.shared_lock < 0) return;
+    if (gone && flock(results->folder.shared_lock, LOCK_EX | LOCK_NB) == 0) {
+        leave_folder(results->folder.whole, &results->folder.shared_lock);
     } else {
-        close(results->shared_lock);
-        results->shared_lock = -1;
+        close(results->folder.shared_lock);
+        results->folder.shared_lock = -1;
     }
 }
 
-void results_leave(struct results *results) {
+void store_leave(struct results *results) {
     struct error ignored = {STATUS_OK, ""};
     int parts = 0, foreign = 0;
     bool gone = false;
-    if (results->lock >= 0) {
+    if (results->folder.lock >= 0) {
         /* This may run on the signal's thread while another thread is about to publish the part. If the part cannot be
          * restored, --resume does its run again. */
         struct h5_journal *journal = __atomic_load_n(&results->journal, __ATOMIC_ACQUIRE);
@@ -298,44 +245,44 @@ void results_leave(struct results *results) {
         bool counted = results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK;
         /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
          * stays. */
-        if (results->shard && counted && parts == 0 && !results->reused) shard_forget(results);
-        gone = leave_folder(results->parts, &results->lock);
-        if (!gone && results->cleared && counted && parts == 0 && foreign > 0)
-            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->parts, foreign,
-                              foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
+        if (results->shard && counted && parts == 0 && !results->known.reused) shard_forget(results);
+        gone = leave_folder(results->folder.own, &results->folder.lock);
+        if (!gone && results->folder.cleared && counted && parts == 0 && foreign > 0)
+            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->folder.own,
+                              foreign, foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
     }
     leave_shared(results, gone);
 }
 
 void results_sweep(const char *output) {
     struct error ignored = {STATUS_OK, ""};
-    struct results results = {.lock = -1, .shared_lock = -1};
+    struct results results = {.folder = {.lock = -1, .shared_lock = -1}};
     int parts, foreign;
     if (destination_find("output", output, &results.place, &ignored) == STATUS_OK) {
-        results.whole = must_printf("%s.parts", results.place.path);
-        results.parts = results.whole;
-        if (access(results.parts, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
+        results.folder.whole = must_printf("%s.parts", results.place.path);
+        results.folder.own = results.folder.whole;
+        if (access(results.folder.own, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
             !results_count_parts(&results, &parts, &foreign, &ignored) && parts == 0)
             results_clear(&results, true);
-        results_leave(&results);
-        free(results.whole);
+        store_leave(&results);
+        free(results.folder.whole);
     }
     destination_free(&results.place);
 }
 
-void results_close(struct results *results) {
+void store_close(struct results *results) {
     if (!results) return;
     previous_close(results->previous);
-    results_leave(results);
+    store_leave(results);
     to_close(results);
     keys_free(results->keys);
     h5_journal_free(results->journal);
     destination_free(&results->place);
     shards_free_parts(results);
-    free(results->whole);
-    free(results->parts);
-    free(results->kept);
-    free(results->seen);
-    free(results->in_one);
+    free(results->folder.whole);
+    free(results->folder.own);
+    free(results->known.kept);
+    free(results->known.seen);
+    free(results->known.in_one);
     free(results);
 }

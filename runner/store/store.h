@@ -8,8 +8,8 @@
  *
  * A unit is missing, begun, or done:
  *
- *     missing  part_begin -> run-N.tmp   part_finish -> sealed, renamed: KEY.h5, done
- *                                        part_discard, a signal, or the next process after a kill: missing again
+ *     missing  unit_begin -> run-N.tmp   unit_keep -> sealed, renamed: KEY.h5, done
+ *                                        unit_discard, a signal, or the next process after a kill: missing again
  *     done     damaged, or no longer wanted as it is -> missing again: it is done anew
  *
  * and OUTPUT is absent, partial or failed (units are missing, or made no result), or complete. Publishing writes beside
@@ -41,18 +41,18 @@ struct results; /* one job's output while the job runs */
  * an existing OUTPUT and finished parts are refused. If OUTPUT is a symbolic link, its target is written. A `shard`
  * uses a folder of its own in OUTPUT.parts and a lock of its own, so that shards run beside each other; NULL: the whole
  * job, which is refused while a shard runs. Under Slurm it waits up to `wait_s` for a lock that another machine holds;
- * then STATUS_INTERRUPTED, and the message is printed. The caller frees *results with results_close. */
-enum status results_open(const char *output, bool overwrite, bool resume, const struct units *units,
-                         const struct shard *shard, double wait_s, struct readers *readers, struct results **results,
-                         struct error *error);
-void results_close(struct results *results);
-/* Releases the lock and removes temporary files as results_close does, but frees nothing, because other threads may
+ * then STATUS_INTERRUPTED, and the message is printed. The caller frees *results with store_close. */
+enum status store_open(const char *output, bool overwrite, bool resume, const struct units *units,
+                       const struct shard *shard, double wait_s, struct readers *readers, struct results **results,
+                       struct error *error);
+void store_close(struct results *results);
+/* Releases the lock and removes temporary files as store_close does, but frees nothing, because other threads may
  * still use `results`. */
-void results_leave(struct results *results);
+void store_leave(struct results *results);
 /* Removes OUTPUT.parts if no part is left in it and nobody is at work there: a killed process had begun to do so. */
 void results_sweep(const char *output);
 
-/* This is `merge`: before results_resume. `link`: instead of copying outputs, OUTPUT shall have virtual data sets that
+/* This is `merge`: before store_resume. `link`: instead of copying outputs, OUTPUT shall have virtual data sets that
  * show those in the parts, which then stay. */
 void results_join(struct results *results, bool link);
 /* Of a shard, before its first run: writes into its folder what it is and where it runs. `partial`: `--only` left
@@ -82,17 +82,17 @@ void shard_job_free(struct shard_job *job);
  * *divided, *by), what they have finished is found again. false: there is none, or another than *by asks for. */
 bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
 
-/* Must all inputs be hashed before results_resume, or only those that the shard reads? */
+/* Must all inputs be hashed before store_resume, or only those that the shard reads? */
 bool results_need_inputs(const struct results *results);
 /* For `resume`, after inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not
  * this job's, with the job, its inputs and this program as they are now, and `overwrite` was not given. *done: OUTPUT
- * lacks no run; with `restricted` its status may be "partial". If not done, results_find will find its runs. */
-enum status results_resume(struct results *results, bool restricted, bool *done, struct error *error);
+ * lacks no run; with `restricted` its status may be "partial". If not done, store_find will find its runs. */
+enum status store_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
-/* The rows of the existing OUTPUT, plan->run_count once results_resume says that it lacks none. */
+/* The rows of the existing OUTPUT, plan->run_count once store_resume says that it lacks none. */
 const struct result_row *results_finished_rows(const struct results *results, int *count);
 
-/* For each run of a unit, whether results_resume saw its finished part. */
+/* For each run of a unit, whether store_resume saw its finished part. */
 const bool *results_seen(const struct results *results);
 
 /* STATUS_USAGE if OUTPUT, or a file that a result goes to, is the job file or a file that its inputs read, or if they
@@ -106,18 +106,18 @@ enum status results_check_other(const char *output, const struct plan *plan, con
 
 /* A part that is being written. */
 struct part;
-/* Finds a finished unit that made a result, in an undamaged part, whoever made it (after results_open with resume). true:
+/* Finds a finished unit that made a result, in an undamaged part, whoever made it (after store_open with resume). true:
  * fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan. */
-bool results_find(struct results *results, const struct run *unit, struct result_row *row);
+bool store_find(struct results *results, const struct run *unit, struct result_row *row);
 /* For `merge`: the same, whatever became of the run; nothing is removed. */
-bool results_find_row(struct results *results, const struct run *unit, struct result_row *row);
+bool store_find_any(struct results *results, const struct run *unit, struct result_row *row);
 /* Fills the row of a run of the whole from those of its units. false: one has no row; then it has no status. */
 bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
                      struct result_row *row);
 /* For `merge`: prints to stderr, by shard, which units have no part, and whose the parts are that are not this job's.
  * `missing`: for each run of a unit. */
 void results_print_missing(const struct results *results, const bool *missing);
-enum status part_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
+enum status unit_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);
 /* What the sink has lost where the output is stored as another type than it is computed in. */
@@ -125,17 +125,17 @@ struct casts part_casts(const struct part *part);
 /* A reader, for verification, of the run's inputs and of the output that the sink has written. */
 struct host_reader part_reader(struct part *part);
 /* Once the output is whole and verified: `right` says whether the run made a result. If nothing will read the output,
- * removes it; else closes it, and later runs of the task need not keep theirs unless part_discard follows. */
+ * removes it; else closes it, and later runs of the task need not keep theirs unless unit_discard follows. */
 enum status part_settle(struct part *part, bool right, struct error *error);
 /* Completes the part: stores row and samples, then closes, checksums and renames the file. The file is not synced: its
  * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
-enum status part_finish(struct part *part, const struct result_row *row, const struct samples *samples,
-                        struct error *error);
+enum status unit_keep(struct part *part, const struct result_row *row, const struct samples *samples,
+                      struct error *error);
 /* Keeps the row of a run that made no result as a part without output, for `merge`. */
-enum status part_keep_row(struct results *results, const struct run *run, const struct result_row *row,
+enum status unit_keep_row(struct results *results, const struct run *run, const struct result_row *row,
                           struct error *error);
 /* Removes the part's file and frees the part; NULL: does nothing. */
-void part_discard(struct part *part);
+void unit_discard(struct part *part);
 
 /* Makes the stored output of a finished unit the place of its task's result, for later tasks to read. */
 void results_load_output(struct results *results, const struct run *unit);
@@ -164,7 +164,7 @@ struct result_summary {
 };
 /* Writes OUTPUT from the parts, then removes them, unless it links. STATUS_IO: it failed, and all parts are as they
  * were. */
-enum status results_assemble(struct results *results, const struct result_summary *summary, struct error *error);
+enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error);
 
 /* ---- for who looks at a job that is not done; nothing is locked or changed ---- */
 

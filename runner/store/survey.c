@@ -19,7 +19,7 @@ enum { MOST_LINES = 20 }; /* about shards or parts, in one message */
 /* ---- where a shard ran ------------------------------------------------------------------------------------------- */
 
 void shard_forget(const struct results *results) {
-    char *path = must_printf("%s/" SHARD_MANIFEST, results->parts);
+    char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
     unlink(path);
     free(path);
 }
@@ -42,11 +42,11 @@ static bool is_of_job(const struct results *results, const char *key) {
 }
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
-    size_t own = strlen(results->whole) + 1; /* a shard's part lies one folder deeper */
+    size_t own = strlen(results->folder.whole) + 1; /* a shard's part lies one folder deeper */
     char **paths;
     int count;
     bool made = false;
-    parts_list(results->whole, &paths, &count);
+    parts_list(results->folder.whole, &paths, &count);
     for (int i = 0; i < count; i++) {
         const char *inner = strchr(paths[i] + own, '/');
         struct stat about;
@@ -91,7 +91,7 @@ static void tell_shards(const struct results *results, const struct plan *plan, 
         }
         const struct run *first = &plan->runs[of[s].first];
         const struct job_operation *operation = plan->tasks[first->task].operation;
-        char *folder = shard_folder(results->whole, s, count), *where = where_it_ran(folder);
+        char *folder = shard_folder(results->folder.whole, s, count), *where = where_it_ran(folder);
         const char *panel = plan->tasks[first->task].panel;
         text_print_stderr("tilerun: shard %d of %d has %d of %d runs; %s; first missing: '%s %s%s%s'%s%s\n", s, count,
                           of[s].runs - of[s].lacks, of[s].runs, where, operation->id, first->label,
@@ -128,10 +128,10 @@ static char *origin_of(const struct results *results, const char *path) {
 /* Prints whose parts lie here that are not this job's. */
 static void tell_foreign(const struct results *results) {
     int told = 0;
-    for (int i = 0; i < results->found_count && told < MOST_LINES; i++) {
-        if (is_of_job(results, results->found[i].key)) continue;
-        char *origin = origin_of(results, results->found[i].path);
-        text_print_stderr("tilerun: %s: refused: %s\n", results->found[i].path, origin);
+    for (int i = 0; i < results->found.count && told < MOST_LINES; i++) {
+        if (is_of_job(results, results->found.of[i].key)) continue;
+        char *origin = origin_of(results, results->found.of[i].path);
+        text_print_stderr("tilerun: %s: refused: %s\n", results->found.of[i].path, origin);
         free(origin);
         told++;
     }

@@ -164,7 +164,7 @@ static enum status check_file(const struct results *results, struct to_file *fil
     if (!file->place.exists) return STATUS_OK;
     if (!S_ISREG(file->place.about.st_mode))
         return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->place.name);
-    if (results->overwrite) return STATUS_OK;
+    if (results->policy.overwrite) return STATUS_OK;
     hid_t id = resume ? open_written(file->place.path) : H5I_INVALID_HID;
     if (id < 0) return refuse(file, resume, error);
     H5Fclose(id);
@@ -280,7 +280,7 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     for (int i = 0; results->to && i < results->to->count; i++) {
         const struct to_file *file = &results->to->of[i];
         enum earlier earlier = look_at(results, job, keys, file);
-        if (earlier == FOREIGN && !results->overwrite) return refuse(file, true, error);
+        if (earlier == FOREIGN && !results->policy.overwrite) return refuse(file, true, error);
         if (*done && previous_file(results) >= 0) *done = is_held(results, job, file, earlier);
     }
     return STATUS_OK;
@@ -365,7 +365,7 @@ static void choose_adopted(const struct results *results, const struct result_su
     off_t most = SPACE_ADOPT_BYTES - 1;
     struct stat folder, about;
     /* Parts that an OUTPUT shows, or that stay beside it, do not change. */
-    if (results->links || results->linked || strcmp(summary->status, "complete") != 0) return;
+    if (results->policy.links || results->policy.linked || strcmp(summary->status, "complete") != 0) return;
     for (int i = 0; i < results->to->count; i++) {
         struct to_file *file = &results->to->of[i];
         if (lacking(results, summary, file) || stat(file->place.folder, &folder) != 0) continue;
@@ -444,6 +444,13 @@ bool to_has(const struct results *results, int task) {
     return number >= 0 && results->to->of[number].written;
 }
 
+bool to_shows(const struct results *results, int task) {
+    const struct task *made = &results->plan->tasks[task];
+    const struct shape *shape = &made->geometry.out.shape;
+    int64_t bytes = shape_elements(shape) * (int64_t)dtype_size(results->plan->arrays[made->out].dtype);
+    return to_has(results, task) && bytes > SPACE_COPIED_BYTES;
+}
+
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     const struct task *made = &results->plan->tasks[task];
     const struct shape shape = operand_array(&made->geometry.out);
@@ -455,11 +462,15 @@ enum status to_show(const struct results *results, int task, hid_t file, const c
     return status;
 }
 
-enum status to_name(const struct results *results, int task, hid_t output, struct error *error) {
+enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     char *way = relative_path(results, results->to->of[results->to->of_operation[task]].real);
-    enum status status = h5_set_text(output, LINK_TO_FILE, way, error);
+    hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
+    enum status status = output < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text())
+                                    : h5_set_text(output, LINK_TO_FILE, way, error);
+    if (!status) status = h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);
+    if (output >= 0) H5Dclose(output);
     free(way);
-    return status ? status : h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);
+    return status;
 }
 
 /* A file that came there, or was changed, while the job ran. */
@@ -473,7 +484,7 @@ static bool is_new(const struct destination *place) {
 enum status to_put(const struct results *results, bool *final, struct error *error) {
     const struct to_files *to = results->to;
     for (int i = 0; to && i < to->count; i++)
-        if (to->of[i].written && !results->overwrite && is_new(&to->of[i].place))
+        if (to->of[i].written && !results->policy.overwrite && is_new(&to->of[i].place))
             return fail(error, STATUS_IO,
                         "file %s: another process has written it while the job ran; move it away and --resume, or "
                         "replace it with --resume --overwrite",

@@ -27,10 +27,12 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
 enum status to_write(struct results *results, const struct result_summary *summary, struct error *error);
 /* Has to_write written the result of a task? */
 bool to_has(const struct results *results, int task);
+/* Is it so large that OUTPUT shows it instead of having a copy? */
+bool to_shows(const struct results *results, int task);
 /* Makes `path` in OUTPUT a virtual data set that shows it. */
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error);
-/* Writes where it lies to attributes of the output. */
-enum status to_name(const struct results *results, int task, hid_t output, struct error *error);
+/* Writes where it lies to attributes of the output at `path`. */
+enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error);
 /* Does the part of a result become one of the files? */
 bool to_adopts(const struct results *results);
 /* When all else of OUTPUT is written, makes that part the file that it becomes. If that fails, as on a full disk, the

@@ -18,7 +18,7 @@
 /* To link costs seconds, so that large parts are not hashed then if they were synced. */
 static bool is_usable(const struct results *results, const char *path) {
     enum trailer trailer = part_trailer(path);
-    return part_is_whole(path, results->links && trailer == TRAILER_SYNCED ? PART_LINKED_HASHED : INT64_MAX);
+    return part_is_whole(path, results->policy.links && trailer == TRAILER_SYNCED ? PART_LINKED_HASHED : INT64_MAX);
 }
 
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
@@ -46,8 +46,8 @@ static bool read_part(const struct results *results, const char *path, bool want
 
 /* Removes an unusable part, if the folder that it lies in is this process's, and no linked OUTPUT shows it. */
 static void remove_unusable(const struct results *results, const char *path) {
-    size_t own = strlen(results->parts);
-    if (!results->linked && strncmp(path, results->parts, own) == 0 && path[own] == '/') unlink(path);
+    size_t own = strlen(results->folder.own);
+    if (!results->policy.linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
 }
 
 /* `merge`: a run that made no result counts too, an output is needed only if the results file stores it, and an unusable
@@ -65,22 +65,22 @@ static bool find(struct results *results, const struct run *unit, bool merge, st
     if (!found && task->panel) { /* another division, or an earlier OUTPUT, may have the whole run */
         path = results_run_path(results, whole);
         found = read_part(results, path, wants, merge, &held, &has_output);
-        results->in_one[whole->number] |= found;
+        results->known.in_one[whole->number] |= found;
         free(path);
     }
     if (!found) return false;
     *row = held;
     row->run = unit->number;
-    results->kept[unit->task] |= has_output;
-    results->reused = true;
+    results->known.kept[unit->task] |= has_output;
+    results->known.reused = true;
     return true;
 }
 
-bool results_find(struct results *results, const struct run *unit, struct result_row *row) {
+bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
     return find(results, unit, false, row);
 }
 
-bool results_find_row(struct results *results, const struct run *unit, struct result_row *row) {
+bool store_find_any(struct results *results, const struct run *unit, struct result_row *row) {
     return find(results, unit, true, row);
 }
 
@@ -103,7 +103,7 @@ void results_close_outputs(const struct results *results) {
 
 bool run_in_panels(const struct results *results, const struct run *whole) {
     int task = whole->task;
-    return results->units->first[task + 1] - results->units->first[task] > 1 && !results->in_one[whole->number];
+    return results->units->first[task + 1] - results->units->first[task] > 1 && !results->known.in_one[whole->number];
 }
 
 int run_parts(const struct results *results, const struct run *whole, char ***paths, struct box **places) {
@@ -218,7 +218,7 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     bool there = true;
     if (count == 1)
         *row = of_units[first->number];
-    else if (results->in_one[whole->number])
+    else if (results->known.in_one[whole->number])
         there = whole_row(results, whole, row);
     else
         result_row_init(row, results->plan, whole);
@@ -290,7 +290,7 @@ enum status panels_write_samples(const struct results *results, const struct run
 static void name_panel(const struct results *results, const struct run *unit, struct result_row *row) {
     char *path = results_unit_path(results, unit), *slash = strrchr(path, '/');
     *slash = '\0';
-    const char *shard = strlen(path) > strlen(results->whole) ? strrchr(path, '/') + 1 : "";
+    const char *shard = strlen(path) > strlen(results->folder.whole) ? strrchr(path, '/') + 1 : "";
     snprintf(row->message, sizeof row->message, "%.60s%s%.40s", results->units->plan.tasks[unit->task].panel,
              *shard ? "; " : "", shard);
     free(path);

@@ -114,7 +114,7 @@ static inline int teardown(void **state) {
 static inline struct results *open_results(struct fixture *f, bool overwrite, bool resume) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    if (results_open(f->output, overwrite, resume, &f->units, NULL, 0, &f->readers, &results, &error))
+    if (store_open(f->output, overwrite, resume, &f->units, NULL, 0, &f->readers, &results, &error))
         fail_msg("%s", error.text);
     return results;
 }
@@ -122,8 +122,7 @@ static inline struct results *open_results(struct fixture *f, bool overwrite, bo
 static inline void assert_refused(struct fixture *f, const char *output, const char *words) {
     struct error error = {STATUS_OK, ""};
     struct results *results;
-    assert_int_equal(results_open(output, false, false, &f->units, NULL, 0, &f->readers, &results, &error),
-                     STATUS_USAGE);
+    assert_int_equal(store_open(output, false, false, &f->units, NULL, 0, &f->readers, &results, &error), STATUS_USAGE);
     assert_null(results);
     if (!strstr(error.text, words)) fail_msg("\"%s\" lacks \"%s\"", error.text, words);
 }
@@ -140,14 +139,14 @@ static inline enum status do_run(struct fixture *f, struct results *results, int
     struct samples samples = {.count = 3, .seconds = seconds, .conditions = conditions, .turn = turn};
     struct box whole = box_whole(shape), one = {shape->rank, {0}, {1, 1}};
     struct part *part;
-    enum status status = part_begin(results, run, &part, error);
+    enum status status = unit_begin(results, run, &part, error);
     if (status) return status;
     struct sink sink = part_sink(part, NULL);
     struct host_reader reader = part_reader(part);
     status = sink.write(sink.context, &whole, f->values, error);
     if (!status) status = reader.read(reader.context, -1, &one, &first, error);
     if (status) {
-        part_discard(part);
+        unit_discard(part);
         return status;
     }
     assert_true(first == 0.0f);
@@ -155,7 +154,7 @@ static inline enum status do_run(struct fixture *f, struct results *results, int
     snprintf(row->status, sizeof row->status, "%s", outcome);
     if (strcmp(outcome, "ok") == 0) row->kernel_median_s = 2e-3;
     row->error = 1e-7;
-    return part_finish(part, row, &samples, error);
+    return unit_keep(part, row, &samples, error);
 }
 
 static inline void run_ok(struct fixture *f, struct results *results, int number, struct result_row *row) {
@@ -180,7 +179,7 @@ static inline void assemble(struct fixture *f, struct results *results, const st
     int result_run[2] = {0, 2};
     environment_collect(&f->plan.facts[DEVICE_CPU], NULL, &environment);
     struct result_summary summary = summary_of(rows, result_run, &environment);
-    if (results_assemble(results, &summary, &error)) fail_msg("%s", error.text);
+    if (store_publish(results, &summary, &error)) fail_msg("%s", error.text);
     environment_free(&environment);
 }
 
@@ -189,9 +188,9 @@ static inline bool is_complete(struct fixture *f) {
     struct error error = {STATUS_OK, ""};
     struct results *results = open_results(f, false, true);
     bool done = false;
-    enum status status = results_resume(results, false, &done, &error);
+    enum status status = store_resume(results, false, &done, &error);
     assert_true(status == STATUS_OK || (status == STATUS_USAGE && strstr(error.text, "--overwrite")));
-    results_close(results);
+    store_close(results);
     return done;
 }
 

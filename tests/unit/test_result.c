@@ -22,7 +22,7 @@ static void test_whole_way(void **state) {
     results_load_output(results, &f->runs[0]);
     assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
     assemble(f, results, rows);
-    results_close(results);
+    store_close(results);
     assert_true(is_complete(f));
     f->operations[1].resolved = "reduce max";
     assert_false(is_complete(f));
@@ -90,10 +90,10 @@ static void test_refusals(void **state) {
     struct results *results = open_results(f, true, false);
     struct error error = {STATUS_OK, ""};
     struct results *second;
-    assert_int_equal(results_open(f->output, true, false, &f->units, NULL, 0, &f->readers, &second, &error),
+    assert_int_equal(store_open(f->output, true, false, &f->units, NULL, 0, &f->readers, &second, &error),
                      STATUS_USAGE);
     assert_non_null(strstr(error.text, "another tilerun"));
-    results_close(results);
+    store_close(results);
     assert_false(exists(f->parts)); /* a job that did nothing leaves no trace */
 }
 
@@ -122,13 +122,13 @@ static int take_turns(struct fixture *f, atomic_int *holders) {
     for (int i = 0; i < TURNS || (held == 0 && i < MOST_TURNS); i++) {
         struct error error = {STATUS_OK, ""};
         struct results *results;
-        enum status status = results_open(f->output, false, false, &f->units, NULL, 0, &f->readers, &results, &error);
+        enum status status = store_open(f->output, false, false, &f->units, NULL, 0, &f->readers, &results, &error);
         if (status && !strstr(error.text, "another tilerun is writing it")) return fputs(error.text, stderr), 2;
         if (status) continue;
         held++;
         if (atomic_fetch_add(holders, 1) != 0) return 3;
         atomic_fetch_sub(holders, 1);
-        results_close(results);
+        store_close(results);
     }
     return held > 0 ? 0 : 4;
 }
@@ -187,7 +187,7 @@ static void test_unfinished(void **state) {
     assert_null(results_file_text(back, "/", "schema"));
     assert_null(results_file_job(back, false));
     results_file_close(back);
-    results_close(results);
+    store_close(results);
 }
 
 /* What is not in the part, and what the file has already: HDF5's own words tell which. */

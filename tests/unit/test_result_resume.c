@@ -15,24 +15,24 @@ static void test_resume(void **state) {
     struct error error = {STATUS_OK, ""};
     struct result_row row, found;
     struct results *results = open_results(f, false, true);
-    assert_false(results_find(results, &f->runs[0], &found));
+    assert_false(store_find(results, &f->runs[0], &found));
     assert_int_equal(do_run(f, results, 0, "wrong", &row, &error), STATUS_OK);
     run_ok(f, results, 1, &row);
-    results_close(results);
+    store_close(results);
 
     results = open_results(f, false, true);
-    assert_false(results_find(results, &f->runs[0], &found)); /* it was wrong, so it is tried again */
-    assert_true(results_find(results, &f->runs[1], &found));
+    assert_false(store_find(results, &f->runs[0], &found)); /* it was wrong, so it is tried again */
+    assert_true(store_find(results, &f->runs[1], &found));
     assert_memory_equal(&found, &row, sizeof row);
     results_load_output(results, &f->runs[1]);
     assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
-    assert_false(results_find(results, &f->runs[2], &found));
-    results_close(results);
+    assert_false(store_find(results, &f->runs[2], &found));
+    store_close(results);
 
     assert_refused(f, f->output, "holds 1 finished run of a job that was not completed; --resume");
     results = open_results(f, true, false);
-    assert_false(results_find(results, &f->runs[1], &found));
-    results_close(results);
+    assert_false(store_find(results, &f->runs[1], &found));
+    store_close(results);
 }
 
 /* The path of run 0's finished part. */
@@ -49,18 +49,18 @@ static void test_resume_without_the_first_part(void **state) {
     struct results *results = open_results(f, false, false);
     run_ok(f, results, 0, &row);
     run_ok(f, results, 1, &row);
-    results_close(results);
+    store_close(results);
     char path[160];
     first_part(f, path);
     results = open_results(f, false, true);
-    assert_true(results_find(results, &f->runs[0], &row));
-    assert_true(results_find(results, &f->runs[1], &row));
-    results_close(results);
+    assert_true(store_find(results, &f->runs[0], &row));
+    assert_true(store_find(results, &f->runs[1], &row));
+    store_close(results);
     assert_int_equal(unlink(path), 0);
     results = open_results(f, false, true);
-    assert_false(results_find(results, &f->runs[0], &row));
-    assert_false(results_find(results, &f->runs[1], &row));
-    results_close(results);
+    assert_false(store_find(results, &f->runs[0], &row));
+    assert_false(store_find(results, &f->runs[1], &row));
+    store_close(results);
 }
 
 static void test_hurt_part_is_redone(void **state) {
@@ -70,7 +70,7 @@ static void test_hurt_part_is_redone(void **state) {
         char path[160];
         struct results *results = open_results(f, true, false);
         run_ok(f, results, 0, &row);
-        results_close(results);
+        store_close(results);
         first_part(f, path);
         struct stat about;
         assert_int_equal(stat(path, &about), 0);
@@ -82,9 +82,9 @@ static void test_hurt_part_is_redone(void **state) {
             close(descriptor);
         }
         results = open_results(f, false, true);
-        assert_false(results_find(results, &f->runs[0], &row));
+        assert_false(store_find(results, &f->runs[0], &row));
         assert_false(exists(path));
-        results_close(results);
+        store_close(results);
     }
 }
 
@@ -97,18 +97,18 @@ static void test_killed_writer(void **state) {
         struct result_row row;
         struct part *part;
         run_ok(f, results, 0, &row);
-        part_begin(results, &f->runs[2], &part, &error);
+        unit_begin(results, &f->runs[2], &part, &error);
         kill(getpid(), SIGKILL);
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
     struct result_row row;
     struct results *results = open_results(f, false, true); /* the lock ended with its holder */
-    assert_true(results_find(results, &f->runs[0], &row));
-    assert_false(results_find(results, &f->runs[2], &row));
+    assert_true(store_find(results, &f->runs[0], &row));
+    assert_false(store_find(results, &f->runs[2], &row));
     DIR *parts = opendir(f->parts);
     for (struct dirent *entry; (entry = readdir(parts));) assert_null(strstr(entry->d_name, ".tmp"));
     closedir(parts);
-    results_close(results);
+    store_close(results);
 }
 
 /* A limit on file size acts as a full disk: an error, no crash, no partial file; finished parts are kept. */
@@ -126,8 +126,8 @@ static void test_full_disk(void **state) {
             enum status status = do_run(f, results, 0, "ok", &rows[0], &error);
             if (status == STATUS_OK) _exit(0);
             if (status != STATUS_IO || error.status != STATUS_IO || !*error.text) _exit(2);
-            bool kept = results_find(results, &f->runs[2], &rows[2]);
-            results_close(results);
+            bool kept = store_find(results, &f->runs[2], &rows[2]);
+            store_close(results);
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}); /* for leak reports */
             exit(kept ? STATUS_IO : 4);
         }
@@ -143,7 +143,7 @@ static void test_full_disk_at_assembly(void **state) {
     struct result_row rows[3];
     struct results *results = open_results(f, false, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
-    results_close(results);
+    store_close(results);
     for (rlim_t limit = 1024; limit < 480000; limit *= 2) {
         pid_t child = fork();
         if (child == 0) {
@@ -155,8 +155,8 @@ static void test_full_disk_at_assembly(void **state) {
             struct result_summary summary = summary_of(rows, result_run, &environment);
             signal(SIGXFSZ, SIG_IGN);
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, RLIM_INFINITY});
-            enum status status = results_assemble(results, &summary, &error);
-            results_close(results);
+            enum status status = store_publish(results, &summary, &error);
+            store_close(results);
             setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
             exit(status);
         }
@@ -167,9 +167,9 @@ static void test_full_disk_at_assembly(void **state) {
         assert_false(exists(f->output));
     }
     results = open_results(f, false, true);
-    for (int i = 0; i < 3; i++) assert_true(results_find(results, &f->runs[i], &rows[i]));
+    for (int i = 0; i < 3; i++) assert_true(store_find(results, &f->runs[i], &rows[i]));
     assemble(f, results, rows);
-    results_close(results);
+    store_close(results);
     assert_true(is_complete(f));
 }
 
@@ -198,7 +198,7 @@ static void test_standing_beside_an_output(void **state) {
     struct results *results = open_results(f, false, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assemble(f, results, rows);
-    results_close(results);
+    store_close(results);
     assert_standing(f, NULL);
     results = open_results(f, true, false);
     for (int i = 0; i < 3; i++) {
@@ -207,7 +207,7 @@ static void test_standing_beside_an_output(void **state) {
         assert_standing(f, expected);
         if (i < 2) run_ok(f, results, i, &rows[i]);
     }
-    results_close(results);
+    store_close(results);
     char path[160];
     first_part(f, path);
     for (int left = 2; left > 0; left--) {
@@ -263,7 +263,7 @@ static void test_what_lies_beside_parts(void **state) {
     struct results *results = open_results(f, true, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assemble(f, results, rows);
-    results_close(results);
+    store_close(results);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[160];
         snprintf(path, sizeof path, "%s/%s", f->parts, files[i].name);
