@@ -140,7 +140,10 @@ CC_WORDS   := $(CC) $(CFLAGS) \# $(shell $(CC) --version 2>/dev/null | head -n 1
 NVCC_WORDS := $(if $(filter 1,$(CUDA)),$(NVCC) $(NVFLAGS) \# $(shell $(NVCC) --version 2>/dev/null | tail -n 1))
 LINK_WORDS := $(CC) $(OBJECTS) $(LDLIBS)
 VARIANT_WORDS := $(VARIANT_FILES) \# $(COMPILED)
-COMMIT     := $(shell git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+# Git is asked only about this folder, not about a repository that it happens to lie in.
+COMMIT     := $(shell [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ] && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+CONTENT    := $(shell find runner kernels -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-32)
+IDENTITY   := $(COMMIT) $(CONTENT)
 define stamp
 $(BUILD)/$(1): $$(if $$(call same,$$(file < $(BUILD)/$(1)),$$($(2))),,force)
 	@mkdir -p $$(@D)
@@ -150,7 +153,7 @@ same = $(and $(findstring |$(1)|,|$(2)|),$(findstring |$(2)|,|$(1)|))
 $(eval $(call stamp,cc.flags,CC_WORDS))
 $(eval $(call stamp,$(DEMO)nvcc.flags,NVCC_WORDS))
 $(eval $(call stamp,link.flags,LINK_WORDS))
-$(eval $(call stamp,commit,COMMIT))
+$(eval $(call stamp,commit,IDENTITY))
 $(eval $(call stamp,variants,VARIANT_WORDS))
 
 # A variant without its line in registry.def would be built, but never found.
@@ -180,8 +183,8 @@ $(BUILD)/$(DEMO)%.cu.o: %.cu $(BUILD)/$(DEMO)nvcc.flags
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
 
-# The commit is baked into one small file.
-$(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"'
+# The commit and the hash of the sources are baked into one small file.
+$(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"' -DTILERUN_SOURCES='"$(CONTENT)"'
 $(BUILD)/runner/record/environment.c.o: $(BUILD)/commit
 
 # In the runner each branch of the source is to be one of the code; of the kernels it is only to be known which ran.

@@ -137,7 +137,7 @@ static bool same_device(const struct comparison *comparison, const struct contex
 }
 
 static bool same_program(const struct context *context) {
-    return !differs(context, "tool_version") && !differs(context, "git_commit") && !differs(context, "program_xxh3");
+    return !differs(context, "tool_version") && !differs(context, "git_commit") && !differs(context, "program_hash");
 }
 
 /* Counts one output, and notes how it differs. */

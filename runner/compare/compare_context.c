@@ -66,7 +66,7 @@ static void compare_environment(struct context *context, const struct comparison
         "driver_version", "cuda_runtime", "compiler", "hdf5_version", "gpu_uuid"};
     compare_text(context, files, "/", "tool_version", "tool_version", false);
     compare_text(context, files, "/", "git_commit", "git_commit", false);
-    compare_text(context, files, "/", "program_xxh3", "program_xxh3", false);
+    compare_text(context, files, "/", "program_hash", "program_hash", false);
     compare_text(context, files, "/", "status", "status", false);
     compare_text(context, files, "/", "mixed_conditions", "mixed_conditions", true);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)

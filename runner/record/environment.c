@@ -3,48 +3,30 @@
 
 #include "../base/fail.h"
 #include "../base/host.h"
-#include <fcntl.h>
 #include <math.h>
 #include <openssl/evp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #ifndef TILERUN_COMMIT
 #define TILERUN_COMMIT "unknown"
 #endif
 
+#ifndef TILERUN_SOURCES
+#define TILERUN_SOURCES "unknown"
+#endif
+
 const char tilerun_version[] = "0.1.0";
 const char tilerun_git_commit[] = TILERUN_COMMIT;
 
-static char program_hash[33];
-
-static void hash_program(void) {
+const char *tilerun_program_hash(void) {
     static const char dirty[] = "-dirty";
     size_t length = strlen(tilerun_git_commit), tail = strlen(dirty);
     bool is_dirty = length >= tail && strcmp(tilerun_git_commit + length - tail, dirty) == 0;
-    if (!is_dirty && strcmp(tilerun_git_commit, "unknown") != 0) return;
-    int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* unlike fopen, open needs no memory */
-    if (program < 0) return;
-    char block[1 << 16];
-    XXH3_state_t *state = must_have(XXH3_createState());
-    XXH3_128bits_reset(state);
-    for (ssize_t got; (got = read(program, block, sizeof block)) > 0;) XXH3_128bits_update(state, block, (size_t)got);
-    XXH128_hash_t hash = XXH3_128bits_digest(state);
-    snprintf(program_hash, sizeof program_hash, "%016llx%016llx", (unsigned long long)hash.high64,
-             (unsigned long long)hash.low64);
-    XXH3_freeState(state);
-    close(program);
-}
-
-const char *tilerun_program_hash(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, hash_program);
-    return program_hash;
+    return is_dirty || strcmp(tilerun_git_commit, "unknown") == 0 ? TILERUN_SOURCES : "";
 }
 
 static struct environment_entry *append(struct environment *environment, const char *name) {

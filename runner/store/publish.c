@@ -238,7 +238,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     if (!status && results->policy.links) status = link_mark(results, file, error);
     if (!status) status = h5_set_text(file, "tool_version", tilerun_version, error);
     if (!status) status = h5_set_text(file, "git_commit", tilerun_git_commit, error);
-    if (!status && *tilerun_program_hash()) status = h5_set_text(file, "program_xxh3", tilerun_program_hash(), error);
+    if (!status && *tilerun_program_hash()) status = h5_set_text(file, "program_hash", tilerun_program_hash(), error);
     if (!status) status = h5_set_text(file, "created", summary->created, error);
     if (!status) status = h5_set_text(file, "finished", time_text(finished), error);
     if (!status) status = h5_set_text(file, "command_line", summary->command_line, error);

@@ -19,8 +19,8 @@
  *
  * A part ends in a seal with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine can
  * damage one; a unit whose part has a wrong hash is done again. Only a shard syncs a large part, before it writes the
- * seal, because who links does not hash that one again. KEY is a hash of the program (version, commit, for an unclean
- * build its file), the operation's resolved text, the variant and the inputs' hashes, and of a panel its place; so a unit
+ * seal, because who links does not hash that one again. KEY is a hash of the program (version, commit, of changed
+ * sources their hash), the operation's resolved text, the variant and the inputs' hashes, and of a panel its place; so a unit
  * is found again whoever made it, and however the job was divided then. A part keeps its output only if something will
  * read it: for the operation's first right run, and for every run with `store: all`. */
 #ifndef RUNNER_STORE_H

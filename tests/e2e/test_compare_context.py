@@ -36,7 +36,7 @@ def test_whole_values_are_shown(base, new, line, said, one, other):
     assert f"job, zeal: {words[0]} -> {words[1]}\n" in compare(base, new).stdout
 
 
-ROOT = ["tool_version", "git_commit", "program_xxh3", "status"]
+ROOT = ["tool_version", "git_commit", "program_hash", "status"]
 ENVIRONMENT = ["hostname", "os", "cpu", "gpu_name", "compute_capability", "driver_version", "cuda_runtime", "compiler",
                "hdf5_version", "gpu_uuid"]  # fmt: skip
 
