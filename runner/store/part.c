@@ -1,5 +1,5 @@
 /* part.c - one finished unit in a file of its own: written under another name, closed, sealed with the hash of
- * its bytes (trailer.c), renamed. It stays in its folder until the assembly.
+ * its bytes (seal.c), renamed. It stays in its folder until OUTPUT is complete.
  *
  *     /output             the run's result, if something will read it
  *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
