@@ -1,16 +1,116 @@
-/* output.c - takes what runs have made out of their parts, or of those of their panels. */
+/* output.c - puts what runs have made into files: values out of their parts, or virtual data sets of these; with the
+ * attributes of an output, and those of the input that it was moved out of. */
 #include "output.h"
 
+#include "../../kernels/core/axes.h"
 #include "../base/fail.h"
+#include "../base/text.h"
+#include "../record/link.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
+#include "../storage/pieces.h"
 #include "../storage/untrusted/fence.h"
+#include "../storage/untrusted/h5cf.h"
 #include "../storage/untrusted/h5open.h"
-#include "carry.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+/* ---- attributes of inputs ---------------------------------------------------------------------------------------- */
+
+/* What says that the data set is a dimension scale, labels its axes or says where it lies: the result has its own. */
+static bool is_of_itself(const char *name) {
+    static const char *const names[] = {"CLASS", "NAME", "DIMENSION_LABELS", LINK_TO_FILE, LINK_TO_DATASET};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+static bool is_of_packing(const char *name) {
+    return is_of_itself(name) || h5cf_is_packing(name);
+}
+
+/* The plan knows whether the unit is still true. */
+static bool is_of_stored(const char *name) {
+    return is_of_packing(name) || strcmp(name, "units") == 0;
+}
+
+static void copy_from(const struct results *results, const struct array *array, hid_t output) {
+    const struct array *input = array->moved;
+    struct readers *readers = results->readers;
+    int number = (int)(input - results->plan->arrays);
+    bool cast = input->input->stored_numbers && array->dtype != input->stored;
+    bool decoded = cast || (input->decoding && !array->packed);
+    struct error error = {STATUS_OK, ""};
+    FENCE(array_file(input, 0));
+    enum status status = readers_open(readers, number, &error);
+    const struct h5_dataset *dataset = readers->of[number].dataset;
+    if (!status && !dataset) status = pieces_open_first(readers->of[number].pieces, &dataset, &error);
+    if (!status && !h5_copy_attributes(dataset->id, output,
+                                       decoded         ? is_of_stored
+                                       : array->packed ? is_of_packing
+                                                       : is_of_itself))
+        status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
+    if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
+    if (status) text_print_stderr("tilerun: input '%s': a result lacks its attributes: %s\n", input->name, error.text);
+}
+
+/* Gives data set `output`, which holds `array`, the attributes of its input, if the array is a moved one: with those
+ * that say how the numbers are decoded where these are as stored. What cannot be read any more is left out, with a word
+ * on stderr: results must not be lost for it. */
+static enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,
+                                    struct error *error) {
+    if (!array->moved) return STATUS_OK;
+    copy_from(results, array, output);
+    return array->packed ? h5cf_write(output, array->decoding, error) : STATUS_OK;
+}
+
+/* ---- `merge --link` ---------------------------------------------------------------------------------------------- */
+
+/* `merge --link`: outputs are virtual data sets of the results file, whose values stay in the parts.
+ *
+ * The mappings name parts by paths relative to OUTPUT's folder ("out.h5.parts/shard-0-of-2/KEY.h5"), where HDF5 looks
+ * for them whatever the current folder is, so that both may be moved together. HDF5 shows fill values for a part that
+ * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
+
+bool link_is_at(const char *path) {
+    FENCE(path);
+    struct error ignored = {STATUS_OK, ""};
+    hid_t file;
+    if (h5_open_file(path, &file, &ignored)) return false;
+    bool linked = h5_is_linked(file);
+    H5Fclose(file);
+    return linked;
+}
+
+/* A path in OUTPUT.parts as it is seen from OUTPUT's folder. */
+static const char *seen_from_output(const struct results *results, const char *path) {
+    const char *slash = strrchr(results->folder.whole, '/');
+    return slash ? path + (slash + 1 - results->folder.whole) : path;
+}
+
+enum status link_mark(const struct results *results, hid_t file, struct error *error) {
+    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->folder.whole), error);
+}
+
+static enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
+                               struct error *error) {
+    const struct task *task = &results->plan->tasks[whole->task];
+    const struct shape shape = operand_array(&task->geometry.out);
+    char **parts;
+    struct box *places;
+    int count = run_parts(results, whole, &parts, &places);
+    struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
+    for (int i = 0; i < count; i++)
+        sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
+    enum status status =
+        h5_create_virtual(file, path, results->plan->arrays[task->out].dtype, &shape, sources, count, error);
+    free(sources);
+    run_parts_free(parts, places, count);
+    return status;
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
 /* The relative path from an absolute folder to an absolute path; the path itself if they share no folder. */
 static char *relative(const char *folder, const char *path) {

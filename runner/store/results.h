@@ -1,8 +1,8 @@
 /* results.h - what the files of store/ share. From the bottom up: key.c (keys), seal.c (what makes a file durable and
  * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran), lock.c,
  * part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is there
- * already), await.c (units that other shards make), survey.c (what is missing), scales.c, carry.c, link.c, output.c (data
- * that go from parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
+ * already), await.c (units that other shards make), survey.c (what is missing), scales.c, output.c (data that go from
+ * parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -182,9 +182,6 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
 
 /* Does the results file at `path` need its parts? */
 bool link_is_at(const char *path);
-/* Makes the output of a run a virtual data set of its parts. */
-enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
-                        struct error *error);
 /* Writes the name of the folder of parts to a linked file. */
 enum status link_mark(const struct results *results, hid_t file, struct error *error);
 /* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
