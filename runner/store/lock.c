@@ -101,22 +101,26 @@ char *shards_running(const char *whole) {
 static const char holder_head[] = "tilerun: held on ";
 enum { HOLDER_BYTES = 256 };
 
-/* Always as long, so that nothing is left of the last one. If that fails, only messages say less. */
-static void write_holder(int lock) {
+/* Always as long, so that nothing is left of the last one. */
+static enum status write_holder(const char *path, int lock, struct error *error) {
     char *place = environment_place(), text[HOLDER_BYTES] = {0};
     int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, place);
     memset(text + length, ' ', sizeof text - (size_t)length);
-    (void)!pwrite(lock, text, HOLDER_BYTES, 0);
     free(place);
+    errno = 0;
+    if (pwrite(lock, text, HOLDER_BYTES, 0) == HOLDER_BYTES) return STATUS_OK;
+    return fail_write(error, path, errno ? errno : ENOSPC);
 }
 
-/* Is the file empty, or as write_holder left it? Then *holder is what it says; NULL: nothing. The caller frees. */
+/* Is the file empty, or as write_holder left it, perhaps before a crash of the machine, which may leave zeros? Then
+ * *holder is what it says; NULL: nothing. The caller frees. */
 static bool read_holder(int lock, char **holder) {
     char text[512];
     size_t head = sizeof holder_head - 1;
     ssize_t length = pread(lock, text, sizeof text - 1, 0);
     *holder = NULL;
     if (length <= 0) return length == 0;
+    if (length == HOLDER_BYTES && text[0] == '\0' && memcmp(text, text + 1, HOLDER_BYTES - 1) == 0) return true;
     text[length] = '\0';
     if (strncmp(text, holder_head, head) != 0) return false;
     text[strcspn(text, "\n")] = '\0';
@@ -198,7 +202,6 @@ static enum status hold(const struct results *results, bool shared, int lock, st
         }
         free(holder);
     }
-    if (!status && !shared) write_holder(lock);
     return status;
 }
 
@@ -221,6 +224,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
     else if (lock >= 0 && !(status = hold(results, shared, lock, error)))
         *again = !path_is_file(path, &about);
+    if (lock >= 0 && !status && !*again && !shared) status = write_holder(path, lock, error);
     if (lock >= 0 && (status || *again))
         close(lock);
     else if (lock >= 0)
