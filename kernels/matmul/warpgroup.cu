@@ -24,6 +24,8 @@
  *
  * The fence is needed because wgmma reads shared memory by another way (the async proxy) than threads write it.
  *
+ * At 8192 in bfloat16 on an H100 this has 363 TFLOP/s, 0.48 of cuBLAS's speed, where matmul/warp_mma.cu has 273.
+ *
  * The limit: the warps that multiply also compute the address of every vector, and all wait at one barrier; blocks
  * fetch the same operands from L2 independently. In tuned/wgmma.cu one thread starts copies of whole slabs by the copy
  * engine (core/tma.cuh), other warps only multiply, and two blocks share what they fetch: 803 TFLOP/s at 8192 on an

@@ -23,7 +23,7 @@ def planned(folder, device):
     return json.loads(done.stdout)
 
 
-CHOOSY = ("skinny", "stacks", "ring", "outer")  # take shapes that are hardly ever drawn here
+CHOOSY = ("skinny", "stacks", "ring", "outer", "thin")  # take shapes that are hardly ever drawn here
 
 
 def drawn_operand(rng, variant, device):
