@@ -19,6 +19,11 @@ status=0
 tests/layers.sh || status=1
 clang-format --dry-run -Werror "${c[@]}" "${headers[@]}" "${cuda[@]}" || status=1
 shellcheck "${shell[@]}" || status=1
+# The formatter leaves comments as they are.
+if LC_ALL=C.UTF-8 grep -nE '^.{121,}$' "${c[@]}" "${headers[@]}" "${cuda[@]}" | grep -E ':[0-9]+: *(/\*|\*)'; then
+    echo 'lint: these comments are longer than 120 columns'
+    status=1
+fi
 cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
     --suppress=missingIncludeSystem -DTILERUN_CUDA=0 "${c[@]}" || status=1
 

@@ -19,9 +19,11 @@
  * of 4 lines that a warp stores together into different banks. A copy whose source does not exist writes zeros.
  *
  * The multiplication is that of matmul/vectorized.cu, 8 x 8 elements of C a thread, for float32 alone. At 4096 on an
- * H100 it has 40.7 TFLOP/s, vectorized 36.6, cuBLAS 51.3. The limit: a small C has few tiles, so that most multiprocessors idle, and tiles numbered along rows fall out of the L2 cache.
- * tuned/async.cu splits k over blocks, orders the tiles and chooses their size. For 16-bit types the multipliers
- * themselves are the limit: matmul/warp_mma.cu uses others. */
+ * H100 it has 40.7 TFLOP/s, vectorized 36.6, cuBLAS 51.3.
+ *
+ * The limit: a small C has few tiles, so that most multiprocessors idle, and tiles numbered along rows fall out of the
+ * L2 cache. tuned/async.cu splits k over blocks, orders the tiles and chooses their size. For 16-bit types the
+ * multipliers themselves are the limit: matmul/warp_mma.cu uses others. */
 #include "../core/shared.cuh"
 #include "matmul.cuh"
 

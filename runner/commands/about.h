@@ -4,8 +4,8 @@
 
 #include "command.h"
 
-/* `help`, `--help` and `--version`, and the hidden flags by which the build makes documents: each is the first word of a
- * command line. NULL: the word is none of them. */
+/* `help`, `--help` and `--version`, and the hidden flags by which the build makes documents: each is the first word of
+ * a command line. NULL: the word is none of them. */
 const struct command *about_find(const char *word);
 /* `tilerun --help`. */
 void about_print_help(FILE *to);

@@ -16,7 +16,7 @@ const struct command *const commands[] = {
     NULL,
 };
 
-/* ---- the command line --------------------------------------------------------------------------------------------- */
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
 enum status command_find(const char *name, const struct command **command, struct error *error) {
     const char *names[sizeof commands / sizeof *commands];
@@ -90,7 +90,7 @@ enum status command_once(const struct option_row *row, const char *argument, voi
     return STATUS_OK;
 }
 
-/* ---- a job and its plan ------------------------------------------------------------------------------------------- */
+/* ---- a job and its plan ------------------------------------------------------------------------------------------ */
 
 int command_cuda_number(const struct job *job) {
     if (job->device == JOB_DEVICE_CPU) return -1;

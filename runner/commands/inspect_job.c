@@ -19,7 +19,7 @@ struct proposal {
     char *name;
 };
 
-/* ---- the choice of data sets -------------------------------------------------------------------------------------- */
+/* ---- the choice of data sets ------------------------------------------------------------------------------------- */
 
 static bool is_utf8(const char *text) {
     for (int length; *text; text += length)
@@ -197,7 +197,7 @@ static void free_fields(struct candidate fields[], int count) {
     }
 }
 
-/* ---- operations --------------------------------------------------------------------------------------------------- */
+/* ---- operations -------------------------------------------------------------------------------------------------- */
 
 struct work {
     FILE *to;         /* the text of the operations */
@@ -282,8 +282,8 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique. The
- * caller frees. */
+/* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique.
+ * The caller frees. */
 static char *input_name(const struct candidate *it, int number) {
     const char *last = strrchr(it->source.dataset, '/') + 1;
     char *name = must_printf("%.40s", it->source.field ? it->source.field : last);

@@ -14,7 +14,7 @@ enum {
     ROWS_OF_ALIKE = 2 /* for data sets that are alike */
 };
 
-/* ---- candidates --------------------------------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 double candidate_bytes(const struct candidate *it) {
     if (!it->described || it->unusable.status) return it->entry->bytes;
@@ -42,7 +42,7 @@ char *candidate_reason(const struct listing *listing, const struct candidate *it
     return must_printf("%.*s", (int)strcspn(text, in_short ? ";" : ""), text);
 }
 
-/* ---- data sets that are alike ------------------------------------------------------------------------------------- */
+/* ---- data sets that are alike ------------------------------------------------------------------------------------ */
 
 static int count_listed(const struct listing *listing) {
     int count = 0;
@@ -52,8 +52,8 @@ static int count_listed(const struct listing *listing) {
 
 enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
 
-/* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout and
- * filters. The caller frees. */
+/* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout
+ * and filters. The caller frees. */
 static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) {
     char *name = must_strdup(entry->name);
     if (likeness == SAME_BUT_NUMBERS) {
@@ -141,7 +141,7 @@ static void hide_to_fit(struct listing *listing) {
     free(listed);
 }
 
-/* ---- the listing -------------------------------------------------------------------------------------------------- */
+/* ---- the listing ------------------------------------------------------------------------------------------------- */
 
 static void describe(struct listing *listing, struct candidate *it, const struct device_facts *cpu) {
     it->described = true;
@@ -196,7 +196,7 @@ void listing_free(struct listing *listing) {
     free(listing->path);
 }
 
-/* ---- reasons ------------------------------------------------------------------------------------------------------ */
+/* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
 /* A noun for what it is: "scalar", "strings". The caller frees. */
 static char *class_of(const struct candidate *it, int count) {

@@ -88,10 +88,10 @@ static void print_rows(struct listing *listing) {
     table_free(table);
 }
 
-/* ---- hidden data sets --------------------------------------------------------------------------------------------- */
+/* ---- hidden data sets -------------------------------------------------------------------------------------------- */
 
-/* The group that gets one line for its data sets of this kind: their own group, the group of a whole index, or the group
- * of everything that cells refer to. The caller frees. */
+/* The group that gets one line for its data sets of this kind: their own group, the group of a whole index, or the
+ * group of everything that cells refer to. The caller frees. */
 static char *group_of(const struct h5_entry *entry) {
     const char *end = strrchr(entry->name, '/'), *index = strstr(entry->name, "/_i_");
     if (entry->kind == H5_SEARCH_INDEX && index) end = index + 1 + strcspn(index + 1, "/");

@@ -53,7 +53,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
     print_dtypes(kernel->dtypes);
     print_operators(kernel, operations[kernel->op]->operators);
     if (kernel->is_roof)
-        printf("; a limit: timed beside the others, never verified, never a result\n");
+        printf("; a roof: timed beside the others, never verified, never a result\n");
     else
         printf("; accuracy: %s; %s\n", accuracy_names[kernel->accuracy],
                kernel->atomic_order ? "last bits may differ between runs" : "the same bits every run");

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error) {
     (void)row, (void)argument, (void)error;
@@ -56,7 +56,7 @@ enum status option_share(const struct option_row *row, const char *argument, voi
     return STATUS_OK;
 }
 
-/* ---- the parser --------------------------------------------------------------------------------------------------- */
+/* ---- the parser -------------------------------------------------------------------------------------------------- */
 
 enum { MOST_ROWS = 32, FIRST_CODE = 256 /* getopt's code for the first row, above all letters */ };
 

@@ -103,7 +103,7 @@ static void print_table(const struct division *division, int width, FILE *to) {
     table_free(table);
 }
 
-/* ---- the summary -------------------------------------------------------------------------------------------------- */
+/* ---- the summary ------------------------------------------------------------------------------------------------- */
 
 static void print_line(char *line, int width, FILE *to) {
     text_print_wrapped(line, 0, width, to);

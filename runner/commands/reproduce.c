@@ -30,7 +30,7 @@ struct reproduction {
     struct results_file *base, *new;
 };
 
-/* ---- the place of the new results --------------------------------------------------------------------------------- */
+/* ---- the place of the new results -------------------------------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *about, int type, struct FTW *level) {
     (void)about, (void)type, (void)level;
@@ -72,7 +72,7 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
     return STATUS_OK;
 }
 
-/* ---- the second run ----------------------------------------------------------------------------------------------- */
+/* ---- the second run ---------------------------------------------------------------------------------------------- */
 
 static enum status load_job(const struct reproduction *r, struct job **job, struct error *error) {
     char *text = results_file_job(r->base, true);
@@ -104,7 +104,7 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, co
     return status;
 }
 
-/* ---- the verdict -------------------------------------------------------------------------------------------------- */
+/* ---- the verdict ------------------------------------------------------------------------------------------------- */
 
 /* Counts of the original's outputs. */
 struct tally {

@@ -4,9 +4,10 @@
 
 #include "../show/result_file.h"
 
-/* Opens a results file; `standing` reports how far its job is. If OUTPUT does not exist but OUTPUT.parts does, the rows are
- * the finished runs of a running or interrupted job, and the file has samples but no attributes, job or outputs. Changes
- * and locks nothing that a running job uses. STATUS_USAGE: neither exists. Free *file with results_file_close. */
+/* Opens a results file; `standing` reports how far its job is. If OUTPUT does not exist but OUTPUT.parts does, the rows
+ * are the finished runs of a running or interrupted job, and the file has samples but no attributes, job or outputs.
+ * Changes and locks nothing that a running job uses. STATUS_USAGE: neither exists. Free *file with results_file_close.
+ */
 enum status command_results_open(const char *path, struct results_file **file, struct error *error);
 
 #endif

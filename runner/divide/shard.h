@@ -54,8 +54,8 @@ const char *shard_machine(const struct plan *plan, char text[96]);
 #define MOST_SHARDS 100000
 
 /* What is dealt out: whole operations, or panels of them (units.h) as well; SHARD_AUTO: panels if there are fewer
- * groups of operations than shards, or if whole ones leave the shards uneven. SHARD_CHECKPOINTED: one process does all, long
- * operations by panels, so that what it has finished is kept if it is interrupted. */
+ * groups of operations than shards, or if whole ones leave the shards uneven. SHARD_CHECKPOINTED: one process does all,
+ * long operations by panels, so that what it has finished is kept if it is interrupted. */
 enum shard_by { SHARD_AUTO, SHARD_BY_RUNS, SHARD_BY_TILES, SHARD_CHECKPOINTED };
 
 /* One process's share of a job. Where a function takes a shard, NULL means the whole job. */

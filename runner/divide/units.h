@@ -7,9 +7,9 @@
  *     sum       of X, over all                  sum       of X, over all
  *
  * A panel is the operation on a band of each input that has the divided loop, and its result is a band of the
- * operation's result. It is streamed, verified, timed, kept and resumed as any other unit. Loops that a result lacks are
- * not divided, so that each element is summed in one process and one order, and tiles are as large as the whole's: where
- * all variants say so (kernel->divisible) the panels together have the bits of the whole. An operation that reads
+ * operation's result. It is streamed, verified, timed, kept and resumed as any other unit. Loops that a result lacks
+ * are not divided, so that each element is summed in one process and one order, and tiles are as large as the whole's:
+ * where all variants say so (kernel->divisible) the panels together have the bits of the whole. An operation that reads
  * another's result stays whole. If it reads one that is divided, it reads all panels: what that result is, is the array
  * of the first one's task, which has the shape of the whole. */
 #ifndef RUNNER_UNITS_H

@@ -121,8 +121,8 @@ static void answer(void *context, int number) {
     progress_announce_signal(&execution->progress, number);
 }
 
-/* Makes rows of the whole of those of its units, in their place; returns how many they are. Of a run that is done in panels
- * the row says how many are. */
+/* Makes rows of the whole of those of its units, in their place; returns how many they are. Of a run that is done in
+ * panels the row says how many are. */
 static int join_rows(const struct execution *execution, struct result_row *rows, const bool *kept) {
     const struct plan *whole = execution->units->whole;
     for (int r = 0; r < whole->run_count; r++) { /* the units of a run are never before it */

@@ -1,5 +1,5 @@
-/* execute.h - carries out a plan: finds each unit, or streams, verifies, measures and keeps it as a part; then publishes
- * the results file. Shards keep parts only, and `merge` publishes what they have kept. */
+/* execute.h - carries out a plan: finds each unit, or streams, verifies, measures and keeps it as a part; then
+ * publishes the results file. Shards keep parts only, and `merge` publishes what they have kept. */
 #ifndef RUNNER_EXECUTE_H
 #define RUNNER_EXECUTE_H
 
@@ -24,10 +24,10 @@ struct execute_options {
     void (*print)(const struct result_row *rows, int count, FILE *to);
 };
 
-/* *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_RUN: a run failed or was wrong.
- * STATUS_INTERRUPTED: a signal came or a shard has waited too long, `resume` takes up the remaining runs, and a message
- * is already printed. STATUS_IO of `merge`: parts are missing. If work in progress does not stop after a signal, the
- * process ends without a return (interrupt.h). */
+/* *wrote: there is a new results file; else it was complete already (may be NULL). STATUS_RUN: a run failed or was
+ * wrong. STATUS_INTERRUPTED: a signal came or a shard has waited too long, `resume` takes up the remaining runs, and a
+ * message is already printed. STATUS_IO of `merge`: parts are missing. If work in progress does not stop after a
+ * signal, the process ends without a return (interrupt.h). */
 enum status execute_plan(const struct units *units, const struct execute_options *options, bool *wrote,
                          struct error *error);
 

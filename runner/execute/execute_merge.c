@@ -1,5 +1,5 @@
-/* execute_merge.c - what became of a job: the rows of its runs from those of their units, which `merge` finds in the parts
- * that shards have made. */
+/* execute_merge.c - what became of a job: the rows of its runs from those of their units, which `merge` finds in the
+ * parts that shards have made. */
 #include "execute_run.h"
 
 #include "../base/fail.h"

@@ -85,7 +85,8 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
-/* Do other panels of the operation read all of this input, and does an earlier one count what its conversion has lost? */
+/* Do other panels of the operation read all of this input, and does an earlier one count what its conversion has lost?
+ */
 static bool is_counted_before(const struct execution *execution, const struct task *task, int input) {
     const struct units *units = execution->units;
     int number = (int)(task - execution->plan->tasks);
@@ -311,7 +312,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
     result_row_bound(trial->row, run->kernel, &task->geometry, execution->plan->facts[run->device].limits);
     execution_say(trial->row, checked ? "ok" : "unchecked", run->note ? run->note : task->panel ? task->panel : "");
     if (is_roof)
-        snprintf(trial->row->message, sizeof trial->row->message, "a limit, not a %s",
+        snprintf(trial->row->message, sizeof trial->row->message, "a roof, not a %s",
                  operations[task->geometry.op]->name);
     execution_note_values(execution, task, trial->row);
     bool is_result = !is_roof && execution->result_run[run->task] < 0;

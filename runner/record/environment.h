@@ -26,8 +26,8 @@ void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */
 extern const char tilerun_git_commit[]; /* the commit of the build; "unknown" outside a checkout */
-/* A hash of the sources, as 32 hex digits, if the commit does not identify them (`-dirty`, "unknown"): two builds of one
- * source, or for two processors, count as one program; else "". */
+/* A hash of the sources, as 32 hex digits, if the commit does not identify them (`-dirty`, "unknown"): two builds of
+ * one source, or for two processors, count as one program; else "". */
 const char *tilerun_program_hash(void);
 
 /* Writes the SHA-256 hash of bytes as 64 hex digits and a NUL. */

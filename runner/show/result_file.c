@@ -27,7 +27,7 @@ static enum job_store store_of(const struct yaml_node *list, const char *id) {
 
 /* Does the run have a result? A roof is recognized by its message, and has none. */
 static bool makes_result(const struct result_row *row) {
-    return result_row_done(row) && strncmp(row->message, "a limit, ", strlen("a limit, ")) != 0;
+    return result_row_done(row) && strncmp(row->message, "a roof, ", strlen("a roof, ")) != 0;
 }
 
 /* Determines which outputs should be stored according to the job: the first result of each operation, or all. */

@@ -96,8 +96,8 @@ static bool restore_part(const char *folder, const char *journal) {
     return good;
 }
 
-/* `folders`: removes the locks and manifests of shards, which nobody uses now, and their folders; else what killed writers
- * left, and with `parts` the parts too. */
+/* `folders`: removes the locks and manifests of shards, which nobody uses now, and their folders; else what killed
+ * writers left, and with `parts` the parts too. */
 static void clear(const char *path, bool parts, bool folders, bool of_shard) {
     DIR *folder = opendir(path);
     if (!folder) return;

@@ -123,7 +123,7 @@ void results_environment(const struct plan *plan, struct environment *environmen
     environment_collect(facts, facts->kind == DEVICE_CUDA ? &gpu : NULL, environment);
 }
 
-/* ---- a shard's manifest ---------------------------------------------------------------------------------------------- */
+/* ---- a shard's manifest ------------------------------------------------------------------------------------------ */
 
 /* The file that stderr goes to, as a batch system has it; NULL: it is no file. The caller frees. */
 static char *log_file(void) {

@@ -4,8 +4,8 @@
 
 #include "results.h"
 
-/* Opens the part of a run that is ok; of one that is done in panels from->file is negative. It fails if there is none: a
- * file would otherwise claim that the run was done and lack its output. Call copy_close, whatever the status. */
+/* Opens the part of a run that is ok; of one that is done in panels from->file is negative. It fails if there is none:
+ * a file would otherwise claim that the run was done and lack its output. Call copy_close, whatever the status. */
 enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
 void copy_close(struct stored *from);
 

@@ -74,8 +74,8 @@ static bool is_of(const struct result_row *row, const struct result_row *wanted)
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
 
-/* Are all runs of the previous OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the number
- * of their tasks. */
+/* Are all runs of the previous OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the
+ * number of their tasks. */
 static bool is_ours(const struct previous *previous, const struct plan *plan, struct keys *keys, int *tasks) {
     bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
     *tasks = 0;

@@ -1,5 +1,5 @@
-/* publish.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is written as a
- * whole or not at all. */
+/* publish.c - writes the results file: the job, its environment, its inputs, and what the parts hold. It is written as
+ * a whole or not at all. */
 #include "../base/fail.h"
 #include "../base/match.h"
 #include "../plan/space.h"

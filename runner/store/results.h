@@ -1,8 +1,8 @@
 /* results.h - what the files of store/ share. From the bottom up: key.c (keys), seal.c (what makes a file durable and
- * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran), lock.c,
- * part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is there
- * already), await.c (units that other shards make), survey.c (what is missing), scales.c, output.c (data that go from
- * parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
+ * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran),
+ * lock.c, part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is
+ * there already), await.c (units that other shards make), survey.c (what is missing), scales.c, output.c (data that go
+ * from parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -139,7 +139,7 @@ enum status results_sync_folder(const char *folder, struct error *error);
  * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
 struct keys *keys_create(const struct units *units, const struct readers *readers);
 void keys_free(struct keys *keys);
-/* The key of a unit's run, or of a run of the whole, which names its part. They are the same where a run is one unit. */
+/* The key of a unit's run, or of a whole run, which names its part. They are the same where a run is one unit. */
 void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
 void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
 /* The key of a task of the whole, which its result depends on. */
@@ -153,12 +153,12 @@ bool unit_wants_output(const struct results *results, const struct run *unit);
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
 /* A linked file needs seconds: larger parts that were synced are then not hashed. */
 #define PART_LINKED_HASHED (INT64_C(1) << 20)
-/* Makes a part of what an earlier OUTPUT, the open file `from`, holds of a run of the whole; `output`: its data set there,
- * NULL: none. */
+/* Makes a part of what an earlier OUTPUT, the open file `from`, holds of a run of the whole; `output`: its data set
+ * there, NULL: none. */
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error);
-/* Copies a data set, or what `raw` reads of it, to its place in another one (NULL: to all of it), in pieces that end where
- * chunks end; `memory` has PIECE_BYTES. */
+/* Copies a data set, or what `raw` reads of it, to its place in another one (NULL: to all of it), in pieces that end
+ * where chunks end; `memory` has PIECE_BYTES. */
 #define PIECE_BYTES (INT64_C(16) << 20)
 enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
                          const struct box *place, void *memory, struct error *error);

@@ -1,5 +1,6 @@
-/* seal.c - what makes a file durable, and what shows that it is whole: the last 64 bytes of a part or manifest, behind those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
- * digits, a word or spaces, a newline. By the digits a file is known that a crash of the machine has damaged.
+/* seal.c - what makes a file durable, and what shows that it is whole: the last 64 bytes of a part or manifest, behind
+ * those that HDF5 has written: "tilerun-part-xxh3:", 32 hex digits, a word or spaces, a newline. By the digits a file
+ * is known that a crash of the machine has damaged.
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
  * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. The word "synced"

@@ -3,8 +3,8 @@
  *     OUTPUT.parts/lock                  a whole job or `merge` holds it alone; shards share it
  *     OUTPUT.parts/KEY.h5                a part: a finished unit (divide/units.h)
  *     OUTPUT.parts/shard-3-of-8/         the same, of a shard: its lock, its parts, and
- *         shard.h5                       its manifest: which job it does, how that is divided, where it runs (manifest.c)
- *     OUTPUT                             published: the job, its environment, all rows, and copies of what the parts hold
+ *         shard.h5                       its manifest: which job, how it is divided, where it runs (manifest.c)
+ *     OUTPUT                             published: the job, its environment, all rows, copies of what the parts hold
  *
  * A unit is missing, begun, or done:
  *
@@ -13,16 +13,16 @@
  *     done     damaged, or no longer wanted as it is -> missing again: it is done anew
  *
  * and OUTPUT is absent, partial or failed (units are missing, or made no result), or complete. Publishing writes beside
- * it, syncs and renames, so that it is never half a file. The parts stay until OUTPUT is complete; then they are removed,
- * unless OUTPUT shows them (`merge --link`): only an OUTPUT of copies, or --overwrite, lets those go. An OUTPUT that is
- * there when a job goes on is made into parts where these are gone, so that parts are all that counts.
+ * it, syncs and renames, so that it is never half a file. The parts stay until OUTPUT is complete; then they are
+ * removed, unless OUTPUT shows them (`merge --link`): only an OUTPUT of copies, or --overwrite, lets those go. An
+ * OUTPUT that is there when a job goes on is made into parts where these are gone, so that parts are all that counts.
  *
- * A part ends in a seal with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine can
- * damage one; a unit whose part has a wrong hash is done again. Only a shard syncs a large part, before it writes the
- * seal, because who links does not hash that one again. KEY is a hash of the program (version, commit, of changed
- * sources their hash), the operation's resolved text, the variant and the inputs' hashes, and of a panel its place; so a unit
- * is found again whoever made it, and however the job was divided then. A part keeps its output only if something will
- * read it: for the operation's first right run, and for every run with `store: all`. */
+ * A part ends in a seal with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine
+ * can damage one; a unit whose part has a wrong hash is done again. Only a shard syncs a large part, before it writes
+ * the seal, because who links does not hash that one again. KEY is a hash of the program (version, commit, of changed
+ * sources their hash), the operation's resolved text, the variant and the inputs' hashes, and of a panel its place; so
+ * a unit is found again whoever made it, and however the job was divided then. A part keeps its output only if
+ * something will read it: for the operation's first right run, and for every run with `store: all`. */
 #ifndef RUNNER_STORE_H
 #define RUNNER_STORE_H
 
@@ -73,9 +73,9 @@ struct shard_job {
     struct device_facts facts[2];
     char *later; /* the folder of a shard that has begun another job since; NULL: none has */
 };
-/* Finds the job of the shards whose manifests lie beside OUTPUT: of those all of whose shards have begun, the one that a
- * shard began last; if there is none, the one that most shards have. false: there are no manifests, or that one
- * lacks something. Free with shard_job_free, whatever it returns. */
+/* Finds the job of the shards whose manifests lie beside OUTPUT: of those all of whose shards have begun, the one that
+ * a shard began last; if there is none, the one that most shards have. false: there are no manifests, or that one lacks
+ * something. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
 /* The division of this job that shards of another number have begun beside OUTPUT: with these units, units_make(plan,

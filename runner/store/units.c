@@ -50,8 +50,8 @@ static void remove_unusable(const struct results *results, const char *path) {
     if (!results->policy.linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
 }
 
-/* `merge`: a run that made no result counts too, an output is needed only if the results file stores it, and an unusable
- * part stays. */
+/* `merge`: a run that made no result counts too, an output is needed only if the results file stores it, and an
+ * unusable part stays. */
 static bool find(struct results *results, const struct run *unit, bool merge, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     bool wants = unit_wants_output(results, unit) && (!merge || task->operation->run.store != STORE_NONE);

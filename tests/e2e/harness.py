@@ -149,7 +149,7 @@ def list_variants():
         elif types := re.match(r" {12}types: ([^;]*);(?: operators: ([^;]*);)?", line):
             names = referee.DTYPES if types[1] == "all" else types[1].split()
             operators = types[2].split() if types[2] else referee.EVERY_OPERATOR
-            limit = "; a limit: " in line
+            limit = "; a roof: " in line
             accuracy = re.search("; accuracy: (\\w+);", line)
             found[-1] = found[-1]._replace(dtypes=list(names), operators=list(operators), limit=limit)
             found[-1] = found[-1]._replace(accuracy=accuracy[1] if accuracy else "full")

@@ -1,4 +1,4 @@
-"""Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one. And a limit, which is
+"""Kernels with planted faults (tests/faults): a wrong result is never a result, nor a fast one. And a roof, which is
 wrong on purpose: timed, but no result either."""
 
 import json
@@ -345,7 +345,7 @@ def test_builds_of_one_commit(folder, program, unknown):
     assert done.returncode == harness.USAGE and "which was made by tilerun" in done.stderr, done.stderr
 
 
-# ---- a limit -------------------------------------------------------------------------------------------------------
+# ---- a roof --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verify", ["auto", "full", "none"])
@@ -354,7 +354,7 @@ def test_limit_is_timed_and_no_result(folder, program, first, verify):
     variants = ["lightspeed", "cpu"] if first == "limit" else ["cpu", "lightspeed"]
     results = run(folder, program, "transpose", *variants, expect=OK, verify=verify)
     row = results.row("y", "lightspeed")
-    assert row["status"] == "unchecked" and row["message"] == "a limit, not a transpose" and row["kernel_median_s"] > 0
+    assert row["status"] == "unchecked" and row["message"] == "a roof, not a transpose" and row["kernel_median_s"] > 0
     assert np.isnan(row["error"]) and np.isnan(row["tolerance"]) and row["verify"] == "none"
     assert results.row("y", "cpu")["status"] == ("unchecked" if verify == "none" else "ok")
     with h5py.File(results.path) as file:
@@ -378,7 +378,7 @@ def test_limit_alone_leaves_no_result(folder, program):
 
 def test_limit_is_listed_as_one(program):
     listed = harness.tilerun("list", "transpose", program=program).stdout
-    assert re.search(r"^  lightspeed .*\n +types: all; a limit: ", listed, re.M) and listed.count("a limit") >= 1
+    assert re.search(r"^  lightspeed .*\n +types: all; a roof: ", listed, re.M) and listed.count("a roof") >= 1
 
 
 # ---- on a GPU ------------------------------------------------------------------------------------------------------

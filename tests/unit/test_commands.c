@@ -181,7 +181,7 @@ static void every_command_refuses_bad_usage(void **state) {
         if (row->code == STATUS_USAGE) assert_string_equal(row->meaning, "bad usage, job or input");
 }
 
-/* ---- the parser --------------------------------------------------------------------------------------------------- */
+/* ---- the parser -------------------------------------------------------------------------------------------------- */
 
 enum size { SMALL = 7, LARGE };
 struct drawn_settings {
@@ -293,7 +293,7 @@ static void nearest_options(void **state) {
     }
 }
 
-/* ---- printing ----------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void lines_are_filled_to_80_columns(void **state) {
     (void)state;

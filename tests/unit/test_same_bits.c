@@ -1,5 +1,5 @@
-/* test_same_bits.c - when the parts of a run have the same bits as the whole: checks what the kernel says of its launches,
- * for every size that the parts, and the last tiles along the other loops, can have. */
+/* test_same_bits.c - when the parts of a run have the same bits as the whole: checks what the kernel says of its
+ * launches, for every size that the parts, and the last tiles along the other loops, can have. */
 #include "../../runner/plan/same_bits.h"
 
 #include <setjmp.h>
