@@ -3,6 +3,7 @@
 #include "../stream/device.h"
 #include "command.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const accuracy_names[ACCURACY_COUNT] = {"full", "tf32", "float16", "bfloat16"};
@@ -27,24 +28,25 @@ static void print_operators(const struct kernel *kernel, const char *const *name
         if (kernel->operators >> i & 1) printf(" %s", names[i]);
 }
 
-/* Prints where the kernel runs, or why it cannot run here. */
+/* Why the kernel cannot run here; NULL: it can. The caller frees. */
+static char *missing_for(const struct kernel *kernel, const struct device_facts *cuda) {
+    const int needs = kernel->compute_capability, below = kernel->only_below;
+    const int here = cuda ? cuda->compute_capability : 0;
+    if (kernel_left_out(kernel)) return must_strdup(kernel_left_out(kernel));
+    if (kernel->device == DEVICE_CUDA && !cuda) return must_strdup("needs a CUDA GPU");
+    if (needs > here) return must_printf("needs compute capability %d.%d", needs / 10, needs % 10);
+    if (below > 0 && below <= here) return must_printf("needs compute capability below %d.%d", below / 10, below % 10);
+    const char *missing = kernel_missing(kernel);
+    return missing ? must_strdup(missing) : NULL;
+}
+
 static void print_availability(const struct kernel *kernel, const struct device_facts *cuda) {
-    const int needs = kernel->compute_capability, below = kernel->only_below,
-              here = cuda ? cuda->compute_capability : 0;
-    const char *missing = kernel_left_out(kernel);
-    printf("            ");
+    char *missing = missing_for(kernel, cuda);
     if (missing)
-        printf("cannot run here: %s\n", missing);
-    else if (kernel->device == DEVICE_CUDA && !cuda)
-        printf("cannot run here: needs a CUDA GPU\n");
-    else if (needs > here)
-        printf("cannot run here: needs compute capability %d.%d\n", needs / 10, needs % 10);
-    else if (below > 0 && below <= here)
-        printf("cannot run here: needs compute capability below %d.%d\n", below / 10, below % 10);
-    else if ((missing = kernel_missing(kernel)))
-        printf("cannot run here: %s\n", missing);
+        printf("            cannot run here: %s\n", missing);
     else
-        printf("runs here, on %s\n", kernel->device == DEVICE_CPU ? "the CPU" : cuda->name);
+        printf("            runs here, on %s\n", kernel->device == DEVICE_CPU ? "the CPU" : cuda->name);
+    free(missing);
 }
 
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
