@@ -295,7 +295,7 @@ static void write_join(const struct plot_series *series, const struct scale *x, 
  * or where there are lines, which end there, at the bottom. */
 static void place_names(const struct plot *plot, const struct scale *y, double height[]) {
     double wanted[PLOT_SERIES + PLOT_LINES], gap = fmin(16, (BOTTOM - TOP) / (double)plot->series_count), next = BOTTOM;
-    int count = plot->series_count, order[PLOT_SERIES + PLOT_LINES];
+    int count = plot->series_count, order[PLOT_SERIES + PLOT_LINES] = {0};
     bool lines = plot->series[count - 1].kind == PLOT_LINE;
     for (int s = 0; s < count; s++) {
         const struct plot_series *series = &plot->series[count - 1 - s]; /* the last of equal ones stands lowest */
@@ -312,7 +312,7 @@ static void place_names(const struct plot *plot, const struct scale *y, double h
 }
 
 static void write_names(const struct plot *plot, const struct scale *x, const struct scale *y, FILE *to) {
-    double height[PLOT_SERIES + PLOT_LINES];
+    double height[PLOT_SERIES + PLOT_LINES] = {0};
     place_names(plot, y, height);
     for (int s = 0; s < plot->series_count; s++) {
         const struct plot_series *series = &plot->series[s];

@@ -47,12 +47,11 @@ void html(FILE *to, const char *format, ...) {
         int length = (int)strcspn(format, "sdfg") + 1; /* of a conversion */
         snprintf(one, sizeof one, "%.*s", length, format);
         format += length;
-        if (one[length - 1] == 's')
-            html_text(to, va_arg(arguments, const char *));
-        else if (one[length - 1] == 'd')
-            fprintf(to, one, va_arg(arguments, int));
-        else
-            fprintf(to, one, va_arg(arguments, double));
+        switch (one[length - 1]) { // NOLINTBEGIN(clang-analyzer-valist.Uninitialized)
+        case 's': html_text(to, va_arg(arguments, const char *)); break;
+        case 'd': fprintf(to, one, va_arg(arguments, int)); break;
+        default: fprintf(to, one, va_arg(arguments, double)); // NOLINTEND(clang-analyzer-valist.Uninitialized)
+        }
     }
     va_end(arguments);
 }

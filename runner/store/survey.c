@@ -225,7 +225,7 @@ static void survey_shards(const char *whole, struct survey *survey) {
     survey->whole_runs = job.by == SHARD_BY_RUNS;
     survey->complete = survey->shard_count > 0 && !job.later;
     int units = 0;
-    for (int i = 0; i < survey->shard_count; i++) {
+    for (int i = 0; i < survey->shard_count && states; i++) {
         struct shard_state *state = &states[i];
         char *folder = shard_folder(whole, i, job.shards);
         struct survey_shard *shard = &survey->shards[i];

@@ -135,7 +135,7 @@ def test_parts_that_are_there_count(small_disk):
     assert harness.tilerun("run", job, "--only", "t0").returncode == harness.OK
     (small_disk / "out.h5").unlink()
     parts = small_disk / "out.h5.parts"
-    parts.mkdir()
+    parts.mkdir(exist_ok=True)
     (parts / ("0" * 32 + ".h5")).write_bytes(b"x" * (12 << 20))
     (small_disk / "other").write_bytes(b"x" * (4 << 20))
     assert harness.tilerun("check", job).returncode == harness.OK

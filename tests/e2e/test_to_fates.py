@@ -31,7 +31,7 @@ def test_a_full_disk(folder, small_disk):
     block.write_bytes(b"x" * (20 << 20))
     for command in ("check", "plan", "run"):
         done = harness.tilerun(command, path)
-        assert done.returncode == USAGE and "that a `to` puts into" in done.stderr, done.stderr
+        assert done.returncode == USAGE and "that `to` puts into" in done.stderr, done.stderr
     assert sorted(os.listdir(folder)) == ["disk", "in.h5", "job.yaml"]
     block.unlink()
     planned = harness.tilerun("plan", path).stdout

@@ -91,8 +91,9 @@ def test_is_known_without_cuda(folder, op, name):
     """Every GPU variant is listed; a build without CUDA records it as skipped, and the CPU does the work."""
     if (op, name) in {(variant.op, variant.name) for variant in harness.list_variants()}:
         return
-    options = {"operator": "sum", "axis": "all"} if op == "reduce" else {}
-    types = re.search(rf"^  {name} .*\n +types: ([\w ]+)", harness.quiet("list", op), re.M)[1].split()
+    said = re.search(rf"^  {name} .*\n +types: ([\w ]+)(?:; operators: (\w+))?", harness.quiet("list", op), re.M)
+    options = {"operator": said[2] or "sum", "axis": "all"} if op == "reduce" else {}
+    types = said[1].split()
     dtype = types[0] if types != ["all"] else "float32"
     results = harness.run_job(
         folder,

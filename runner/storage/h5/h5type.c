@@ -1,4 +1,5 @@
 /* h5type.c - element types, groups, attributes and error texts of HDF5. */
+#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
 #include "h5type.h"
 
 #include "../../base/fail.h"
