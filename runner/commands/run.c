@@ -41,12 +41,13 @@ static enum status execute(const struct units *units, const struct execute_optio
     return status;
 }
 
-/* Does a whole job. Operations that take long are divided into panels, so that finished ones are kept; what
- * shards have finished is kept by their division. */
+/* Does a whole job. Long operations are divided into panels, so that an interrupted job keeps those that are finished.
+ * With --resume a job that shards have begun is divided as they did, so that their results are found. */
 static enum status execute_whole(const struct plan *whole, const struct execute_options *options, struct error *error) {
     enum shard_by by = SHARD_AUTO;
     int divided = 1;
-    bool found = options->resume && shards_find_division(whole->job->output, whole->job, 0, &divided, &by);
+    bool found =
+        options->resume && shards_find_division(whole->job->output, whole->job, 0 /* any number */, &divided, &by);
     struct units *units = units_make(whole, divided, found ? by : SHARD_CHECKPOINTED);
     enum status status = execute(units, options, error);
     units_free(units);
@@ -65,8 +66,8 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
     int runs = shard_runs(&shard, plan);
     enum status status = runs > 0 ? execute(units, &options, error) : STATUS_OK;
     if (runs == 0)
-        text_print_stderr("tilerun: shard %d of %d has nothing to do: the job divides into fewer\n", shard.index,
-                          shard.count);
+        text_print_stderr("tilerun: shard %d of %d has nothing to do: the job can be divided among fewer shards only\n",
+                          shard.index, shard.count);
     else if (options.progress != PROGRESS_NONE && (status == STATUS_OK || status == STATUS_RUN))
         text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
                           shard.index, shard.count, runs, plan->run_count, plan->job->output);
@@ -115,12 +116,13 @@ static const struct option_row rows[] = {
      .take = option_shard, .field = offsetof(struct run_settings, shard), CHOICES("auto")},
     ROW_BY(struct run_settings, shard.by,
            "divide the job into whole operations with all their variants, or divide large operations into panels of "
-           "the result as well (default: tiles if there are more shards than operations, or if whole operations leave "
+           "the result as well, by tiles (default: tiles if there are more shards than operations, or if whole "
+           "operations leave "
            "them uneven)"),
     {"wait", 0, "SECONDS",
      "wait at most this long for a result of another shard, then exit with 75 (default: 86400, a day)",
      .take = option_seconds, FIELD_OF(struct run_settings, wait_s, double)},
-    {"overwrite", 0, NULL, "replace any file that is there; without --resume, finished runs too",
+    {"overwrite", 0, NULL, "replace an existing FILE; without --resume also discard finished runs",
      TAKE_FLAG(struct run_settings, overwrite)},
     {"trace", 0, "FILE", "write a timeline of every stage of every step, for Perfetto or chrome://tracing",
      TAKE_TEXT(struct run_settings, trace), .kind = WORD_FILE},

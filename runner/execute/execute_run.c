@@ -253,7 +253,7 @@ static enum status conclude(struct execution *execution, const struct run *run, 
     atomic_store(&execution->final[run->number], true);
     if (done && !run->kernel->is_roof && execution->result_run[run->task] < 0) {
         execution->result_run[run->task] = run->number;
-        if (task->wanted) results_load_output(execution->results, run);
+        if (task->wanted) results_point_at_output(execution->results, run);
     }
     if (!done && !run->skip) {
         execution->failed = true;

@@ -495,9 +495,9 @@ static void list_parts(const struct results *results, struct provenance *provena
     for (int r = 0; r < plan->run_count; r++) {
         char **paths;
         struct box *places;
-        int count = run_parts(results, &plan->runs[r], &paths, &places);
+        int count = parts_of_run(results, &plan->runs[r], &paths, &places);
         for (int p = 0; p < count; p++) list_part(provenance, r, paths[p]);
-        run_parts_free(paths, places, count);
+        parts_of_run_free(paths, places, count);
     }
     qsort(provenance->parts, (size_t)provenance->listed, sizeof *provenance->parts, compare_origins);
 }

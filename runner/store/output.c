@@ -99,14 +99,14 @@ static enum status link_output(const struct results *results, const struct run *
     const struct shape shape = operand_array(&task->geometry.out);
     char **parts;
     struct box *places;
-    int count = run_parts(results, whole, &parts, &places);
+    int count = parts_of_run(results, whole, &parts, &places);
     struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
     for (int i = 0; i < count; i++)
         sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
     enum status status =
         h5_create_virtual(file, path, results->plan->arrays[task->out].dtype, &shape, sources, count, error);
     free(sources);
-    run_parts_free(parts, places, count);
+    parts_of_run_free(parts, places, count);
     return status;
 }
 
@@ -219,7 +219,7 @@ enum status copy_open(const struct results *results, const struct run *run, stru
     *from = (struct stored){.file = H5I_INVALID_HID};
     from->path = results_run_path(results, run);
     from->outer_fence = fence_enter(from->path, 0);
-    if (!run_in_panels(results, run)) {
+    if (!run_is_in_panels(results, run)) {
         status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
         if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
             *error = (struct error){.status = STATUS_OK};

@@ -337,9 +337,9 @@ static bool parts_are_there(const struct results *results, const struct run *run
     char **paths;
     struct box *places;
     bool there = true;
-    int count = run_parts(results, run, &paths, &places);
+    int count = parts_of_run(results, run, &paths, &places);
     for (int p = 0; p < count; p++) there &= access(paths[p], F_OK) == 0;
-    run_parts_free(paths, places, count);
+    parts_of_run_free(paths, places, count);
     return there;
 }
 

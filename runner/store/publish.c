@@ -202,8 +202,8 @@ static const struct run *find_adopted(const struct results *results, const struc
         bool stored = result ? store != STORE_NONE && !to_has(results, run->task) : store == STORE_ALL;
         struct stat about;
         char *path = results_run_path(results, run);
-        if (stored && !run_in_panels(results, run) && result_row_done(&summary->rows[i]) && stat(path, &about) == 0 &&
-            about.st_size > most) {
+        if (stored && !run_is_in_panels(results, run) && result_row_done(&summary->rows[i]) &&
+            stat(path, &about) == 0 && about.st_size > most) {
             most = about.st_size;
             largest = run;
         }

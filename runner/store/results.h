@@ -166,10 +166,11 @@ enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5
 /* Closes what later tasks would have read of parts. */
 void results_close_outputs(const struct results *results);
 /* Has each unit of the run a part of its own, a panel? */
-bool run_in_panels(const struct results *results, const struct run *whole);
-/* The parts that a run is in, one or those of its panels, and their places in its output. Free with run_parts_free. */
-int run_parts(const struct results *results, const struct run *whole, char ***paths, struct box **places);
-void run_parts_free(char **paths, struct box *places, int count);
+bool run_is_in_panels(const struct results *results, const struct run *whole);
+/* The parts that a run is in, one or those of its panels, and their places in its output. Free with parts_of_run_free.
+ */
+int parts_of_run(const struct results *results, const struct run *whole, char ***paths, struct box **places);
+void parts_of_run_free(char **paths, struct box *places, int count);
 /* Puts the panels' outputs together in a new data set. */
 enum status panels_join(const struct results *results, const struct run *whole, hid_t file, const char *path,
                         struct error *error);

@@ -138,7 +138,7 @@ enum status unit_keep_row(struct results *results, const struct run *run, const 
 void unit_discard(struct part *part);
 
 /* Makes the stored output of a finished unit the place of its task's result, for later tasks to read. */
-void results_load_output(struct results *results, const struct run *unit);
+void results_point_at_output(struct results *results, const struct run *unit);
 
 /* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
  * must be known. The caller frees with awaited_end. */

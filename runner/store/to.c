@@ -372,7 +372,7 @@ static void choose_adopted(const struct results *results, const struct result_su
         for (int j = 0; j < file->count; j++) {
             const struct run *run = &results->plan->runs[summary->result_run[results->to->sorted[file->first + j]]];
             char *path = results_run_path(results, run);
-            if (!run_in_panels(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
+            if (!run_is_in_panels(results, run) && stat(path, &about) == 0 && about.st_dev == folder.st_dev &&
                 about.st_size > most) {
                 most = about.st_size;
                 largest = run;

@@ -1,5 +1,6 @@
-/* units.c - finding units that are done, whoever made them, and taking them together: the runs that are done in panels
- * (divide/units.h) have the sums of their panels' times, and an output that is put together. */
+/* units.c - finds finished units and combines those of a run. A unit is a whole run or one panel of it
+ * (divide/units.h); its part is a file with one row, its samples and perhaps its output. The row of a run in panels has
+ * the sums of the panels' times, and its output is the panels' outputs joined. */
 #include "../base/fail.h"
 #include "../storage/operand.h"
 #include "../storage/raw/rawread.h"
@@ -15,7 +16,8 @@
 
 /* ---- finding one ------------------------------------------------------------------------------------------------- */
 
-/* To link costs seconds, so that large parts are not hashed then if they were synced. */
+/* Is the part undamaged? Linking should take only seconds, so it trusts large parts that were synced to disk without
+ * hashing them. */
 static bool is_usable(const struct results *results, const char *path) {
     enum trailer trailer = part_trailer(path);
     return part_is_whole(path, results->policy.links && trailer == TRAILER_SYNCED ? PART_LINKED_HASHED : INT64_MAX);
@@ -36,22 +38,25 @@ bool part_read_row(const struct results *results, const char *path, struct resul
     return good;
 }
 
-/* Reads a part that will do for a unit: with an output if one is wanted. `any`: what made no result will do as well. */
-static bool read_part(const struct results *results, const char *path, bool wants, bool any, struct result_row *row,
-                      bool *has_output) {
+/* Reads a part if a unit can use it: it has an output, if one is wanted. `any`: the row of a run that made no result is
+ * accepted too. */
+static bool read_usable_part(const struct results *results, const char *path, bool wants, bool any,
+                             struct result_row *row, bool *has_output) {
     *has_output = false;
     if (!part_read_row(results, path, row, has_output)) return false;
     return result_row_done(row) ? *has_output || !wants : any;
 }
 
-/* Removes an unusable part, if the folder that it lies in is this process's, and no linked OUTPUT shows it. */
+/* Removes an unusable part, but only from this process's own folder, and not if OUTPUT has virtual data sets that read
+ * it. */
 static void remove_unusable(const struct results *results, const char *path) {
     size_t own = strlen(results->folder.own);
     if (!results->policy.linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
 }
 
-/* `merge`: a run that made no result counts too, an output is needed only if the results file stores it, and an
- * unusable part stays. */
+/* Finds a finished part for the unit, its own or the whole run's, fills `row` from it, and notes in `known` what was
+ * found. For `merge` a run that made no result counts too, an output is needed only if the results file stores it, and
+ * an unusable part stays. */
 static bool find(struct results *results, const struct run *unit, bool merge, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     bool wants = unit_wants_output(results, unit) && (!merge || task->operation->run.store != STORE_NONE);
@@ -59,12 +64,12 @@ static bool find(struct results *results, const struct run *unit, bool merge, st
     struct result_row held;
     bool has_output;
     char *path = results_unit_path(results, unit);
-    bool found = read_part(results, path, wants, merge, &held, &has_output);
+    bool found = read_usable_part(results, path, wants, merge, &held, &has_output);
     if (!found && !merge) remove_unusable(results, path);
     free(path);
-    if (!found && task->panel) { /* another division, or an earlier OUTPUT, may have the whole run */
+    if (!found && task->panel) { /* if the job was divided otherwise before, one part may have the whole run */
         path = results_run_path(results, whole);
-        found = read_part(results, path, wants, merge, &held, &has_output);
+        found = read_usable_part(results, path, wants, merge, &held, &has_output);
         results->known.in_one[whole->number] |= found;
         free(path);
     }
@@ -84,7 +89,7 @@ bool store_find_any(struct results *results, const struct run *unit, struct resu
     return find(results, unit, true, row);
 }
 
-void results_load_output(struct results *results, const struct run *unit) {
+void results_point_at_output(struct results *results, const struct run *unit) {
     const struct plan *plan = &results->units->plan;
     char *path = results_unit_path(results, unit);
     const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->other};
@@ -101,14 +106,14 @@ void results_close_outputs(const struct results *results) {
 
 /* ---- the parts of a run ------------------------------------------------------------------------------------------ */
 
-bool run_in_panels(const struct results *results, const struct run *whole) {
+bool run_is_in_panels(const struct results *results, const struct run *whole) {
     int task = whole->task;
     return results->units->first[task + 1] - results->units->first[task] > 1 && !results->known.in_one[whole->number];
 }
 
-int run_parts(const struct results *results, const struct run *whole, char ***paths, struct box **places) {
+int parts_of_run(const struct results *results, const struct run *whole, char ***paths, struct box **places) {
     const struct units *units = results->units;
-    bool panels = run_in_panels(results, whole);
+    bool panels = run_is_in_panels(results, whole);
     int count, stride;
     const struct run *first = units_of_run(units, whole, &count, &stride);
     if (!panels) count = 1;
@@ -123,7 +128,7 @@ int run_parts(const struct results *results, const struct run *whole, char ***pa
     return count;
 }
 
-void run_parts_free(char **paths, struct box *places, int count) {
+void parts_of_run_free(char **paths, struct box *places, int count) {
     for (int p = 0; p < count; p++) free(paths[p]);
     free(paths);
     free(places);
@@ -140,7 +145,7 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) *sums[i] = first ? more[i] : *sums[i] + more[i];
     if (first || row->error > sum->error) sum->error = row->error;
     if (first || !sum->flags[0]) snprintf(sum->flags, sizeof sum->flags, "%s", row->flags);
-    if (first) { /* all have the same tolerance */
+    if (first) { /* these are the same for all panels */
         sum->tolerance = row->tolerance;
         snprintf(sum->device, sizeof sum->device, "%s", row->device);
         snprintf(sum->device_name, sizeof sum->device_name, "%s", row->device_name);
@@ -156,7 +161,7 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
         snprintf(sum->message, sizeof sum->message, "%.60s: %.180s", panel->panel, row->message);
 }
 
-/* Adds a panel's samples to the run's, each to the one of its number. */
+/* Adds sample i of a panel to sample i of the run, as far as all panels have one. */
 static void add_samples(struct samples *sum, const char *path, bool first) {
     struct error ignored = {STATUS_OK, ""};
     struct h5_dataset *dataset;
@@ -182,9 +187,9 @@ static struct samples sum_samples(const struct results *results, const struct ru
     struct samples sum = {.count = 0};
     char **paths;
     struct box *places;
-    int count = run_parts(results, whole, &paths, &places);
+    int count = parts_of_run(results, whole, &paths, &places);
     for (int p = 0; p < count; p++) add_samples(&sum, paths[p], p == 0);
-    run_parts_free(paths, places, count);
+    parts_of_run_free(paths, places, count);
     return sum;
 }
 
@@ -223,7 +228,7 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     else
         result_row_init(row, results->plan, whole);
     row->run = whole->number;
-    if (!run_in_panels(results, whole)) return there && row->status[0];
+    if (!run_is_in_panels(results, whole)) return there && row->status[0];
     for (int p = 0; p < count; p++) {
         const struct result_row *own = &of_units[first[p * stride].number];
         if (!own->status[0]) there = false;
@@ -260,17 +265,17 @@ enum status panels_join(const struct results *results, const struct run *whole, 
     struct rawwrite *write = NULL;
     char **paths;
     struct box *places;
-    int count = run_parts(results, whole, &paths, &places);
+    int count = parts_of_run(results, whole, &paths, &places);
     void *memory = must_malloc(PIECE_BYTES);
     enum status status = h5_create(file, path, out->dtype, &out->shape, &layout, &to, error);
-    /* In a file that may have to be restored HDF5 writes, since it keeps the journal. */
+    /* With a journal all writes go through HDF5, which records them; raw writes would bypass it. */
     if (!status && !results->journal) status = rawwrite_open(to, 0, &write, error);
     for (int p = 0; p < count && !status; p++) status = join_panel(paths[p], &places[p], to, write, memory, error);
     if (!status) status = h5_check_writes(to, error);
     rawwrite_close(write);
     h5_close(to);
     free(memory);
-    run_parts_free(paths, places, count);
+    parts_of_run_free(paths, places, count);
     return status;
 }
 
@@ -286,8 +291,8 @@ enum status panels_write_samples(const struct results *results, const struct run
     return status;
 }
 
-/* The last word of a panel's row: the folder of the shard that made it, or nothing. */
-static void name_panel(const struct results *results, const struct run *unit, struct result_row *row) {
+/* Sets the message of a panel's row to the panel's name and, if a shard made it, the shard's folder. */
+static void set_panel_message(const struct results *results, const struct run *unit, struct result_row *row) {
     char *path = results_unit_path(results, unit), *slash = strrchr(path, '/');
     *slash = '\0';
     const char *shard = strlen(path) > strlen(results->folder.whole) ? strrchr(path, '/') + 1 : "";
@@ -303,10 +308,10 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
     int count = 0;
     for (int i = 0; i < units->plan.run_count; i++) {
         const struct run *unit = &units->plan.runs[i], *whole = units_whole_run(units, unit);
-        if (!run_in_panels(results, whole) || !of_units[i].status[0]) continue;
+        if (!run_is_in_panels(results, whole) || !of_units[i].status[0]) continue;
         rows[count] = of_units[i];
         rows[count].run = whole->number;
-        name_panel(results, unit, &rows[count++]);
+        set_panel_message(results, unit, &rows[count++]);
     }
     enum status status = count > 0 ? result_write_rows(file, "panels", rows, count, error) : STATUS_OK;
     free(rows);

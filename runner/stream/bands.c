@@ -1,14 +1,15 @@
-/* bands.c - cuts steps into bands. */
+/* bands.c - divides each step's tile among the devices of a team: device i, lane i of the stream, computes a contiguous
+ * band of it. Only divisions that give the same bits as one device are used. */
 #include "bands.h"
 
 #include "../plan/same_bits.h"
 #include <math.h>
 
-/* Bands end at multiples of LEAST elements (kernel->divisible demands 16), or of WIDE elements, a multiple of every
- * kernel's own tile, if each device gets MANY times that. */
-#define LEAST 16
-#define WIDE  128
-#define MANY  16
+/* Bands end at multiples of WIDE_GRAIN elements, a multiple of every kernel's tile, where each device gets at least
+ * WIDE_GRAINS of them; else at multiples of LEAST_GRAIN, which kernel->divisible demands. */
+#define LEAST_GRAIN 16
+#define WIDE_GRAIN  128
+#define WIDE_GRAINS 16
 
 /* The longest filtered chunk along a loop. A band should hold whole chunks, so that only one device decodes or encodes
  * each of them. */
@@ -24,24 +25,26 @@ static int64_t chunk_along(const struct geometry *geometry, const struct tiling 
     return longest;
 }
 
+/* What the ends of bands are multiples of. Matrices of a stack (LOOP_B) are independent: any end will do. */
 static int64_t grain_of(const struct geometry *geometry, const struct tiling *tiling, int loop, int lanes) {
     int64_t tile = tiling->tile[loop], chunk = chunk_along(geometry, tiling, loop);
-    int64_t grain = loop == LOOP_B ? 1 : tile >= (int64_t)MANY * WIDE * lanes ? WIDE : LEAST;
+    int64_t grain = loop == LOOP_B ? 1 : tile >= (int64_t)WIDE_GRAINS * WIDE_GRAIN * lanes ? WIDE_GRAIN : LEAST_GRAIN;
     return chunk > grain && chunk <= tile / lanes ? chunk : grain;
 }
 
-/* The end of a lane's band in a tile of `count` elements. The first lane's band is never empty. */
+/* The end of a lane's band in a tile of `count` elements; of lane -1: 0. Rounded up, so that the first lane always has
+ * work; later ones may have none. */
 static int64_t band_end(const struct bands *bands, int64_t count, int lane) {
     if (lane < 0) return 0;
     if (lane == bands->lanes - 1) return count;
-    int64_t end = (int64_t)ceil(bands->end[lane] * (double)count / (double)bands->grain) * bands->grain;
+    int64_t end = (int64_t)ceil(bands->end_fraction[lane] * (double)count / (double)bands->grain) * bands->grain;
     return end < count ? end : count;
 }
 
 /* Does every band of a tile of `count` elements give the same bits as the whole tile? */
 static bool bands_agree(const struct bands *bands, const struct team *team, const struct geometry *geometry,
                         const struct run *run, const struct tiling *tiling, int64_t count) {
-    int64_t sizes[MOST_DEVICES + 1] = {count};
+    int64_t sizes[MOST_DEVICES + 1] = {count}; /* of the whole tile, then of each band */
     for (int lane = 0; lane < bands->lanes; lane++)
         sizes[lane + 1] = band_end(bands, count, lane) - band_end(bands, count, lane - 1);
     for (int lane = 0; lane < bands->lanes; lane++)
@@ -53,9 +56,9 @@ static bool bands_agree(const struct bands *bands, const struct team *team, cons
 
 struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling) {
-    const struct bands alone = {.lanes = 1, .grain = 1, .end = {1}};
+    const struct bands alone = {.lanes = 1, .grain = 1, .end_fraction = {1}};
     const struct operand *out = &geometry->out;
-    int axis = 0;
+    int axis = 0; /* the outermost axis of the output that the tile has several elements of */
     while (axis < out->shape.rank && tiling->tile[out->loop[axis]] <= 1) axis++;
     if (team->count == 1 || axis == out->shape.rank) return alone;
     struct bands bands = {.lanes = team->count, .loop = (int)out->loop[axis]};
@@ -63,11 +66,11 @@ struct bands bands_divide(const struct team *team, const struct geometry *geomet
     bands.grain = grain_of(geometry, tiling, bands.loop, bands.lanes);
     if (tile / bands.grain < bands.lanes) bands.lanes = (int)(tile / bands.grain);
     if (bands.lanes <= 1) return alone;
-    double all = 0, sum = 0;
+    double all = 0, sum = 0; /* float32's speed stands for that of all types */
     for (int lane = 0; lane < bands.lanes; lane++) all += team->devices[lane]->facts.flops_per_s[FLOAT32];
     for (int lane = 0; lane < bands.lanes; lane++) {
         sum += team->devices[lane]->facts.flops_per_s[FLOAT32];
-        bands.end[lane] = all > 0 ? sum / all : (lane + 1.0) / bands.lanes;
+        bands.end_fraction[lane] = all > 0 ? sum / all : (lane + 1.0) / bands.lanes;
     }
     bool agree = bands_agree(&bands, team, geometry, run, tiling, tile);
     int64_t rest = geometry->extent[bands.loop] % tile;
@@ -75,8 +78,8 @@ struct bands bands_divide(const struct team *team, const struct geometry *geomet
     return agree ? bands : alone;
 }
 
-bool bands_step(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
-                struct step *band) {
+bool bands_step_of_lane(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
+                        struct step *band) {
     *band = *step;
     if (bands->lanes == 1) return lane == 0;
     int loop = bands->loop;

@@ -13,15 +13,15 @@
 #include "stream.h"
 
 struct bands {
-    int lanes;                /* number of devices that take part; 1: the first does everything */
-    int loop;                 /* the loop that is cut */
-    int64_t grain;            /* bands end at its multiples */
-    double end[MOST_DEVICES]; /* the end of each band, as a fraction of the tile */
+    int lanes;                         /* number of devices that take part; 1: the first does everything */
+    int loop;                          /* the loop that is cut */
+    int64_t grain;                     /* bands end at its multiples */
+    double end_fraction[MOST_DEVICES]; /* the end of each band, as a fraction of the tile */
 };
 struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling);
 /* The band of a step that a lane (a device's share of the run) computes; false: it is empty. */
-bool bands_step(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
-                struct step *band);
+bool bands_step_of_lane(const struct bands *bands, const struct geometry *geometry, const struct step *step, int lane,
+                        struct step *band);
 
 #endif

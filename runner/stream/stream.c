@@ -261,7 +261,7 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     TRY(interrupt_check(error));
     plan_step(geometry, stream->tiling, number, &step);
     for (int i = 0; i < stream->bands.lanes; i++)
-        stream->lanes[i].works = bands_step(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
+        stream->lanes[i].works = bands_step_of_lane(&stream->bands, geometry, &step, i, &stream->lanes[i].band);
     for (int i = 0; i < geometry->inputs; i++)
         if (!step.reuse[i]) TRY(load_input(stream, i, &step, error));
     TRY(compute_step(stream, &step, error));

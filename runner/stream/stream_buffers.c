@@ -196,7 +196,7 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
     plan_step(&stream->task->geometry, stream->tiling, 0, &first);
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
-        lane->works = bands_step(&stream->bands, &stream->task->geometry, &first, i, &lane->band);
+        lane->works = bands_step_of_lane(&stream->bands, &stream->task->geometry, &first, i, &lane->band);
         TRY(open_lane(lane, error));
     }
     return STATUS_OK;

@@ -189,7 +189,7 @@ static void a_faster_device_gets_more(void **state) {
     assert_int_equal(bands.lanes, 3);
     int64_t next = 0;
     for (int i = 0; i < 3; i++) {
-        assert_true(bands_step(&bands, &f.task.geometry, &step, i, &band));
+        assert_true(bands_step_of_lane(&bands, &f.task.geometry, &step, i, &band));
         assert_int_equal(band.tile.start[LOOP_M], next);
         assert_true(llabs(band.tile.count[LOOP_M] - (int64_t)(1600 * rates[i] / 8e12)) <= 16);
         next += band.tile.count[LOOP_M];

@@ -19,7 +19,7 @@ static void test_whole_way(void **state) {
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assert_false(exists(f->output));
     struct error error = {STATUS_OK, ""};
-    results_load_output(results, &f->runs[0]);
+    results_point_at_output(results, &f->runs[0]);
     assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
     assemble(f, results, rows);
     store_close(results);

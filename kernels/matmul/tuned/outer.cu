@@ -1,5 +1,5 @@
-/* outer.cu - products of a short k, sums of a few outer products: C is most of what moves, so a tile's operands
- * are fetched at once and whole, and C is written in full lines.
+/* outer.cu - products with a short k, that is, sums of a few outer products. Most of the memory traffic is writing C,
+ * so a tile's operands are fetched at once and whole, and C is written in full lines.
  *
  *             B: k x 128           a block's tile of C: 4 or 8 warps of 8 rows
  *            |::::::::::|          +--------------------------------+
@@ -9,16 +9,15 @@
  *       |:|  |          |          +--------------------------------+
  *
  * The other variants are built to hide a long walk along k: stages that fill while others are used, tiles whose sums
- * are stored as their layout in registers allows. Of 19 of k the walk is over before the first stages are full, and
- * what takes the time is the end: C is 50 times the operands. Here k is not cut at all, so there are no stages and no
+ * are stored as their layout in registers allows. With k = 19 the loop over k ends before the first stages are full,
+ * and the time goes into the end: C is 50 times the operands. Here k is not cut at all, so there are no stages and no
  * second barrier; several small blocks share a multiprocessor, and some store while others fetch and multiply.
  *
- *     all loads of a thread first    and only then what they bring goes to shared memory: one wait for memory, not one
- *                                    after the other
- *     any row may begin anywhere     what a warp stores at once is 32 neighbours of a row, wherever the row begins: a
- *                                    run of whole sectors but for its ends
- *     inner tiles ask nothing        stores of a tile that lies within C have no conditions: code that runs once a tile
- *                                    has to be fetched first, and costs as much as it is long
+ *     all loads of a thread first    then all stores to shared memory: one wait for memory instead of several
+ *     any row may begin anywhere     a warp stores 32 neighbours of a row at once, wherever the row begins: whole
+ *                                    sectors except at the ends
+ *     no checks in inner tiles       a tile that lies within C is stored without bounds checks: code that runs only
+ *                                    once in a tile costs its instruction fetches, so it should be short
  *
  * For each k a lane loads its rows' elements of A, the same for its whole warp, and 2 to 4 of B, and does 16 or 32
  * multiply-adds. Each element is one chain of additions in the order of k, whatever the tile.
@@ -26,10 +25,10 @@
  * Measured on an H200, microseconds, m x n x k, cuBLAS in brackets:
  *
  *                           float32         float64        bfloat16
- *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.4 (10.4)     the others (H100): 56, 45, 24
+ *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.4 (10.4)     best other variants, on an H100: 56, 45, 24
  *     5513 x  945 x 23    14.7 (15.2)     22.9 (23.3)     14.3 (10.6)
  *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.5  (5.0)
- *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     multicast 6.0 for bfloat16
+ *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     bfloat16 by multicast: 6.0
  *
  * Of the instructions 42 % are multiply-adds; a third are fetching.
  *
@@ -42,19 +41,19 @@
 #include <tuple>
 #include <utility>
 
-#define MOST_K      128  /* whose operands shared memory holds */
+#define MOST_K      128  /* the largest k; its operands fit into shared memory */
 #define FLIGHT      8    /* loads of a thread before it stores */
-#define EARLY_BYTES 20e6 /* of C: beyond, launches that begin early lose what L2 holds, as in skinny.cu */
-#define EARLY       1e-6 /* seconds that a launch saves which begins early */
+#define EARLY_BYTES 20e6 /* largest C for an early begin of the next launch: a larger C would evict L2 */
+#define EARLY       1e-6 /* seconds saved by a launch that begins early */
 
 /* WARPS one below the other; a thread has ACROSS columns, 32 apart, of ROWS rows. */
 template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape {
     using T = T_;
     using sum = accumulator<T>;
     static constexpr int ROWS = 8, ACROSS = ACROSS_, WARPS = WARPS_, THREADS = WARPS * 32;
-    static constexpr int BLOCKS = BLOCKS_;                  /* of a multiprocessor, by their registers */
+    static constexpr int BLOCKS = BLOCKS_;                  /* that fit on a multiprocessor, by registers */
     static constexpr int M = WARPS * ROWS, N = 32 * ACROSS; /* of a tile */
-    static constexpr int A_PITCH = M + 4, B_PITCH = N + 1;  /* elements from k to k */
+    static constexpr int A_PITCH = M + 4, B_PITCH = N + 1;  /* elements between k and k + 1 */
     static size_t bytes(int64_t k) { return size_t(k) * (A_PITCH + B_PITCH) * sizeof(sum); }
 };
 
@@ -68,18 +67,19 @@ using outer_shapes =
 /* An operand of which a block fetches some lines, with all of their k. */
 struct outer_operand {
     const void *from;
-    int64_t stride, lines; /* from product to product; of a matrix */
-    bool along;            /* lines are adjacent, else k is */
+    int64_t stride; /* elements between matrices of a stack */
+    int64_t lines;  /* rows of A or columns of B */
+    bool along;     /* adjacent elements belong to adjacent lines, not to adjacent k */
 };
 
 struct outer_work {
     outer_operand a, b;
     int64_t rows, columns; /* numbers of tiles */
     int k;
-    int line_step, k_step; /* how far the threads of a block reach, where k is adjacent */
+    int line_step, k_step; /* THREADS / k, THREADS % k: a thread's next element where k is adjacent */
 };
 
-/* Brings up to LINES lines, from `first` on, to shared memory, PITCH elements from k to k. */
+/* Brings up to LINES lines, from `first` on, to shared memory, PITCH elements between k and k + 1. */
 template <typename T, int THREADS, int LINES, int PITCH>
 __device__ inline void outer_fetch(const outer_operand &o, const outer_work &work, int64_t product, int64_t first,
                                    accumulator<T> *to) {
@@ -188,16 +188,16 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 /* ---- the choice of a tile ---------------------------------------------------------------------------------------- */
 
-/* What takes time, as fitted to ten products on an H200: seconds, and cycles of one multiprocessor. */
+/* A model of the time, fitted to ten products on an H200: seconds, and cycles of one multiprocessor. */
 #define STARTED 2.6e-6 /* the launch, the first fetches and the last stores */
 #define CLOCK   1.75e9
-#define ADD     0.0098 /* an element of C for each k, twice as long in float64 */
-#define FETCH   0.2    /* an element that comes to shared memory */
-#define WARP    62.0   /* a warp of a tile, beside these */
+#define ADD     0.0098 /* cycles of an element of C for each k; twice that in float64 */
+#define FETCH   0.2    /* cycles of an element that is fetched to shared memory */
+#define WARP    62.0   /* cycles of each warp of a tile, on top of these */
 #define STORE   64.0   /* bytes of C in a cycle */
 #define ENOUGH  24     /* warps that a multiprocessor needs at the same time */
-#define EDGES   0.35   /* longer takes a tile that reaches beyond C: 422 of 115^3 97 us (H100), not 61 */
-#define ALONE   2000.0 /* a block by itself, and for each k */
+#define EDGES   0.35 /* share by which a tile that reaches beyond C takes longer (422 of 115^3, H100: 97 us, not 61) */
+#define ALONE   2000.0 /* cycles of a lone block, without its cost for each k */
 #define MEMORY  2.9e12 /* of the device, bytes in a second */
 
 template <typename SHAPE> static double outer_seconds_of(const struct launch *launch) {
