@@ -232,13 +232,16 @@ class Job:
 
 
 def wait_until_heeded(process):
-    """While it is being loaded a program dies of a signal as any other does: its first statements block or catch it."""
-    wanted = sum(1 << (number - 1) for number in SIGNALS)
+    """While it is being loaded a program dies of a signal as any other does: its first statements block or catch it. The
+    C library blocks all signals for a moment where it makes a thread, so twice in a row counts."""
+    wanted, seen = sum(1 << (number - 1) for number in SIGNALS), 0
     while process.poll() is None:
         with open(f"/proc/{process.pid}/status") as file:
             blocked, caught = (int(mask, 16) for mask in re.findall(r"Sig(?:Blk|Cgt):\s*(\w+)", file.read()))
-        if (blocked | caught) & wanted == wanted:
+        seen = seen + 1 if (blocked | caught) & wanted == wanted else 0
+        if seen == 2:
             return
+        time.sleep(seen * 0.005)
 
 
 def allowed_seconds(limit=LIMIT_S):

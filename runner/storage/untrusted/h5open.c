@@ -199,12 +199,34 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
     return add_inner_axes(opening, &element, dataset, error);
 }
 
+static enum status open_file_and_object(const struct opening *opening, struct h5_dataset *dataset,
+                                        struct error *error) {
+    dataset->file = dataset->id = H5I_INVALID_HID;
+    TRY(h5_open_file(opening->path, &dataset->file, error));
+    return open_object(opening, dataset->file, &dataset->id, error);
+}
+
+/* Is it virtual, or in external storage? */
+static bool refers_to_files(hid_t dataset) {
+    hid_t creation = H5Dget_create_plist(dataset);
+    bool refers = creation >= 0 && (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0);
+    if (creation >= 0) H5Pclose(creation);
+    return refers;
+}
+
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
     struct h5_dataset *dataset = must_malloc(sizeof *dataset);
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     dataset->creation = H5I_INVALID_HID;
-    enum status status = h5_open_file(opening->path, &dataset->file, error);
-    if (!status) status = open_object(opening, dataset->file, &dataset->id, error);
+    enum status status = open_file_and_object(opening, dataset, error);
+    if (!status && opening->checked &&
+        refers_to_files(dataset->id)) { /* HDF5 1.14 remembers sources that it looked at */
+        struct opening again = *opening;
+        again.checked = false;
+        H5Oclose(dataset->id);
+        H5Fclose(dataset->file);
+        status = open_file_and_object(&again, dataset, error);
+    }
     if (!status && (dataset->id = h5_reopen_past_gaps(dataset->id)) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     if (!status) status = examine(opening, dataset, error);
