@@ -78,18 +78,21 @@ static int print_outcome(enum status status, const struct error *error) {
 int main(int argc, char **argv) {
     struct invocation invocation = {.command = NULL};
     struct error error = {.status = STATUS_OK};
+    char *words[argc + 1]; /* the parser reorders these, and provenance wants them as they were given */
+    memcpy(words, argv, sizeof words);
     prepare_process();
     fence_install();
     fence_catch_exits();
-    enum status status = parse(argc, argv, &invocation, &error);
+    enum status status = parse(argc, words, &invocation, &error);
     if (!status) status = command_validate(&invocation, &error);
     if (!status) {
         fail_set_subject(invocation.count > 0 ? invocation.operands[0] : NULL);
+        invocation.line = command_line(argc - 1, argv + 1);
         h5_prepare();
         status = invocation.command->run(&invocation, &error);
     }
     int code = print_outcome(status, &error);
-    invocation_free(&invocation);
+    free(invocation.line);
     fence_allow_exit();
     return code;
 }

@@ -30,7 +30,7 @@ enum status command_find(const char *name, const struct command **command, struc
     return fail(error, STATUS_USAGE, "unknown command '%s'; `tilerun --help` lists them", name);
 }
 
-static char *line_of(int argc, char **argv) {
+char *command_line(int argc, char **argv) {
     char *line = NULL;
     size_t length;
     FILE *to = must_stream(&line, &length);
@@ -42,12 +42,9 @@ static char *line_of(int argc, char **argv) {
 
 enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
                           struct error *error) {
-    *invocation = (struct invocation){.command = command, .line = line_of(argc, argv)};
-    invocation->settings = must_malloc(command->settings_bytes + 1);
-    if (command->defaults)
-        memcpy(invocation->settings, command->defaults, command->settings_bytes);
-    else
-        memset(invocation->settings, 0, command->settings_bytes);
+    *invocation = (struct invocation){.command = command};
+    invocation->settings = invocation->room;
+    if (command->defaults) memcpy(invocation->settings, command->defaults, command->settings_bytes);
     int first = argc;
     enum status status = options_parse(command->rows, command->name, argc, argv, invocation->settings, &first, error);
     invocation->operands = argv + first;
@@ -73,11 +70,6 @@ enum status command_validate(const struct invocation *invocation, struct error *
          missing ? "an operand is missing" : "too many operands", usage);
     free(usage);
     return STATUS_USAGE;
-}
-
-void invocation_free(struct invocation *invocation) {
-    free(invocation->settings);
-    free(invocation->line);
 }
 
 enum status command_once(const struct option_row *row, const char *argument, void *field, struct error *error) {

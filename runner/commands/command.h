@@ -29,13 +29,15 @@ struct command {
     enum status (*run)(const struct invocation *invocation, struct error *error);
 };
 
-/* A command line, parsed. */
+/* A command line, parsed. Parsing allocates nothing, so that any message about memory can name the first operand. */
+#define SETTINGS_BYTES 4096 /* at least a command's settings_bytes */
 struct invocation {
     const struct command *command;
-    void *settings;  /* the command's own struct */
+    void *settings;  /* the command's own struct, in `room` */
     char **operands; /* in argv */
     int count;       /* of operands */
-    char *line;      /* "tilerun run job.yaml --overwrite", as provenance */
+    char *line;      /* of command_line, as provenance */
+    max_align_t room[SETTINGS_BYTES / sizeof(max_align_t)];
 };
 
 #define COMMAND(name) extern const struct command command_##name;
@@ -47,12 +49,13 @@ extern const struct command *const commands[]; /* in the order of commands.def; 
 char *command_usage(const struct command *command);
 /* STATUS_USAGE, with a hint: there is no such command. */
 enum status command_find(const char *name, const struct command **command, struct error *error);
-/* Parses argv, whose first word is the command's name. The caller calls invocation_free in any case. */
+/* "tilerun run job.yaml --overwrite", of the words from the command's name on; the caller frees. */
+char *command_line(int argc, char **argv);
+/* Parses argv, whose first word is the command's name, and reorders it. `line` stays NULL. */
 enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
                           struct error *error);
 /* Checks the number of operands, and that the options go together. */
 enum status command_validate(const struct invocation *invocation, struct error *error);
-void invocation_free(struct invocation *invocation);
 
 /* ---- options that several commands have ---- */
 

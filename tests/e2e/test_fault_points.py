@@ -106,8 +106,8 @@ class Points:
         drawn = random.Random(SEED).sample(range(1, self.calls + 1), min(between, self.calls))
         return [n for n in range(1, self.calls + 1) if n <= first or n > self.calls - last or n in drawn]
 
-    def fail(self, nth, crashes=False, named=True):
-        """`crashes`: libraries may. `named`: the message names a file or an operation."""
+    def fail(self, nth, crashes=False):
+        """`crashes`: libraries may."""
         self.clear_and_run(nth)
         done, told = self.done, f"call {nth} of {self.calls}: exit {self.done.returncode}, {self.done.stderr}"
         stack, crash = text_of(self.folder / "where"), text_of(self.folder / "where.crash")
@@ -116,8 +116,7 @@ class Points:
             self.tally["crashed in a library"] += 1
         else:
             assert done.returncode in (OK, RUN, USAGE, IO, DEVICE), f"{told}\n{stack}\n{crash}"
-            words = NAMED.search(done.stderr + done.stdout) or (not named and "out of host memory" in done.stderr)
-            assert done.returncode == OK or words, f"{told}\n{stack}"
+            assert done.returncode == OK or NAMED.search(done.stderr + done.stdout), f"{told}\n{stack}"
             self.tally[f"exit {done.returncode}"] += 1
         for name, values in outputs(self.folder).items():
             assert values == self.expected[name], f"{told}: {name}"
@@ -167,7 +166,7 @@ def test_any_own_allocation_may_fail(folder, shim):
     environment = faults.environment(shim, folder / "count", "own", 0, "once", errno.ENOMEM)
     points = Points(folder, environment)
     for nth in points.some(2, 2):
-        points.fail(nth, named=nth > 2)  # two are made before the operands of the command line are known
+        points.fail(nth)
     points.report("own malloc")
 
 

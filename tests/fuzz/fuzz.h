@@ -98,10 +98,12 @@ static enum status fuzz_command(const struct command *command, char *words[]) {
     fflush(stderr);
     dup2(quiet, STDERR_FILENO);
     struct invocation invocation;
+    char *line = command_line(count, words);
     enum status status = command_parse(command, count, words, &invocation, &error);
     if (!status) status = command_validate(&invocation, &error);
+    invocation.line = line;
     if (!status) status = command->run(&invocation, &error);
-    invocation_free(&invocation);
+    free(line);
     fflush(stdout);
     fflush(stderr);
     dup2(shown, STDERR_FILENO);
