@@ -3,7 +3,7 @@
  *
  *     /job, /job_resolved     as in the results file
  *     /environment            as in the results file
- *     /devices/cpu, /cuda     attributes: what the plan knew of each device that the job could use
+ *     /devices/cpu, /cuda     what the plan knew of each device that the job could use (record/facts.h)
  *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
  *                             out; shards, by: how the job is divided; busy: how many shards have something to do
  *
@@ -11,109 +11,18 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../record/environment.h"
+#include "../record/facts.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <dirent.h>
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The members of struct device_facts: all that a plan depends on. */
-struct fact {
-    const char *name;
-    enum { TEXT, INT, LONG, REAL } type;
-    size_t offset, size;
-};
-#define FACT(type, member)                                                                                             \
-    { #member, type, offsetof(struct device_facts, member), sizeof((struct device_facts *)0)->member }
-static const struct fact facts_table[] = {
-    FACT(TEXT, name),
-    FACT(TEXT, id),
-    FACT(TEXT, uuid),
-    FACT(INT, compute_capability),
-    FACT(INT, multiprocessors),
-    FACT(INT, host_threads),
-    FACT(LONG, memory_free),
-    FACT(LONG, memory_total),
-    FACT(LONG, cache_bytes),
-    FACT(REAL, copy_bytes_per_s),
-    FACT(REAL, memory_bytes_per_s),
-    FACT(REAL, read_bytes_per_s),
-    FACT(REAL, write_bytes_per_s),
-};
-enum { FACTS = sizeof facts_table / sizeof *facts_table };
-static const char *const device_groups[2] = {[DEVICE_CPU] = "/devices/cpu", [DEVICE_CUDA] = "/devices/cuda"};
-
-static enum status write_fact(hid_t group, const struct fact *fact, const struct device_facts *facts,
-                              struct error *error) {
-    const char *member = (const char *)facts + fact->offset;
-    switch (fact->type) {
-    case TEXT: return h5_set_text(group, fact->name, member, error);
-    case INT: return h5_set_integer(group, fact->name, *(const int *)member, error);
-    case LONG: return h5_set_integer(group, fact->name, *(const int64_t *)(const void *)member, error);
-    case REAL: return h5_set_real(group, fact->name, *(const double *)(const void *)member, error);
-    }
-    return STATUS_OK;
-}
-
-static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
-    char *member = (char *)facts + fact->offset, *text;
-    int64_t integer;
-    switch (fact->type) {
-    case TEXT:
-        text = h5_get_text(group, fact->name);
-        if (text) snprintf(member, fact->size, "%s", text);
-        free(text);
-        return text != NULL;
-    case INT:
-        if (!h5_get_number(group, fact->name, INT64, &integer)) return false;
-        *(int *)(void *)member = (int)integer;
-        return true;
-    case LONG: return h5_get_number(group, fact->name, INT64, member);
-    case REAL: return h5_get_number(group, fact->name, FLOAT64, member);
-    }
-    return false;
-}
-
-static void flops_name(int dtype, char name[64]) {
-    snprintf(name, 64, "flops_per_s_%s", dtype_name((enum dtype)dtype));
-}
-
-static enum status write_facts(hid_t file, const struct device_facts *facts, struct error *error) {
-    hid_t group;
-    enum status status = h5_group(file, device_groups[facts->kind], &group, error);
-    for (int i = 0; i < FACTS && !status; i++) status = write_fact(group, &facts_table[i], facts, error);
-    for (int dtype = 0; dtype < DTYPE_COUNT && !status; dtype++) {
-        char name[64];
-        flops_name(dtype, name);
-        status = h5_set_real(group, name, facts->flops_per_s[dtype], error);
-    }
-    if (group >= 0) H5Gclose(group);
-    return status;
-}
-
-/* false: the job could not use such a device. */
-static bool read_facts(hid_t file, enum kernel_device kind, struct device_facts *facts) {
-    *facts = (struct device_facts){.kind = kind};
-    hid_t group = H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
-                      ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
-                      : H5I_INVALID_HID;
-    bool whole = group >= 0;
-    for (int i = 0; i < FACTS && whole; i++) whole = read_fact(group, &facts_table[i], facts);
-    for (int dtype = 0; dtype < DTYPE_COUNT && whole; dtype++) {
-        char name[64];
-        flops_name(dtype, name);
-        whole = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
-    }
-    if (group >= 0) H5Gclose(group);
-    return whole;
-}
 
 void results_environment(const struct plan *plan, struct environment *environment) {
     const struct device_facts *facts = &plan->facts[plan->present[DEVICE_CUDA] ? DEVICE_CUDA : DEVICE_CPU];
@@ -166,7 +75,7 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     if (!status) status = results_write_job(file, plan->job, NULL, error);
     if (!status) status = results_write_environment(file, &environment, error);
     for (int kind = 0; kind < 2 && !status; kind++)
-        if (plan->present[kind]) status = write_facts(file, &plan->facts[kind], error);
+        if (plan->present[kind]) status = facts_write(file, &plan->facts[kind], error);
     environment_free(&environment);
     free(place);
     free(log);
@@ -246,7 +155,7 @@ static bool read_shard_job(const char *folder, struct shard_job *job) {
     job->divided = divided >= 1 && divided <= MOST_SHARDS ? (int)divided : job->shards;
     job->by = (enum shard_by)by;
     for (int kind = 0; kind < 2; kind++)
-        job->present[kind] = read_facts(file, (enum kernel_device)kind, &job->facts[kind]);
+        job->present[kind] = facts_read(file, (enum kernel_device)kind, &job->facts[kind]);
     H5Fclose(file);
     return job->path && job->text && job->resolved && job->present[DEVICE_CPU];
 }

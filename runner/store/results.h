@@ -2,7 +2,8 @@
  * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran),
  * lock.c, part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is
  * there already), await.c (units that other shards make), survey.c (what is missing), scales.c, output.c (data that go
- * from parts to files), to.c (files that results go to), publish.c (OUTPUT), store.c (opening and closing). */
+ * from parts to files), to.c and to_resume.c (files that results go to), publish.c (OUTPUT), store.c (opening and
+ * closing). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 

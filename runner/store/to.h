@@ -10,6 +10,22 @@
 
 #include "results.h"
 
+struct to_file {
+    struct destination place;
+    char *real;       /* its absolute path, links of folders followed: by it files are told apart */
+    char *unfinished; /* where it is written at first */
+    int first, count; /* its operations, in `sorted` */
+    bool written;
+    const struct run *adopted; /* whose part becomes the file (to_adopt); NULL: none */
+};
+
+struct to_files {
+    int count;
+    struct to_file *of;
+    int *sorted;       /* operations, those of a file together, in their order */
+    int *of_operation; /* the number of its file; -1: none */
+};
+
 /* Finds the files, and looks whether they may be written. STATUS_USAGE: one must not be replaced or cannot be written,
  * or two results go to one place by different names. Call it before the lock is taken, and to_begin with the lock. */
 enum status to_open(struct results *results, bool resume, struct error *error);
@@ -22,6 +38,11 @@ void to_close(struct results *results);
 /* With --resume, after inputs were hashed and OUTPUT was looked at: sets *done to false if a file is not as OUTPUT
  * says, or as the job does now. STATUS_USAGE: one is not this job's, and may not be overwritten. */
 enum status to_resume(const struct results *results, bool *done, struct error *error);
+
+/* Opens a finished file that tilerun has written for `to`; negative: it is none. Close with H5Fclose. */
+hid_t to_open_written(const char *path);
+/* STATUS_USAGE: the file that is there must not be replaced. */
+enum status to_refuse(const struct to_file *file, bool resume, struct error *error);
 
 /* Writes all files. STATUS_IO. */
 enum status to_write(struct results *results, const struct result_summary *summary, struct error *error);

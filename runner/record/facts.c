@@ -1,0 +1,96 @@
+/* facts.c - writes and reads what a plan depends on of a device. */
+#include "facts.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The members of struct device_facts: all that a plan depends on. */
+struct fact {
+    const char *name;
+    enum { TEXT, INT, LONG, REAL } type;
+    size_t offset, size;
+};
+#define FACT(type, member)                                                                                             \
+    { #member, type, offsetof(struct device_facts, member), sizeof((struct device_facts *)0)->member }
+static const struct fact facts_table[] = {
+    FACT(TEXT, name),
+    FACT(TEXT, id),
+    FACT(TEXT, uuid),
+    FACT(INT, compute_capability),
+    FACT(INT, multiprocessors),
+    FACT(INT, host_threads),
+    FACT(LONG, memory_free),
+    FACT(LONG, memory_total),
+    FACT(LONG, cache_bytes),
+    FACT(REAL, copy_bytes_per_s),
+    FACT(REAL, memory_bytes_per_s),
+    FACT(REAL, read_bytes_per_s),
+    FACT(REAL, write_bytes_per_s),
+};
+enum { FACTS = sizeof facts_table / sizeof *facts_table };
+static const char *const device_groups[2] = {[DEVICE_CPU] = "/devices/cpu", [DEVICE_CUDA] = "/devices/cuda"};
+
+static enum status write_fact(hid_t group, const struct fact *fact, const struct device_facts *facts,
+                              struct error *error) {
+    const char *member = (const char *)facts + fact->offset;
+    switch (fact->type) {
+    case TEXT: return h5_set_text(group, fact->name, member, error);
+    case INT: return h5_set_integer(group, fact->name, *(const int *)member, error);
+    case LONG: return h5_set_integer(group, fact->name, *(const int64_t *)(const void *)member, error);
+    case REAL: return h5_set_real(group, fact->name, *(const double *)(const void *)member, error);
+    }
+    return STATUS_OK;
+}
+
+static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
+    char *member = (char *)facts + fact->offset, *text;
+    int64_t integer;
+    switch (fact->type) {
+    case TEXT:
+        text = h5_get_text(group, fact->name);
+        if (text) snprintf(member, fact->size, "%s", text);
+        free(text);
+        return text != NULL;
+    case INT:
+        if (!h5_get_number(group, fact->name, INT64, &integer)) return false;
+        *(int *)(void *)member = (int)integer;
+        return true;
+    case LONG: return h5_get_number(group, fact->name, INT64, member);
+    case REAL: return h5_get_number(group, fact->name, FLOAT64, member);
+    }
+    return false;
+}
+
+static void flops_name(int dtype, char name[64]) {
+    snprintf(name, 64, "flops_per_s_%s", dtype_name((enum dtype)dtype));
+}
+
+enum status facts_write(hid_t file, const struct device_facts *facts, struct error *error) {
+    hid_t group;
+    enum status status = h5_group(file, device_groups[facts->kind], &group, error);
+    for (int i = 0; i < FACTS && !status; i++) status = write_fact(group, &facts_table[i], facts, error);
+    for (int dtype = 0; dtype < DTYPE_COUNT && !status; dtype++) {
+        char name[64];
+        flops_name(dtype, name);
+        status = h5_set_real(group, name, facts->flops_per_s[dtype], error);
+    }
+    if (group >= 0) H5Gclose(group);
+    return status;
+}
+
+bool facts_read(hid_t file, enum kernel_device kind, struct device_facts *facts) {
+    *facts = (struct device_facts){.kind = kind};
+    hid_t group = H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
+                      ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
+                      : H5I_INVALID_HID;
+    bool whole = group >= 0;
+    for (int i = 0; i < FACTS && whole; i++) whole = read_fact(group, &facts_table[i], facts);
+    for (int dtype = 0; dtype < DTYPE_COUNT && whole; dtype++) {
+        char name[64];
+        flops_name(dtype, name);
+        whole = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
+    }
+    if (group >= 0) H5Gclose(group);
+    return whole;
+}
