@@ -1,10 +1,11 @@
 # tilerun: `make help` lists the targets. Two compilers: $(CC) for C11, nvcc for CUDA C where there is one.
-# Knobs: PREFIX DESTDIR CC CFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS VARIANTS CUDA=0 DEFLATE=0 LZF=0
-# SANITIZE V=1, and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a changed knob
-# concerns is rebuilt. `make help` prints the lines that begin with a colon.
+# Knobs: PREFIX DESTDIR CC CFLAGS CPPFLAGS LDFLAGS NVFLAGS CUDA_HOME HDF5_DIR YAML_DIR CUDA_ARCHS VARIANTS CUDA=0 DEFLATE=0
+# LZF=0 BUNDLE SANITIZE V=1, and for demo and test DEPS=0 (install nothing) and PYTHON (the tests' interpreter). What a
+# changed knob concerns is rebuilt. `make help` prints the lines that begin with a colon.
 #: CUDA_ARCHS="80 90"            compute capabilities to compile for; 90 stands for 9.0a too; native: this machine's GPUs.
 #:                               The highest also becomes PTX, which newer GPUs compile for themselves.
 #: VARIANTS="matmul/naive ..."   the CUDA variants to compile; unless set all
+#: BUNDLE=1                      `make install` copies the libraries too, and what it installs can be moved elsewhere
 
 # On all cores, unless the command line says how many; but of several goals one after the other.
 MAKEFLAGS  += $(if $(word 2,$(MAKECMDGOALS)),,-j$(shell nproc))
@@ -42,14 +43,21 @@ ifeq ($(LZF),1)
 LZF_CFLAGS := $(or $(shell pkg-config --cflags liblzf 2>/dev/null),$(addprefix -I,$(wildcard $(YAML_DIR)/include/liblzf /usr/include/liblzf)))
 endif
 
-DEFINES  := -D_GNU_SOURCE -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE) -DTILERUN_LZF=$(LZF)
-WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
+# H5_USE_110_API: later HDF5 libraries keep the function signatures of 1.10 under this name.
+DEFINES  := -D_GNU_SOURCE -DH5_USE_110_API= -DTILERUN_CUDA=$(CUDA) -DTILERUN_LIBDEFLATE=$(DEFLATE) -DTILERUN_LZF=$(LZF)
+CC_SAYS  := $(shell $(CC) --version 2>/dev/null | head -n 1)
+# clang also says which loops it could not make vector code of, as some that gcc can.
+WARNINGS := $(if $(findstring clang,$(CC_SAYS)),-Wno-pass-failed) -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes
 CFLAGS   ?= -O2 -g
 comma    := ,
+# RPATH, not RUNPATH: libraries of libraries are found there too.
+BUNDLED  := $(if $(BUNDLE),-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'$$ORIGIN/../lib/tilerun')
 CHECKS   := $(if $(filter thread,$(SANITIZE)),thread,address$(comma)undefined -fno-sanitize-recover=undefined)
 SAN      := $(if $(SANITIZE),-fsanitize=$(CHECKS) -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
-LDLIBS   := $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
+# musl gives a thread 128 KiB of stack unless the program asks for more (as main.c does of other C libraries).
+STACKS   := -Wl,-z,stack-size=8388608
+LDLIBS   := $(BUNDLED) $(STACKS) $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
 SOURCES := $(wildcard runner/*.c runner/*/*.c runner/*/*/*.c kernels/*/*.c kernels/*/*/*.c)
 KERNELS := $(wildcard kernels/*/*/*.cu kernels/*/*.cu)
@@ -80,8 +88,8 @@ endif
 files    = $(foreach d,$(dir $(1)) $(dir $(1))tuned/,kernels/$(d)$(notdir $(1)).cu kernels/$(d)$(notdir $(1))_%.cu)
 COMPILED := $(if $(VARIANTS),$(sort $(foreach v,$(VARIANTS),$(or $(filter $(call files,$(v)),$(KERNELS)),$(error VARIANTS: no CUDA variant is called $(v))))),$(KERNELS))
 
-# wgmma exists in 9.0a alone, whose PTX no other GPU takes: variants for Hopper alone are compiled for 9.0a, all others for
-# 9.0. There is no PTX of `native`, which is for this machine.
+# wgmma exists in 9.0a alone, whose PTX no other GPU takes: variants for Hopper alone are compiled for 9.0a alone, all
+# others for 9.0. There is no PTX of `native`, which is for this machine.
 CUDA_ARCHS ?= 80 90
 ARCHS    := $(sort $(patsubst 90a,90,$(foreach a,$(CUDA_ARCHS),$(if $(filter native,$(a)),$(or $(gpus),$(error CUDA_ARCHS=native: nvidia-smi shows no GPU)),$(a)))))
 PTX      := $(if $(filter native,$(CUDA_ARCHS)),,$(shell printf '%s\n' $(ARCHS) | sort -n | tail -n 1 | tr -d a-z))
@@ -92,18 +100,20 @@ HOPPER   += $(foreach f,$(HOPPER),$(filter $(f:.cu=_%.cu),$(COMPILED)))
 NVCC     := $(CUDA_HOME)/bin/nvcc
 NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms longer to load a large kernel file
 override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
+override NVFLAGS += $(foreach f,$(CPPFLAGS),$(if $(filter -D% -U% -I%,$(f)),$(f),-Xcompiler $(f)))
 override NVFLAGS += -DTILERUN_SM90A=$(if $(filter 90,$(ARCHS)),1,0) # is there code for compute capability 9.0
 endif
 VARIANT_FILES := $(wildcard kernels/*/*.c kernels/*/*/*.c) $(KERNELS)
 
 # registry.awk describes the variants that are not compiled.
 LEFT_OUT := $(BUILD)/kernels/core/left_out.c
-OBJECTS := $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(SOURCES:%=$(BUILD)/%.o) $(LEFT_OUT).o
+EMBEDDED := $(BUILD)/runner/compile/embedded_texts.c
+OBJECTS := $(COMPILED:%=$(BUILD)/$(DEMO)%.o) $(SOURCES:%=$(BUILD)/%.o) $(LEFT_OUT).o $(EMBEDDED).o
 LIBRARY := $(filter-out $(BUILD)/runner/main.c.o,$(OBJECTS))
 PROGRAM := $(BUILD)/tilerun
 UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
-.PHONY: all help demo check test unit valgrind sanitize coverage mutants bare real fuzz soak bench deps format lint install uninstall clean generated goldens force
+.PHONY: all help demo check test unit valgrind sanitize coverage mutants bare packages real fuzz soak bench deps format lint install uninstall dist clean generated goldens force
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 
@@ -136,14 +146,21 @@ say  = $(if $(V),,@$(tell);)
 # Flags are prerequisites too: BUILD/NAME holds the words of a command, and is made anew when they have changed.
 # The words name the compiler's release, since another one may have taken its place. No newline ends them, for make 4.3
 # takes it off only sometimes when it reads them back.
-CC_WORDS   := $(CC) $(CFLAGS) \# $(shell $(CC) --version 2>/dev/null | head -n 1)
+CC_WORDS   := $(CC) $(CPPFLAGS) $(CFLAGS) \# $(CC_SAYS)
 NVCC_WORDS := $(if $(filter 1,$(CUDA)),$(NVCC) $(NVFLAGS) \# $(shell $(NVCC) --version 2>/dev/null | tail -n 1))
-LINK_WORDS := $(CC) $(OBJECTS) $(LDLIBS)
+LINK_WORDS := $(CC) $(LDFLAGS) $(OBJECTS) $(LDLIBS)
 VARIANT_WORDS := $(VARIANT_FILES) \# $(COMPILED)
-# Git is asked only about this folder, not about a repository that it happens to lie in.
-COMMIT     := $(shell [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ] && git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
+# Nothing is asked where nothing is built. Git is asked only about this folder, not about a repository that it happens to lie in. In a release, which
+# `git archive` makes, git has put the commit (.gitattributes) into the next line:
+# archived: $Format:%H$
+BUILDS     := $(filter-out install uninstall dist clean,$(or $(MAKECMDGOALS),all))
+COMMIT     := $(if $(BUILDS),$(shell [ "$$(git rev-parse --show-toplevel 2>/dev/null)" = "$$(pwd -P)" ] && git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || sed -n 's/^\# archived: \([0-9a-f]\{12\}\)[0-9a-f]*$$/\1/p' Makefile | grep . || echo unknown))
 CONTENT    := $(shell find runner kernels -type f \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-32)
 IDENTITY   := $(COMMIT) $(CONTENT)
+# Limits that were measured stay valid while what measures and is measured does: sources, and flags that change code.
+MEASURING  := $(shell find kernels runner/limits runner/stream/measure.c -name '*.[ch]' | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-16) $(filter -O% -m% -f%,$(CFLAGS))
+MEASURING_CUDA := $(MEASURING) $(shell find kernels -name '*.cu' -o -name '*.cuh' | LC_ALL=C sort | xargs cat | sha256sum | cut -c 1-16)
+BOTH_MEASURING := $(MEASURING) $(MEASURING_CUDA)
 define stamp
 $(BUILD)/$(1): $$(if $$(call same,$$(file < $(BUILD)/$(1)),$$($(2))),,force)
 	@mkdir -p $$(@D)
@@ -154,6 +171,7 @@ $(eval $(call stamp,cc.flags,CC_WORDS))
 $(eval $(call stamp,$(DEMO)nvcc.flags,NVCC_WORDS))
 $(eval $(call stamp,link.flags,LINK_WORDS))
 $(eval $(call stamp,commit,IDENTITY))
+$(eval $(call stamp,measuring,BOTH_MEASURING))
 $(eval $(call stamp,variants,VARIANT_WORDS))
 
 # A variant without its line in registry.def would be built, but never found.
@@ -168,17 +186,27 @@ $(LEFT_OUT): $(BUILD)/registered
 	@:
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/link.flags | $(BUILD)/registered
-	$(call say,link)$(CC) -o $@ $(OBJECTS) $(LDLIBS)
+	$(call say,link)$(CC) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(BUILD)/%.c.o: %.c $(BUILD)/cc.flags
 	@mkdir -p $(@D)
-	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,cc  )$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(LEFT_OUT).o: override CFLAGS += -Ikernels/core
 $(LEFT_OUT).o: $(LEFT_OUT) $(BUILD)/cc.flags
+	$(call say,cc  )$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# tilerun.h and the first versions of kernels are texts in the program.
+TEXTS := runner/compile/templates/tilerun.h.in kernels/core/kernel.h $(wildcard runner/compile/templates/*.c*.in)
+$(EMBEDDED): runner/compile/embed.awk $(TEXTS)
+	@mkdir -p $(@D)
+	@awk -f runner/compile/embed.awk $(TEXTS) > $@
+
+$(EMBEDDED).o: override CFLAGS += -Irunner/compile -Wno-overlength-strings
+$(EMBEDDED).o: $(EMBEDDED) $(BUILD)/cc.flags
 	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
 
-$(HOPPER:%=$(BUILD)/$(DEMO)%.o): GENCODE = $(call gencode,$(patsubst 90,90a,$(ARCHS)),$(filter-out 90,$(PTX)))
+$(HOPPER:%=$(BUILD)/$(DEMO)%.o): GENCODE = $(if $(filter 90,$(ARCHS)),$(call gencode,90a),$(call gencode,$(ARCHS),$(PTX)))
 $(BUILD)/$(DEMO)%.cu.o: %.cu $(BUILD)/$(DEMO)nvcc.flags
 	@mkdir -p $(@D)
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
@@ -186,6 +214,9 @@ $(BUILD)/$(DEMO)%.cu.o: %.cu $(BUILD)/$(DEMO)nvcc.flags
 # The commit and the hash of the sources are baked into one small file.
 $(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"' -DTILERUN_SOURCES='"$(CONTENT)"'
 $(BUILD)/runner/record/environment.c.o: $(BUILD)/commit
+
+$(BUILD)/runner/limits/limits_file.c.o: override CFLAGS += -DTILERUN_MEASURING='"$(MEASURING)"' -DTILERUN_MEASURING_CUDA='"$(MEASURING_CUDA)"'
+$(BUILD)/runner/limits/limits_file.c.o: $(BUILD)/measuring
 
 # In the runner each branch of the source is to be one of the code; of the kernels it is only to be known which ran.
 ifneq ($(COVERAGE),)
@@ -195,13 +226,16 @@ $(BUILD)/kernels/%.c.o: override CFLAGS += --coverage
 $(PROGRAM) $(UNITS): $(BUILD)/tests/coverage.o
 $(BUILD)/tests/coverage.o: tests/coverage.c $(BUILD)/cc.flags
 	@mkdir -p $(@D)
-	$(call say,cc  )$(CC) $(CFLAGS) -c -o $@ $<
+	$(call say,cc  )$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 endif
 
 $(BUILD)/tests/%: tests/unit/%.c $(LIBRARY) $(BUILD)/cc.flags $(BUILD)/link.flags | $(BUILD)/registered
 	@mkdir -p $(@D)
-	$(call say,test)$(CC) $(CFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
+	$(call say,test)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
+ifeq ($(MAKECMDGOALS)$(MAKE_RESTARTS)$(wildcard $(PROGRAM)),demo)
+$(info $(PROGRAM) is built first: about a minute)
+endif
 demo: $(PROGRAM) ## run a small job on a real data set and show what it wrote
 	@[ ! -t 1 ] || printf '\033[K'
 	@tests/demo.sh $(PROGRAM)
@@ -236,13 +270,17 @@ fuzz: $(PROGRAM) ## fuzz job files, inputs, results and command lines for SECOND
 	@BUILD=build-fuzz PYTHON='$(or $(PYTHON),$(wildcard $(BUILD)/python),python3)' TILERUN=$(PROGRAM) SECONDS_EACH=$(or $(SECONDS),60) tests/fuzz.sh
 
 build-fuzz/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/fuzz.h $(LIBRARY) $(BUILD)/cc.flags
-	$(call say,fuzz)$(CC) $(CFLAGS) -Wno-unused-function -fsanitize=fuzzer,$(FUZZ_SAN) -Wl,--wrap=_exit,-rpath,$(dir $(shell clang --print-file-name=libclang_rt.asan-x86_64.so)) -o $@ $< $(LIBRARY) $(LDLIBS)
+	$(call say,fuzz)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -Wno-unused-function -fsanitize=fuzzer,$(FUZZ_SAN) -Wl,--wrap=_exit,-rpath,$(dir $(shell clang --print-file-name=libclang_rt.asan-x86_64.so)) -o $@ $< $(LIBRARY) $(LDLIBS)
 
 soak: $(PROGRAM) $(BUILD)/tests/test_kernels_random ## random jobs with all checks on for HOURS=1, watched for leaks; SEED=1 draws them
 	@$(or $(PYTHON),$(wildcard $(BUILD)/python),python3) tests/soak.py $(PROGRAM) $(or $(HOURS),1) $(or $(SEED),1)
 
-bare: ## the two commands on bare Debians, RELEASES="bookworm trixie" (root, debootstrap); eight minutes each
+bare: ## the two commands on bare Debians, RELEASES="bookworm trixie sid" (root, debootstrap); eight minutes each
 	@tests/bare.sh $(RELEASES)
+
+packages: ## from a release to a run by each package, PACKAGES="debian wheel ..."; what cannot run here says why
+	@for package in $(or $(PACKAGES),debian wheel spack easybuild conda apptainer module); do \
+	    MAKEFLAGS='' tests/packages/$$package.sh || [ $$? = 77 ] || { echo "$$package FAILED"; exit 1; }; done
 
 real: ## get other people's packages and files for the tests of real files, from the package index, into BUILD/real
 	@python3 tests/real/get.py $(BUILD)
@@ -268,32 +306,18 @@ format: ## clang-format every source file in place
 lint: ## clang-format, clang-tidy, cppcheck: silent when clean
 	@BUILD=$(BUILD) CFLAGS="$(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) -I$(CUDA_HOME)/include" tests/lint.sh
 
-# The manual page and the shells' completions are made by the program, from its own table of commands.
-SHARE     := $(DESTDIR)$(PREFIX)/share
-MANUAL    := $(SHARE)/man/man1/tilerun.1
-bash_FILE := $(SHARE)/bash-completion/completions/tilerun
-zsh_FILE  := $(SHARE)/zsh/site-functions/_tilerun
-fish_FILE := $(SHARE)/fish/vendor_completions.d/tilerun.fish
-SHELLS    := bash zsh fish
-JOBS       = $(wildcard configs/*.* configs/*/*.* configs/*/*/*.* data/*.*)
-
-$(BUILD)/tilerun.1: $(PROGRAM)
-	$(call say,make)$(PROGRAM) --print-manual > $@
-
-$(SHELLS:%=$(BUILD)/tilerun.%): $(BUILD)/tilerun.%: $(PROGRAM)
-	$(call say,make)$(PROGRAM) --print-completion $* > $@
-
-install: $(PROGRAM) $(BUILD)/tilerun.1 $(SHELLS:%=$(BUILD)/tilerun.%) ## into $(DESTDIR)$(PREFIX): program, manual, completions, jobs
-	install -D -m 755 $(PROGRAM) "$(DESTDIR)$(PREFIX)/bin/tilerun"
-	install -D -m 644 $(BUILD)/tilerun.1 "$(MANUAL)"
-	$(foreach s,$(SHELLS),install -D -m 644 $(BUILD)/tilerun.$(s) "$($(s)_FILE)" &&) true
-	for d in $(sort $(dir $(JOBS))); do install -d "$(SHARE)/tilerun/$$d" || exit; done
-	for f in $(JOBS); do install -m $$(test -x $$f && echo 755 || echo 644) $$f "$(SHARE)/tilerun/$$f" || exit; done
+# Installs what is there and compiles nothing, so that `sudo make install` needs no compiler and leaves BUILD as it is.
+install: $(filter all,$(MAKECMDGOALS)) ## what `make` built, into $(DESTDIR)$(PREFIX): program, manual, completions, jobs
+	@configs/packaging/install.sh $(PROGRAM) "$(DESTDIR)" "$(PREFIX)"
 
 uninstall: ## remove what `make install` put there
-	rm -f "$(DESTDIR)$(PREFIX)/bin/tilerun" "$(MANUAL)" $(foreach s,$(SHELLS),"$($(s)_FILE)")
-	[ ! -d "$(SHARE)/tilerun" ] || { cd "$(SHARE)/tilerun" && rm -f $(JOBS) && \
-	    find "$$PWD" -depth -type d -exec rmdir --ignore-fail-on-non-empty {} +; }
+	@configs/packaging/install.sh --remove "$(DESTDIR)" "$(PREFIX)"
+
+VERSION    = $(shell sed -n 's/^const char tilerun_version.*"\(.*\)";/\1/p' runner/record/environment.c)
+dist: ## pack the last commit into tilerun-VERSION.tar.gz, whose builds know it without git
+	@git ls-files --error-unmatch Makefile > /dev/null
+	git archive --prefix=tilerun-$(VERSION)/ -o tilerun-$(VERSION).tar.gz HEAD || { rm tilerun-$(VERSION).tar.gz; exit 1; }
+	@git diff --quiet HEAD || echo "tilerun: changes that are not committed are left out" >&2
 
 clean: ## remove build products
 	rm -rf build build-sanitize build-threads build-coverage build-mutants build-mutants-gpu build-fuzz

@@ -1,12 +1,17 @@
 /* main.c - runs one command: parse, validate, run, print. */
 #include "base/fail.h"
+#include "base/interrupt.h"
 #include "base/text.h"
+#include "base/workers.h"
 #include "commands/about.h"
+#include "commands/help.h"
+#include "compile/nvrtc.h"
 #include "storage/untrusted/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +26,7 @@ static bool asks_for_help(int argc, char **argv) {
 }
 
 static enum status parse(int argc, char **argv, struct invocation *invocation, struct error *error) {
-    if (argc < 2) return about_print_help(stderr), STATUS_USAGE;
+    if (argc < 2) return help_print_program(commands, stderr), STATUS_USAGE;
     const struct command *command = about_find(argv[1]);
     bool help = asks_for_help(argc, argv);
     if (help) *invocation = (struct invocation){.command = about_find("help"), .operands = argv + 1, .count = !command};
@@ -30,7 +35,11 @@ static enum status parse(int argc, char **argv, struct invocation *invocation, s
     return command_parse(command, argc - 1, argv + 1, invocation, error);
 }
 
-#define KEPT_BYTES (32 << 20)
+#define KEPT_BYTES        (32 << 20)
+#define LOG_LINE_BYTES    (64 << 10)
+#define STACK_BYTES       (8 << 20)
+#define LEAST_STACK_BYTES (512 << 10)
+#define EXIT_S            5 /* for what libraries do at exit */
 
 /* Repairs what the process inherits from its caller, and sets up memory allocation. */
 static void prepare_process(void) {
@@ -39,6 +48,8 @@ static void prepare_process(void) {
     int descriptor = open("/dev/null", O_RDWR);
     while (descriptor >= 0 && descriptor <= STDERR_FILENO) descriptor = open("/dev/null", O_RDWR);
     if (descriptor >= 0) close(descriptor);
+    /* In a log, stdout and stderr keep their order: each line of stdout is written whole, when it ends. */
+    if (text_is_log()) setvbuf(stdout, NULL, _IOLBF, LOG_LINE_BYTES);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond `ulimit -f` then fails with an errno, which says why */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -51,6 +62,25 @@ static void prepare_process(void) {
     mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BYTES);
 #endif
+    workers_limit_openmp();
+}
+
+/* Raises a small limit on stacks, which is one of the main thread's and the default of the others', as far as allowed.
+ * STATUS_USAGE: it stays too small. */
+static enum status prepare_stacks(struct error *error) {
+    struct rlimit stack;
+    if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES) return STATUS_OK;
+    stack.rlim_cur = stack.rlim_max < STACK_BYTES ? stack.rlim_max : STACK_BYTES;
+    setrlimit(RLIMIT_STACK, &stack);
+    if (stack.rlim_cur < LEAST_STACK_BYTES)
+        return fail(error, STATUS_USAGE,
+                    "stacks are limited to %lld KiB (`ulimit -s`), of which tilerun needs at least %d",
+                    (long long)stack.rlim_cur >> 10, LEAST_STACK_BYTES >> 10);
+    pthread_attr_t threads;
+    if (pthread_attr_init(&threads) != 0) return STATUS_OK;
+    if (pthread_attr_setstacksize(&threads, STACK_BYTES) == 0) pthread_setattr_default_np(&threads);
+    pthread_attr_destroy(&threads);
+    return STATUS_OK;
 }
 
 /* Flushes stdout; STATUS_IO if anything printed was lost. */
@@ -75,24 +105,45 @@ static int print_outcome(enum status status, const struct error *error) {
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }
 
+/* Signals wait from before the constructors of libraries, which take most of the time before main. */
+static void (*const hold_first)(void) __attribute__((section(".preinit_array"), used)) = interrupt_hold;
+
+static volatile sig_atomic_t exit_code;
+
+static void end(int number) {
+    (void)number;
+    _exit(exit_code);
+}
+
+/* Ends the process though a library hangs in its own clean-up, as OpenBLAS does whose threads got no memory. */
+static void limit_exit(int code) {
+    exit_code = code;
+    signal(SIGALRM, end);
+    alarm(EXIT_S);
+}
+
 int main(int argc, char **argv) {
     struct invocation invocation = {.command = NULL};
     struct error error = {.status = STATUS_OK};
     char *words[argc + 1]; /* the parser reorders these, and provenance wants them as they were given */
     memcpy(words, argv, sizeof words);
+    enum status status = prepare_stacks(&error);
     prepare_process();
     fence_install();
     fence_catch_exits();
-    enum status status = parse(argc, words, &invocation, &error);
+    if (!status) status = parse(argc, words, &invocation, &error);
     if (!status) status = command_validate(&invocation, &error);
     if (!status) {
+        if (!invocation.command->stops_early) interrupt_release();
         fail_set_subject(invocation.count > 0 ? invocation.operands[0] : NULL);
         invocation.line = command_line(argc - 1, argv + 1);
         h5_prepare();
+        map_compile_provide();
         status = invocation.command->run(&invocation, &error);
     }
     int code = print_outcome(status, &error);
     free(invocation.line);
     fence_allow_exit();
+    limit_exit(code);
     return code;
 }

@@ -25,7 +25,9 @@ runner/storage/raw
 runner/storage/untrusted
 runner/storage/h5
 runner/storage/elements
+runner/compile
 runner/job
+runner/expression
 runner/base
 kernels/*/tuned
 kernels/*
@@ -74,6 +76,8 @@ BEGIN {
     else if (!level(to)) what = "which is in none of the layers: name its folder in tests/layers.sh"
     else if (operation(from) && operation(to) && operation(from) != operation(to))
         what = "but operations share only what is in kernels/core: move it there"
+    else if (from ~ /^runner\/(storage|compile)/ && to ~ /^runner\/(compile|job|expression)$/)
+        what = "but " from " reads no job: base/job_input.h has what it needs of one"
     else if (level(to) > level(from)) next
     else what = "but " from " is below " to ": move what is needed down, or have the caller hand it in"
     print place ", " what

@@ -28,6 +28,15 @@ count() {
 # Prints the sum of the numbers that phrases matching $3 begin with, over the lines of log $1 that match $2.
 sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
+run_pytest() { # a suite's name, and what it consists of
+    TILERUN=$(realpath "$tilerun") REAL=$(realpath "$build")/real PYTHONPYCACHEPREFIX=$scratch/python \
+        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
+    echo $? > "$scratch/$1.status"
+}
+
+# ---- slurm: a cluster on this machine, which mostly waits, beside all others but the timings --------------------------
+[ ! -x "$python" ] || [ -n "${CHECK:-}" ] || run_pytest slurm tests/slurm &
+
 # ---- unit: cmocka programs, one or more groups of tests each, on all cores ------------------------------------------
 run_unit() {
     [ -z "${CHECK:-}" ] || export TILERUN_CASES=20
@@ -72,7 +81,9 @@ export tilerun
     for file in tests/jobs/good/*.yaml configs/*.yaml configs/*/*.yaml; do
         # Of data that a script has yet to make, or that the user has: e2e/test_families.py and test_recipe_jobs.py
         # do those.
-        [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || printf '%s\0' "$file" 0 /dev/null
+        said=${file%.yaml} said=tests/jobs/good/${said//\//-}.expected # of what `check` remarks on
+        [ -e "$said" ] || said=/dev/null
+        [[ $file == configs/recipes/* ]] || grep -q data/generated/ "$file" || printf '%s\0' "$file" 0 "$said"
     done
 } | xargs -0 -n 3 -P "$(nproc)" bash -c 'check "$@"' check > "$scratch/jobs"
 grep -v '^good$' "$scratch/jobs"
@@ -81,14 +92,8 @@ count "jobs" "$(grep -c '^good$' "$scratch/jobs")" "$(grep -c '^bad: ' "$scratch
 # ---- generated: these files are what the program would write now ----------------------------------------------------
 if tests/generate.sh "$tilerun" --check; then count "generated" 1 0 0; else count "generated" 0 1 0; fi
 
-# ---- pytest: end to end, on all cores where pytest-xdist is there, and beside it Slurm, which mostly waits; then those
-# ---- with other people's packages, with the Python that has them; then timings, one at a time -------------------------
-run_pytest() { # a suite's name, and what it consists of
-    TILERUN=$(realpath "$tilerun") REAL=$(realpath "$build")/real PYTHONPYCACHEPREFIX=$scratch/python \
-        "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
-    echo $? > "$scratch/$1.status"
-}
-
+# ---- pytest: end to end, on all cores where pytest-xdist is there; then those with other people's packages, with the
+# ---- Python that has them; then timings, one at a time -----------------------------------------------------------------
 count_pytest() {
     local log=$scratch/$1 status good bad absent
     status=$(< "$scratch/$1.status")
@@ -114,7 +119,6 @@ if [ -x "$python" ] && [ -n "${CHECK:-}" ]; then
     run_pytest e2e "${names[@]}" "${cores[@]}"
     count_pytest e2e
 elif [ -x "$python" ]; then
-    run_pytest slurm tests/slurm &
     run_pytest e2e tests/e2e -m 'not timings and not packages' "${cores[@]}"
     wait
     mapfile -t packages < <(grep -l mark.packages tests/e2e/*.py)

@@ -1,5 +1,7 @@
-/* axes.c - merges axes, and takes boxes of merged axes apart. */
+/* axes.c - merges axes, and splits boxes of merged axes into boxes of the unmerged ones. */
 #include "axes.h"
+
+#include "map.h"
 
 #include <string.h>
 
@@ -23,12 +25,26 @@ struct shape axes_merged_shape(const struct axes *axes) {
     return shape;
 }
 
-/* A stack of one matrix is broadcast, as those of several axes are. */
+static bool uses_indices(const struct map *map) {
+    for (int i = 0; i < map->count; i++)
+        if (map->nodes[i].function == MAP_INDEX) return true;
+    return false;
+}
+
+/* Does the operation accept these shapes without merging? It must merge to broadcast, and for a map that
+ * uses indices. */
 static bool fits_as_it_is(const struct operation *operation, const struct op_options *options,
                           const struct shape shapes[]) {
-    for (int i = 0; i < operation->inputs; i++)
+    int inputs = operation_inputs(operation, options);
+    for (int i = 0; i < inputs; i++)
         if (shapes[i].rank > OPERAND_RANK) return false;
-    bool stacks = operation->inputs == 2 && shapes[0].rank == OPERAND_RANK && shapes[1].rank == OPERAND_RANK;
+    if (options->map && uses_indices(options->map)) return false;
+    for (int i = 1; i < inputs && options->map; i++) {
+        if (shapes[i].rank != shapes[0].rank) return false;
+        for (int axis = 0; axis < shapes[0].rank; axis++)
+            if (shapes[i].size[axis] != shapes[0].size[axis]) return false;
+    }
+    bool stacks = !options->map && inputs == 2 && shapes[0].rank == OPERAND_RANK && shapes[1].rank == OPERAND_RANK;
     if (stacks && shapes[0].size[0] != shapes[1].size[0] && (shapes[0].size[0] == 1 || shapes[1].size[0] == 1))
         return false;
     return options->axis_count == 0;
@@ -40,14 +56,14 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
     if (fits_as_it_is(operation, options, shapes)) return operation->geometry(options, shapes, dtypes, geometry, error);
     struct merged merged = {.options = *options};
     struct shape small[MAX_INPUTS];
-    enum status status = operation->merge(options, shapes, &merged, error);
-    if (status != STATUS_OK) return status;
-    for (int i = 0; i < operation->inputs; i++) small[i] = axes_merged_shape(&merged.in[i]);
-    status = operation->geometry(&merged.options, small, dtypes, geometry, error);
-    if (status != STATUS_OK) return status;
-    for (int i = 0; i < operation->inputs; i++) geometry->in[i].axes = merged.in[i];
+    TRY(operation->merge(options, shapes, &merged, error));
+    int inputs = operation_inputs(operation, options);
+    for (int i = 0; i < inputs; i++) small[i] = axes_merged_shape(&merged.in[i]);
+    TRY(operation->geometry(&merged.options, small, dtypes, geometry, error));
+    for (int i = 0; i < inputs; i++) geometry->in[i].axes = merged.in[i];
     geometry->out.axes = merged.out;
-    if (operation->inputs == 1) shape_format(&shapes[0], geometry->shape_text);
+    struct shape whole = operand_array(&geometry->out);
+    if (operation->inputs == 1 || options->map) shape_format(options->map ? &whole : &shapes[0], geometry->shape_text);
     return STATUS_OK;
 }
 
@@ -87,20 +103,22 @@ struct shape operand_array(const struct operand *operand) {
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-struct apart {
+/* The state of splitting one box of merged axes. */
+struct split {
     const struct operand *operand;
     const struct box *box;
     take_box *take;
     void *context;
     struct error *error;
-    struct box part; /* of `axes`, as far as it is known */
+    struct box part; /* a box of unmerged axes; set for the groups that were split so far */
 };
 
-/* The first box of a group's elements from `start` to `end`, into `part`; returns how many elements it has. */
+/* Finds the first box of a group's elements [start, end): sets its `at` and `count` along each of the group's axes.
+ * Returns its number of elements. */
 static int64_t first_box(const int64_t *size, int axes, int64_t start, int64_t end, int64_t *at, int64_t *count) {
     int64_t stride = 1, rest = start;
     int level = axes;
-    for (int axis = axes - 1; axis >= 0; axis--) { /* the largest steps that begin at `start` and end by `end` */
+    for (int axis = axes - 1; axis >= 0; axis--) { /* the outermost axis along which whole steps fit */
         if (start % stride == 0 && start + stride <= end) level = axis;
         stride *= size[axis];
     }
@@ -111,7 +129,7 @@ static int64_t first_box(const int64_t *size, int axes, int64_t start, int64_t e
         count[axis] = axis > level ? size[axis] : 1;
         rest /= size[axis];
     }
-    if (level == axes) return 1; /* of no axes */
+    if (level == axes) return 1; /* the group has no axes */
     int64_t steps = (end - start) / stride, room = size[level] - at[level];
     count[level] = steps < room ? steps : room;
     return count[level] * stride;
@@ -123,29 +141,29 @@ static int first_axis(const struct axes *axes, int group) {
     return axis;
 }
 
-/* Are the parts of the groups from `group` on one box? */
-static bool is_one_box(const struct apart *apart, int group) {
-    const struct axes *axes = &apart->operand->axes;
+/* Do the ranges of all groups from number `group` on form one box? */
+static bool is_one_box(const struct split *split, int group) {
+    const struct axes *axes = &split->operand->axes;
     for (; group < axes->groups; group++) {
         int axis = first_axis(axes, group);
-        int64_t at[MAX_RANK], count[MAX_RANK], start = apart->box->start[group], all = apart->box->count[group];
+        int64_t at[MAX_RANK], count[MAX_RANK], start = split->box->start[group], all = split->box->count[group];
         if (all > 0 && first_box(axes->size + axis, axes->group[group], start, start + all, at, count) < all)
             return false;
     }
     return true;
 }
 
-static enum status take_groups(struct apart *apart, int group) {
-    const struct axes *axes = &apart->operand->axes;
-    if (group == axes->groups) return apart->take(apart->context, &apart->part, apart->error);
+static enum status take_groups(struct split *split, int group) {
+    const struct axes *axes = &split->operand->axes;
+    if (group == axes->groups) return split->take(split->context, &split->part, split->error);
     int axis = first_axis(axes, group);
-    int64_t start = apart->box->start[group], end = start + apart->box->count[group];
-    bool one = is_one_box(apart, group + 1);
+    int64_t start = split->box->start[group], end = start + split->box->count[group];
+    bool one = is_one_box(split, group + 1);
     enum status status = STATUS_OK;
-    while (start < end && status == STATUS_OK) { /* where what follows is several boxes, element after element */
+    while (start < end && status == STATUS_OK) { /* element by element if the inner groups form several boxes */
         start += first_box(axes->size + axis, axes->group[group], start, one ? end : start + 1,
-                           apart->part.start + axis, apart->part.count + axis);
-        status = take_groups(apart, group + 1);
+                           split->part.start + axis, split->part.count + axis);
+        status = take_groups(split, group + 1);
     }
     return status;
 }
@@ -153,6 +171,6 @@ static enum status take_groups(struct apart *apart, int group) {
 enum status operand_boxes(const struct operand *operand, const struct box *box, take_box *take, void *context,
                           struct error *error) {
     if (operand_is_plain(operand)) return take(context, box, error);
-    struct apart apart = {operand, box, take, context, error, {.rank = operand->axes.rank}};
-    return box_elements(box) > 0 ? take_groups(&apart, 0) : STATUS_OK;
+    struct split split = {operand, box, take, context, error, {.rank = operand->axes.rank}};
+    return box_elements(box) > 0 ? take_groups(&split, 0) : STATUS_OK;
 }

@@ -20,8 +20,8 @@ __device__ inline uint32_t cluster_rank() {
     return rank;
 }
 
-/* The address, in block `rank` of the cluster, of the object that lies at `shared` in this block. Blocks are counted
- * along x first. */
+/* Returns the address, in block `rank` of the cluster, of the object whose address in this block is `shared`. Blocks
+ * are counted along x first. */
 template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t rank) {
     uint64_t there;
     asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(shared), "r"(rank));
@@ -41,8 +41,8 @@ __device__ inline void cluster_sync() {
     cluster_wait();
 }
 
-/* The same, for blocks that have only read, or made barriers (tma.cuh): it does not wait for writes on their way to
- * memory. */
+/* Like cluster_arrive, but for blocks that have only read, or made barriers (tma.cuh): it does not wait for writes on
+ * their way to memory. */
 __device__ inline void cluster_arrive_relaxed() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
@@ -93,7 +93,7 @@ int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t s
     return launch_clusters_of(true, kernel, grid, threads, shared_bytes, cluster, stream, arguments...);
 }
 
-/* How many such clusters run at the same time; 0 where that cannot be told. */
+/* Returns the number of such clusters that run at the same time; 0: unknown. */
 template <typename FUNCTION> int launch_clusters(FUNCTION *kernel, int threads, size_t shared_bytes, int cluster) {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;

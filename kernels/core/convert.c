@@ -1,4 +1,4 @@
-/* convert.c - rows of elements from one type to another; one vectorised loop for each pair. */
+/* convert.c - converts rows of elements, by one vectorised loop for each pair of types. */
 #include "convert.h"
 #include "cpu.h"
 #include "float16.h"
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The analyser cannot know that every type fills the blocks of the casts below. */
+/* The analyser cannot see that every type fills the blocks below. */
 // NOLINTBEGIN(clang-analyzer-core.*)
 
 #define ROW(from_type, to_type, expression)                                                                            \
@@ -17,19 +17,28 @@
         }                                                                                                              \
     } while (0)
 
-CPU_BODY to_float_body(enum dtype dtype, const void *from, int64_t count, float *to) {
+/* Only types whose conversion loses nothing, or rounds once (INT32). */
+CPU_BODY convert_to_float_body(enum dtype dtype, const void *from, int64_t count, float *to) {
     switch (dtype) {
     case FLOAT16: ROW(uint16_t, float, float16_to_float(value)); break;
     case BFLOAT16: ROW(uint16_t, float, bfloat16_to_float(value)); break;
     case FLOAT32: memcpy(to, from, (size_t)count * sizeof *to); break;
+    case INT8: ROW(int8_t, float, value); break;
+    case UINT8: ROW(uint8_t, float, value); break;
+    case INT16: ROW(int16_t, float, value); break;
+    case UINT16: ROW(uint16_t, float, value); break;
+    case INT32: ROW(int32_t, float, value); break;
     case FLOAT64:
-    case INTEGER_TYPES:
-    case DTYPE_COUNT: break; /* not summed in float */
+    case INT64:
+    case UINT32:
+    case UINT64:
+    case DTYPE_COUNT: break; /* never converted to float */
     }
 }
-CPU_VERSIONS(to_float, (enum dtype dtype, const void *from, int64_t count, float *to), (dtype, from, count, to))
+CPU_FUNCTION(, convert_to_float, (enum dtype dtype, const void *from, int64_t count, float *to),
+             (dtype, from, count, to))
 
-CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
+CPU_BODY convert_to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
     switch (dtype) {
     case FLOAT32: ROW(float, double, value); break;
     case FLOAT64: memcpy(to, from, (size_t)count * sizeof *to); break;
@@ -46,9 +55,10 @@ CPU_BODY to_double_body(enum dtype dtype, const void *from, int64_t count, doubl
     case DTYPE_COUNT: break;
     }
 }
-CPU_VERSIONS(to_double, (enum dtype dtype, const void *from, int64_t count, double *to), (dtype, from, count, to))
+CPU_FUNCTION(, convert_to_double, (enum dtype dtype, const void *from, int64_t count, double *to),
+             (dtype, from, count, to))
 
-CPU_BODY from_double_body(enum dtype dtype, const double *from, int64_t count, void *to) {
+CPU_BODY convert_from_double_body(enum dtype dtype, const double *from, int64_t count, void *to) {
     switch (dtype) {
     case FLOAT32: ROW(double, float, value); break;
     case FLOAT64: memcpy(to, from, (size_t)count * sizeof *from); break;
@@ -60,9 +70,10 @@ CPU_BODY from_double_body(enum dtype dtype, const double *from, int64_t count, v
     case DTYPE_COUNT: break;
     }
 }
-CPU_VERSIONS(from_double, (enum dtype dtype, const double *from, int64_t count, void *to), (dtype, from, count, to))
+CPU_FUNCTION(, convert_from_double, (enum dtype dtype, const double *from, int64_t count, void *to),
+             (dtype, from, count, to))
 
-CPU_BODY to_integer_body(enum dtype dtype, const void *from, int64_t count, int64_t *to) {
+CPU_BODY convert_to_integer_body(enum dtype dtype, const void *from, int64_t count, int64_t *to) {
     switch (dtype) {
     case INT8: ROW(int8_t, int64_t, value); break;
     case INT16: ROW(int16_t, int64_t, value); break;
@@ -76,25 +87,10 @@ CPU_BODY to_integer_body(enum dtype dtype, const void *from, int64_t count, int6
     case DTYPE_COUNT: break; /* no integers */
     }
 }
-CPU_VERSIONS(to_integer, (enum dtype dtype, const void *from, int64_t count, int64_t *to), (dtype, from, count, to))
+CPU_FUNCTION(, convert_to_integer, (enum dtype dtype, const void *from, int64_t count, int64_t *to),
+             (dtype, from, count, to))
 
-void convert_to_float(enum dtype dtype, const void *from, int64_t count, float *to) {
-    to_float(dtype, from, count, to);
-}
-
-void convert_to_double(enum dtype dtype, const void *from, int64_t count, double *to) {
-    to_double(dtype, from, count, to);
-}
-
-void convert_from_double(enum dtype dtype, const double *from, int64_t count, void *to) {
-    from_double(dtype, from, count, to);
-}
-
-void convert_to_integer(enum dtype dtype, const void *from, int64_t count, int64_t *to) {
-    to_integer(dtype, from, count, to);
-}
-
-/* An infinity is its type's largest exponent and no fraction; doubled, its sign is gone. */
+/* An infinity has the largest exponent and no fraction. The shift by one bit drops the sign. */
 #define INFINITIES(type, bits)                                                                                         \
     do {                                                                                                               \
         _Pragma("omp simd reduction(+ : found)") for (int64_t i = 0; i < count; i++) found +=                          \
@@ -126,30 +122,13 @@ int64_t convert_infinities(enum dtype dtype, const void *data, int64_t count) {
 
 #define BLOCK 512 /* elements that are widened at a time */
 
-/* What lies in most files, to what is computed with most: nothing can be lost but to rounding. */
-CPU_BODY to_float32_body(enum dtype from_type, const void *from, int64_t count, float *to) {
-    switch (from_type) {
-    case INT8: ROW(int8_t, float, value); break;
-    case UINT8: ROW(uint8_t, float, value); break;
-    case INT16: ROW(int16_t, float, value); break;
-    case UINT16: ROW(uint16_t, float, value); break;
-    case INT32: ROW(int32_t, float, value); break; /* rounded, once */
-    case FLOAT_TYPES:
-    case INT64:
-    case UINT32:
-    case UINT64:
-    case DTYPE_COUNT: break;
-    }
-}
-CPU_VERSIONS(to_float32, (enum dtype from_type, const void *from, int64_t count, float *to),
-             (from_type, from, count, to))
-
+/* Does convert_to_float do this conversion? It is the usual one, from the types of most files to the usual type. */
 static bool converts_at_once(enum dtype from_type, enum dtype to_type) {
     const unsigned types = DTYPE_BIT(INT8) | DTYPE_BIT(UINT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT16) | DTYPE_BIT(INT32);
     return to_type == FLOAT32 && (types >> from_type & 1);
 }
 
-/* Counts finite elements that are infinite behind a conversion between floats. */
+/* Counts finite elements that became infinite in a conversion between floats. */
 CPU_BODY count_overflows_body(const double *from, const double *to, int64_t count, int64_t *overflowed) {
     int64_t found = 0;
 #pragma omp simd reduction(+ : found)
@@ -159,8 +138,8 @@ CPU_BODY count_overflows_body(const double *from, const double *to, int64_t coun
 CPU_VERSIONS(count_overflows, (const double *from, const double *to, int64_t count, int64_t *overflowed),
              (from, to, count, overflowed))
 
-/* A 64-bit integer as a float64 that rounds to a narrower float as the integer does: of more than 53 bits the last one
- * that is kept is odd where others are lost. */
+/* A float64 that rounds to a narrower float in the same way as the 64-bit integer does: if it cannot keep all bits of
+ * the integer, it is rounded to odd. */
 static double odd_double(int64_t value, bool is_signed) {
     bool negative = is_signed && value < 0;
     uint64_t size = negative ? 0 - (uint64_t)value : (uint64_t)value;
@@ -168,7 +147,7 @@ static double odd_double(int64_t value, bool is_signed) {
     return negative ? -(double)size : (double)size;
 }
 
-/* Integers, as 64 bits. */
+/* Converts integers that were widened to 64 bits. */
 static void integers_to(enum dtype from_type, const int64_t *from, int64_t count, enum dtype to_type, void *to,
                         struct casts *casts) {
     bool is_signed = dtype_is_signed(from_type), to_signed = dtype_is_signed(to_type);
@@ -222,7 +201,7 @@ static void convert_block(enum dtype from_type, const void *from, int64_t count,
     double wide[BLOCK], back[BLOCK];
     int64_t integers[BLOCK];
     if (converts_at_once(from_type, to_type)) {
-        to_float32(from_type, from, count, to);
+        convert_to_float(from_type, from, count, to);
     } else if (!dtype_is_float(from_type)) {
         convert_to_integer(from_type, from, count, integers);
         integers_to(from_type, integers, count, to_type, to, casts);

@@ -1,5 +1,5 @@
-/* cublas.cuh - the vendor's libraries as baselines: opened at run time, so that neither the build nor a machine without
- * them needs them. Only their headers, which come with the toolkit, are compiled in. */
+/* cublas.cuh - opens the vendor's libraries, the baselines, at run time, so that neither the build nor a machine
+ * without them needs them. Only their headers, which come with the toolkit, are compiled in. */
 #ifndef KERNELS_CUBLAS_CUH
 #define KERNELS_CUBLAS_CUH
 
@@ -7,6 +7,7 @@
 #include <cublas_api.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <stdio.h>
 
 /* Structures change size from one major version to the next, so only the headers' own major version is opened. */
 #define TEXT_OF(number) #number
@@ -23,6 +24,15 @@ inline void *cublas_open(const char *name, const char *path) {
 template <typename F> bool cublas_find(void *file, const char *name, F &function) {
     function = file ? reinterpret_cast<F>(dlsym(file, name)) : nullptr;
     return function != nullptr;
+}
+
+/* Names a library: "cuBLASLt 13.1.0, /usr/.../libcublasLt.so.13". `version` is the library's own number, and `function`
+ * one of its functions. */
+inline void cublas_name(const char *product, size_t version, const void *function, char name[512]) {
+    const size_t major = version / 10000, minor = version / 100 % 100, patch = version % 100;
+    Dl_info about = {};
+    const char *file = dladdr(function, &about) && about.dli_fname ? about.dli_fname : "its file is unknown";
+    snprintf(name, 512, "%s %zu.%zu.%zu, %s", product, major, minor, patch, file);
 }
 
 /* A launch returns a cudaError_t: the one nearest to `status`. */

@@ -1,10 +1,10 @@
-/* cut.c - boxes cut along a grid. */
+/* cut.c - cuts boxes along a grid. */
 #include "cut.h"
 
 #include "cpu.h"
 
-/* Elements of a grain within a box, at most. An axis shorter than the grain counts one more than it has, so that an
- * empty one does not make it nothing. */
+/* The most elements that a grain has within a box. One is added to the count of a short axis, so that an empty axis
+ * does not make the product 0. */
 static int64_t grain_elements(const struct box *box, const struct shape *grain) {
     int64_t elements = 1;
     for (int axis = 0; axis < grain->rank; axis++) elements *= min_int64(grain->size[axis], box->count[axis] + 1);
@@ -15,7 +15,7 @@ struct cut cut_box(const struct box *box, const struct grid *grid, int64_t eleme
     struct cut cut = {.whole = *box, .pieces = 1};
     int64_t grain = grid ? grain_elements(box, &grid->grain) : 1;
     bool in_grains = grid && grid->grain.rank > 0 && (grid->whole || grain <= elements);
-    int64_t room = in_grains ? elements / grain : elements; /* pieces take so many grains, or elements */
+    int64_t room = in_grains ? elements / grain : elements; /* number of grains, or elements, that fit into a piece */
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         int64_t unit = in_grains ? grid->grain.size[axis] : 1, start = box->start[axis], count = box->count[axis];
         int64_t in_array = start + (grid ? grid->shift[axis] : 0);
@@ -40,4 +40,10 @@ struct box cut_piece(const struct cut *cut, int64_t number) {
         number /= cut->count[axis];
     }
     return piece;
+}
+
+int64_t cut_most_elements(const struct cut *cut) {
+    int64_t elements = cut->pieces > 0;
+    for (int axis = 0; axis < cut->whole.rank; axis++) elements *= min_int64(cut->step[axis], cut->whole.count[axis]);
+    return elements;
 }

@@ -1,4 +1,4 @@
-/* dtype.c - the element types: names, sizes, and single elements as double or 64-bit integer. */
+/* dtype.c - describes the element types, and loads and stores single elements as double or 64-bit integer. */
 #include "float16.h"
 #include "kernel.h"
 
@@ -50,7 +50,7 @@ double dtype_largest(enum dtype dtype) {
     return types[dtype].largest;
 }
 
-/* Bits of the largest range of whole numbers from 0 that a type has without gaps. */
+/* The largest number of bits b for which the type represents all whole numbers below 2^b. */
 static int whole_bits(enum dtype dtype) {
     return types[dtype].is_float ? 1 - ilogb(types[dtype].epsilon)
                                  : 8 * (int)types[dtype].size - types[dtype].is_signed;
@@ -103,7 +103,7 @@ int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index) {
     case UINT16: return ((const uint16_t *)data)[index];
     case UINT32: return ((const uint32_t *)data)[index];
     case FLOAT_TYPES:
-    case DTYPE_COUNT: break; /* no integers */
+    case DTYPE_COUNT: break; /* not integers */
     }
     return 0;
 }
@@ -139,6 +139,6 @@ void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t va
     case INT64:
     case UINT64: ((uint64_t *)data)[index] = (uint64_t)value; break;
     case FLOAT_TYPES:
-    case DTYPE_COUNT: break; /* no integers */
+    case DTYPE_COUNT: break; /* not integers */
     }
 }

@@ -1,4 +1,4 @@
-/* dtype.cuh - the data types as C++ types: dispatch from `enum dtype`, and conversion to and from the types that
+/* dtype.cuh - maps the data types to C++ types: dispatches from `enum dtype`, and converts to and from the types that
  * kernels compute in.
  *
  * widen() is exact: 16-bit floats become float, integers become 64 bits of their own signedness, float and double stay.
@@ -10,7 +10,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 __device__ inline float widen(float x) {
     return x;
@@ -86,6 +88,16 @@ template <typename F> int dispatch_dtype(enum dtype dtype, F &&f) {
     case DTYPE_COUNT: break;
     }
     return cudaErrorInvalidValue;
+}
+
+/* Calls f with a value of type `which` of TYPES, a std::tuple. */
+template <typename TYPES, typename F> int dispatch_tuple(int which, F f) {
+    int code = 0;
+    [&]<size_t... I>(std::index_sequence<I...>) {
+        ((which == int(I) ? void(code = f(std::tuple_element_t<I, TYPES>())) : void()), ...);
+    }
+    (std::make_index_sequence<std::tuple_size_v<TYPES>>());
+    return code;
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* float16.h - float16 and bfloat16 from and to float32, by integer arithmetic on their bits and without branches, so
- * that loops over them vectorise on any processor (after F. Giesen's "float->half variants"). Roundings are to nearest,
- * ties to even. */
+/* float16.h - converts float16 and bfloat16 from and to float32 by integer arithmetic on their bits, without branches,
+ * so that loops vectorise on any processor (after F. Giesen's "float->half variants"). Rounds to nearest, ties to
+ * even. */
 #ifndef KERNELS_FLOAT16_H
 #define KERNELS_FLOAT16_H
 

@@ -1,5 +1,5 @@
-/* fragments.cuh - the tensor cores' instructions of compute capability 8.0, in which a warp multiplies small matrices
- * that are spread over its threads. */
+/* fragments.cuh - wraps the tensor cores' instructions of compute capability 8.0, by which a warp multiplies small
+ * matrices that are spread over its threads. */
 #ifndef KERNELS_FRAGMENTS_CUH
 #define KERNELS_FRAGMENTS_CUH
 
@@ -53,5 +53,27 @@ __device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) 
             : "d"(a[half]), "d"(b));
 #endif
 }
+
+/* A warp's sums: ROWS x COLUMNS such tiles. */
+template <typename S, int ROWS, int COLUMNS> struct fragment_sums {
+    S sums[ROWS][COLUMNS][4];
+
+    __device__ void clear() {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
+    }
+
+    /* Calls put(row, column, two neighbours); all places are counted from the thread's first, (g, 2t). */
+    template <typename F> __device__ void each(F put) const {
+#pragma unroll
+        for (int i = 0; i < 2 * ROWS; i++)
+#pragma unroll
+            for (int j = 0; j < COLUMNS; j++) put(i * 8, j * 8, &sums[i / 2][j][i % 2 * 2]);
+    }
+};
 
 #endif

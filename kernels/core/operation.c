@@ -1,14 +1,17 @@
-/* operation.c - the table of operations. */
+/* operation.c - has the table of operations, and finds operations and operators. */
+#include "map.h"
 #include "reference.h"
 #include <stdio.h>
 #include <string.h>
 
 const struct operation *const operations[OP_COUNT] = {
-    [OP_MATMUL] = &operation_matmul,
-    [OP_REDUCE] = &operation_reduce,
-    [OP_TRANSPOSE] = &operation_transpose,
-    [OP_SCALE] = &operation_scale,
+    [OP_MATMUL] = &operation_matmul, [OP_REDUCE] = &operation_reduce, [OP_TRANSPOSE] = &operation_transpose,
+    [OP_SCALE] = &operation_scale,   [OP_MAP] = &operation_map,
 };
+
+int operation_inputs(const struct operation *operation, const struct op_options *options) {
+    return options->map ? options->map->inputs : operation->inputs;
+}
 
 const struct operation *operation_find(const char *name) {
     for (int op = 0; op < OP_COUNT; op++)
@@ -16,7 +19,7 @@ const struct operation *operation_find(const char *name) {
     return NULL;
 }
 
-bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
+bool unit_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options;
     return in[0] && snprintf(text, UNITS_TEXT, "%s", in[0]) < UNITS_TEXT;
 }

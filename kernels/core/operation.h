@@ -1,11 +1,12 @@
-/* operation.h - what an operation is, whoever computes it: shapes, work, how it may be tiled, and the truth.
+/* operation.h - describes an operation independently of its variants: shapes, work, possible tiles, and the truth, its
+ * right result. `struct operation` has the functions of an operation, `struct geometry` an operation on given shapes.
  *
  * Every operation is an index expression over at most four loops, b m n k (as in einsum):
  *     matmul             bmk, bkn -> bmn          transpose          bmn -> bnm
  *     reduce axis 1 of 3 bkn -> bn                scale              bmn -> bmn
- *     reduce all         bmk -> (scalar)
- * A loop that the result lacks is a reduction. From this alone the plan derives tiles, regions, traffic and the order
- * of steps, without knowing which operation it is. */
+ *     reduce all         bmk -> (scalar)            map                bmn, bmn, ... -> bmn
+ * A loop that the result lacks is a reduction. From the loops alone the plan derives tiles, boxes, traffic and the
+ * order of steps; it needs to know nothing else about the operation. */
 #ifndef KERNELS_OPERATION_H
 #define KERNELS_OPERATION_H
 
@@ -13,8 +14,8 @@
 #include "status.h"
 
 #define MAX_RANK     8
-#define OPERAND_RANK 3 /* axes that an operation sees of an array, at most */
-#define MAX_INPUTS   2 /* of an operation */
+#define OPERAND_RANK 3 /* most axes of an operand, after merging (axes.h) */
+#define MAX_INPUTS   KERNEL_INPUTS
 #define LOOPS        4
 
 enum loop { LOOP_B, LOOP_M, LOOP_N, LOOP_K }; /* steps run in this order, k fastest */
@@ -24,98 +25,106 @@ struct shape {
     int64_t size[MAX_RANK];
 };
 int64_t shape_elements(const struct shape *shape);
-/* Can 64 bits count its bytes, with 16 to an element, and those of any part of it? No other shape gets into a plan. */
+/* Do 64 bits suffice to count the shape's bytes, at 16 bytes an element? A plan has no larger shapes. */
 bool shape_countable(const struct shape *shape);
-/* "512x512", "scalar" for rank 0; into `text`, which is returned. */
+/* Writes "512x512", or "scalar" for rank 0, into `text` and returns it. */
 #define SHAPE_TEXT 160
 const char *shape_format(const struct shape *shape, char text[SHAPE_TEXT]);
 
-/* A box of elements of an array of rank `rank`. */
+/* A block of elements of an array of rank `rank`. */
 struct box {
     int rank;
     int64_t start[MAX_RANK], count[MAX_RANK];
 };
 int64_t box_elements(const struct box *box);
 struct box box_whole(const struct shape *shape);
+bool shape_equal(const struct shape *a, const struct shape *b);
 bool box_equal(const struct box *a, const struct box *b);
+/* Sets *both to the intersection of two boxes of the same rank; false: it is empty. */
+bool box_intersect(const struct box *one, const struct box *other, struct box *both);
 
-/* The array's axes behind those of an operand (axes.h). groups 0: they are the operand's own. */
+/* The axes that were merged into those of an operand, in the operand's order (axes.h). */
 struct axes {
     int rank;
     int64_t size[MAX_RANK];
-    int of[MAX_RANK]; /* the axis of the array; -1: it has none, or one element there, which is repeated */
+    int of[MAX_RANK]; /* number of the axis in the array; -1: the array lacks it, or repeats its one element along it */
     int array_rank;
-    int groups, group[OPERAND_RANK]; /* how many each axis of the operand merges */
+    int groups, group[OPERAND_RANK]; /* number of axes in each axis of the operand; groups 0: nothing was merged */
+    int64_t first[MAX_RANK];         /* the result of a map that is a panel: where it begins along the array's axes */
 };
 
 struct operand {
     enum dtype dtype;
     struct shape shape;
     struct axes axes;
-    enum loop loop[MAX_RANK]; /* which loop runs along each axis */
+    enum loop loop[MAX_RANK]; /* the loop that runs along each axis */
 };
 
 /* An operation on concrete shapes. */
 struct geometry {
     enum op op;
-    struct op_options options; /* axis made non-negative */
-    int64_t extent[LOOPS];     /* 1 for a loop that is not used; 0 where a dimension is */
+    struct op_options options; /* the axis is non-negative */
+    int64_t extent[LOOPS];     /* length of each loop, possibly 0; 1: a loop that the operation does not use */
     int inputs;
     struct operand in[MAX_INPUTS], out;
-    bool reduces[LOOPS];         /* loops that the result lacks */
-    size_t partial_size;         /* bytes an output element needs between launches of a split reduction; 0: none
-                                    (`out` itself holds it) */
-    bool partial_always;         /* the kernel wants `partial` even when nothing is split (reduce's state) */
+    struct operand mapped;       /* the values of a map before the operation (map/before.h) */
+    bool reduces[LOOPS];         /* the result lacks this loop */
+    size_t partial_size;         /* bytes of an element's intermediate result between the launches of a split
+                                    reduction; 0: `out` itself holds the intermediate result */
+    bool partial_always;         /* kernels need `partial` even if the reduction is not split (reduce's state) */
     bool row_major_tiles;        /* a tile must be one run of elements in row-major order (reduce over all axes) */
-    double flops, bytes;         /* necessary work: each input read once, the output written once */
+    double flops, bytes;         /* necessary work: each input is read once, the output is written once */
     char shape_text[SHAPE_TEXT]; /* the results file's `shape` column */
 };
 
-/* What one launch covers: part of each loop. */
+/* The part of each loop that one launch covers. */
 struct tile {
     int64_t start[LOOPS], count[LOOPS];
 };
 /* The part of an operand that a tile reads or writes. */
 struct box box_of_tile(const struct operand *operand, const struct tile *tile);
 
-/* Reads a box of an operation's input number `input` (or, input -1, of its output) into packed host memory. */
+/* Reads boxes of an operation's operands into host memory. */
 struct host_reader {
+    /* Reads a box of input number `input`, or of the output if `input` is -1, packed into `data`. */
     enum status (*read)(void *context, int input, const struct box *box, void *data, struct error *error);
     void *context;
-    /* A box that lies packed in memory already, valid until the next call of either; NULL: it has to be read. The
-     * function may be NULL. */
+    /* Returns a box that is packed in memory already; the pointer is valid until the next call of either function.
+     * NULL: the box must be read. The function itself may be NULL. */
     const void *(*lend)(void *context, int input, const struct box *box);
 };
-/* Lends the box, or reads it into `data`: *at is where it lies. */
+/* Sets *at to the box, lent or read into `data`. */
 enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
                             const void **at, struct error *error);
 
-/* What else is right because the terms may leave their type's range on the way to their sum. */
+/* Results that are also right, because a running sum may leave the range of its type before all terms are added. */
 enum overflow {
     OVERFLOW_NONE,
-    OVERFLOW_NAN, /* a NaN: the sum is infinite by its inputs, and others overflow to the other side */
-    OVERFLOW_ANY, /* either infinity, too: the inputs are finite */
+    OVERFLOW_NAN, /* NaN: an input makes the sum infinite, and the other terms may overflow to the other infinity */
+    OVERFLOW_ANY, /* NaN and both infinities: the inputs are finite */
 };
 
-/* The truth about a box of the output, arrays of box_elements(): for results that are integers or `exact` (below)
- * `integer` alone, else the others. A magnitude is what an error is measured by (|A||B| for matmul, sum |x| for a sum),
- * but never more than what a running value can be without overflow. */
+/* The truth about a box of the output, in arrays of box_elements() elements. Results that are integers or `exact`
+ * (below) have `integer` only; all others have the other arrays. Errors are relative to the magnitude (|A||B| for
+ * matmul, sum |x| for a sum), which is never larger than a running value can be without overflow. */
 struct truth {
-    double *value, *magnitude; /* both finite, unless the inputs make an infinity or a NaN */
+    double *value, *magnitude; /* finite, unless inputs make infinity or NaN; magnitude: unless any is right */
     unsigned char *overflow;   /* an enum overflow */
-    int64_t *integer;          /* the element; of an `exact` operation its bits, those above its size 0 */
+    int64_t *integer;          /* the element, or for an `exact` operation its bits, with zeros above them */
+    double *slack; /* how much farther a right element may lie from `value`, as a map before the operation has functions
+                      such as exp; NULL: no farther */
 };
 
-/* An element is right where |out - value| <= relative * magnitude + absolute. */
+/* An element is right if |out - value| <= relative * magnitude + absolute + slack. */
 struct tolerance {
     double relative;
-    double absolute; /* what roundings below the types' least normal numbers come to */
+    double absolute; /* the sum of possible roundings of numbers below the smallest normal ones */
 };
 
 #define UNITS_TEXT     128
 #define LONG_NAME_TEXT 256
 
-/* What people compare an operation's speed by. */
+/* The unit of an operation's speed. */
 enum rate { RATE_BYTES, RATE_FLOPS };
 
 struct merged;
@@ -123,60 +132,64 @@ struct merged;
 struct operation {
     const char *name; /* "matmul" */
     const char *summary;
-    int inputs;
-    int dimensions; /* of a launch, at whose sizes a variant has edges (kernel.h) */
+    int least_inputs, inputs; /* how many it reads */
+    int dimensions;           /* number of dimensions of a launch for which a variant lists edges (kernel.h) */
     enum rate rate;
-    /* Where one operation stands for several, as reduce does: their names, up to a NULL, and which of them the options
-     * choose. A variant states which it does (kernel->operators). NULL: it is just one. */
+    /* The names of the operation's operators (reduce has sum, min and others), up to a NULL, and the number of the one
+     * that the options choose. A variant states the operators that it implements (kernel->operators). NULL: the
+     * operation has no operators. */
     const char *const *operators;
     int (*operator_of)(const struct op_options *options);
-    /* Checks shapes and types and fills `geometry`. A user's mistake (inner dimensions differ, an axis that is not
-     * there) is STATUS_USAGE with a sentence that names shapes. */
+    /* Checks shapes and types and fills `geometry`. STATUS_USAGE: the user made a mistake (inner dimensions differ, an
+     * axis does not exist), and the message names the shapes. */
     enum status (*geometry)(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
                             struct geometry *geometry, struct error *error);
-    /* The type that inputs of these types are read as, so that the operation computes in `as`, its result's type, or in
-     * one that is wider still. DTYPE_COUNT: as they are. NULL: it computes nothing. */
+    /* The type to which inputs of these types are converted, so that the operation computes in the result's type `as`
+     * or in a wider one. DTYPE_COUNT: inputs are not converted. NULL: the operation computes nothing. */
     enum dtype (*computes_in)(const struct op_options *options, const enum dtype dtypes[], enum dtype as);
-    /* For shapes that `geometry` does not take: merges axes into ones that it does (axes.h). */
+    /* Merges axes of shapes that `geometry` does not accept into shapes that it accepts (axes.h). */
     enum status (*merge)(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                          struct error *error);
-    /* Fills op, dtype and args of `launch` for a tile whose operands lie packed at these places. `partial` may be NULL
-     * where the geometry wants none. */
+    /* Fills op, dtype and args of `launch` for a tile whose packed operands are at these addresses. `partial` may be
+     * NULL if the geometry needs none. */
     void (*launch)(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                    const void *const in[], void *partial, void *out, struct launch *launch);
-    /* Computes the truth for a box of the output from the inputs, in float64 (64-bit integers for integer results),
-     * straightforwardly, reading each input in pieces of bounded size. */
+    /* Computes the truth about a box of the output by plain loops, in float64 (64-bit integers for integer results).
+     * Reads each input in pieces of bounded size. */
     enum status (*reference)(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error);
-    /* The unit of the result, from those of the inputs (NULL: unknown), into `text`. false: unknown. */
-    bool (*units)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
-    /* What the result is, in words, from what the inputs are (NULL: unknown), into `text`: "sum of load over axis 0".
-     * The options are a geometry's. false: unknown. */
+    /* Writes the unit of the result into `text`, given the units of the inputs (NULL: unknown). false: unknown. */
+    bool (*unit)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
+    /* Writes a description of the result into `text`, such as "sum of load over axis 0", given those of the inputs
+     * (NULL: unknown) and the options of a geometry. false: unknown. */
     bool (*long_name)(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
-    /* What a right result of a variant of that accuracy class may be off by. */
+    /* The largest error of a right result of a variant in this accuracy class. */
     struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
-    bool exact; /* it moves elements: every bit counts, a NaN's and a zero's sign too */
-    /* Of a product, out[b,m,n] = factor * sum over k of in0[b,m,k] in1[b,k,n], the factor. It is too much work to be
-     * done again, and Freivalds' check can do without. NULL: it is none. */
+    bool undecided; /* truth->overflow is filled for integer results too: OVERFLOW_ANY: any value is right */
+    bool exact;     /* the operation only moves elements, so every bit must be right, also those of NaNs and zeros */
+    /* The factor of a product, out[b,m,n] = factor * sum over k of in0[b,m,k] in1[b,k,n]. Freivalds' check verifies a
+     * product without computing it again, which would be too much work. NULL: the operation is not a product. */
     double (*product)(const struct op_options *options);
-    /* For the plan's prediction: how much longer than its flops it takes a GPU in `tiles` tiles of size `tile`, by a
-     * variant of that `speed` (kernel.h). NULL: no longer. */
+    /* For the plan's prediction: the factor by which a GPU needs longer than the flops predict, in `tiles` tiles of
+     * size `tile`, by a variant of this `speed` (kernel.h). NULL: the factor is 1. */
     double (*slowdown)(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors, double speed);
 };
 
-/* Room for the truth about so many elements of an operation's result. STATUS_RUN: the host has none. */
+/* Allocates the truth about `elements` elements of an operation's result. STATUS_RUN: no host memory. */
 enum status truth_allocate(const struct geometry *geometry, int64_t elements, struct truth *truth, struct error *error);
 void truth_free(struct truth *truth);
 
-extern const struct operation *const operations[OP_COUNT]; /* by enum op */
+extern const struct operation *const operations[OP_COUNT]; /* indexed by enum op */
+/* The number of inputs of an operation with these options. */
+int operation_inputs(const struct operation *operation, const struct op_options *options);
 const struct operation *operation_find(const char *name);
-/* For operations whose result has its input's unit. */
-bool units_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
-/* For operations whose result is what its input is. */
+/* `unit` of operations whose result has the unit of the input. */
+bool unit_of_input(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
+/* `long_name` of operations whose result is described as the input is. */
 bool long_name_of_input(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
 /* The name of the operator that the options choose; NULL: the operation has none. */
 const char *operation_operator(const struct operation *operation, const struct op_options *options);
-/* Does the variant do the operator that the options choose? */
+/* Does the variant implement the operator that the options choose? */
 bool kernel_has_operator(const struct kernel *kernel, const struct op_options *options);
 
 #endif

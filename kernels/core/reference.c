@@ -1,4 +1,4 @@
-/* reference.c - reading inputs for the references, and the truths that these fill. */
+/* reference.c - reads inputs for the references, and allocates and fills truths. */
 #include "reference.h"
 
 #include "convert.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define CONVERTED (INT64_C(1) << 14) /* elements at a time */
+#define CONVERTED (INT64_C(1) << 14) /* elements that a thread converts at a time */
 
 enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
                             const void **at, struct error *error) {
@@ -40,10 +40,9 @@ enum status piece_read(struct piece *piece, const struct geometry *geometry, con
                        int input, const struct box *box, struct error *error) {
     enum dtype dtype = geometry->in[input].dtype;
     const void *from;
-    enum status status = host_reader_get(reader, input, box, piece->raw, &from, error);
-    if (status != STATUS_OK) return status;
+    TRY(host_reader_get(reader, input, box, piece->raw, &from, error));
     int64_t elements = box_elements(box);
-#pragma omp parallel for if (elements > CONVERTED) /* threads that are woken for nothing spin while others read */
+#pragma omp parallel for if (elements > CONVERTED) /* idle OpenMP threads would spin while others read */
     for (int64_t at = 0; at < elements; at += CONVERTED) {
         const char *raw = (const char *)from + at * (int64_t)dtype_size(dtype);
         int64_t count = min_int64(CONVERTED, elements - at);
@@ -60,7 +59,9 @@ enum status truth_allocate(const struct geometry *geometry, int64_t elements, st
     *truth = (struct truth){0};
     if (bits) {
         truth->integer = malloc(bytes);
-        if (truth->integer) return STATUS_OK;
+        bool undecided = operations[geometry->op]->undecided;
+        if (undecided) truth->overflow = malloc((size_t)elements + 1);
+        if (truth->integer && (truth->overflow || !undecided)) return STATUS_OK;
     } else {
         truth->value = malloc(bytes);
         truth->magnitude = malloc(bytes);
@@ -76,6 +77,7 @@ void truth_free(struct truth *truth) {
     free(truth->magnitude);
     free(truth->overflow);
     free(truth->integer);
+    free(truth->slack);
     *truth = (struct truth){0};
 }
 
@@ -84,9 +86,9 @@ void truth_set(struct truth *truth, int64_t i, long double value, long double ma
      * side. */
     bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
     truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
-    bool leaves = !isnan(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */
-    truth->overflow[i] = !leaves ? OVERFLOW_NONE : isinf(value) ? OVERFLOW_NAN : OVERFLOW_ANY;
-    if (leaves && magnitude > limit) magnitude = limit;
+    bool exceeds = !isnan(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */
+    truth->overflow[i] = !exceeds ? OVERFLOW_NONE : isinf(value) ? OVERFLOW_NAN : OVERFLOW_ANY;
+    if (exceeds && magnitude > limit) magnitude = limit;
     if (magnitude > DBL_MAX) magnitude = DBL_MAX;
     truth->magnitude[i] = (double)magnitude;
 }

@@ -1,13 +1,13 @@
-/* reference.h - what the operations' references share: they read a box of an input in pieces of bounded size,
- * widened. */
+/* reference.h - helps the operations' references: reads boxes of inputs in pieces of bounded size, converts them to
+ * wide types, and fills truths. Also declares the functions of the operations' folders. */
 #ifndef KERNELS_REFERENCE_H
 #define KERNELS_REFERENCE_H
 
 #include "cut.h"
 
-extern const struct operation operation_matmul, operation_reduce, operation_transpose, operation_scale;
+extern const struct operation operation_matmul, operation_reduce, operation_transpose, operation_scale, operation_map;
 
-/* operation->merge, each in the operation's merge.c. */
+/* The functions for operation->merge, each in the merge.c of its operation. */
 enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error);
 enum status reduce_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
@@ -39,8 +39,8 @@ static inline enum dtype dtype_of_bits(enum dtype dtype) {
     return unsigned_of[dtype_size(dtype)];
 }
 
-/* Sets element i of a truth from a sum `value` and the `magnitude` of its finite terms. No running value can exceed
- * `limit` without overflow. */
+/* Sets element i of a truth to a sum `value`, with the `magnitude` of its finite terms. A running value that exceeds
+ * `limit` overflows. */
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit);
 
 #endif

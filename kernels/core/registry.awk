@@ -1,6 +1,6 @@
 # Compares registry.def with the kernels' files, and prints a C file with the descriptors of the CUDA variants that are
-# not compiled, so that the program knows what every build has: names, types, parameters. It leaves out the members that
-# are functions or words of CUDA C. `not_compiled`: the .cu files left out. `make` runs it; kernel.h says the rest.
+# not compiled, so that every build knows the names, types and parameters of all variants. The descriptors lack the
+# members that are functions or need CUDA C. `not_compiled` lists the .cu files that are not compiled. `make` runs this.
 BEGIN {
     registry = ARGV[1]
     for (split(not_compiled, file, " "); length(file[++i]);) left_out[file[i]]
@@ -27,7 +27,7 @@ FILENAME == registry {
     split($0, word, "[()]")
     needs[word[2]] = FILENAME
 }
-inside && /^    \./ { skipped = /^    \.(edges|traffic|traffic_bytes|way|workspace|missing|refuses|seconds|launch) =/ }
+inside && /^    \./ { skipped = /^    \.(edges|traffic|traffic_bytes|way|workspace|missing|library|refuses|seconds|launch) =/ }
 inside && /^};/ { skipped = 0 }
 inside && !skipped { print }
 /^};/ { inside = 0 }

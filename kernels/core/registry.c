@@ -1,5 +1,5 @@
-/* registry.c - every variant of kernels/, in the order of registry.def. Of those that this build did not compile,
- * registry.awk has made descriptors without functions. */
+/* registry.c - lists every variant of kernels/, in the order of registry.def. A CUDA variant that this build did not
+ * compile has a descriptor without functions, which registry.awk generates. */
 #include "operation.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,10 @@
-/* shape.c - shapes and boxes. */
+/* shape.c - computes with shapes and boxes. */
+#include "cpu.h"
 #include "operation.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static int64_t product(const int64_t *sizes, int rank) {
     int64_t elements = 1;
@@ -51,9 +53,24 @@ struct box box_of_tile(const struct operand *operand, const struct tile *tile) {
     return box;
 }
 
+bool shape_equal(const struct shape *a, const struct shape *b) {
+    return a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0;
+}
+
 bool box_equal(const struct box *a, const struct box *b) {
     bool equal = a->rank == b->rank;
     for (int axis = 0; equal && axis < a->rank; axis++)
         equal = a->start[axis] == b->start[axis] && a->count[axis] == b->count[axis];
     return equal;
+}
+
+bool box_intersect(const struct box *one, const struct box *other, struct box *both) {
+    *both = *one;
+    for (int axis = 0; axis < one->rank; axis++) {
+        int64_t end = min_int64(one->start[axis] + one->count[axis], other->start[axis] + other->count[axis]);
+        if (other->start[axis] > one->start[axis]) both->start[axis] = other->start[axis];
+        both->count[axis] = end - both->start[axis];
+        if (both->count[axis] <= 0) return false;
+    }
+    return true;
 }

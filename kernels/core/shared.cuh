@@ -8,15 +8,15 @@ __device__ inline uint32_t shared_address(const void *shared) {
     return uint32_t(__cvta_generic_to_shared(shared));
 }
 
-/* The same address, which the compiler then keeps in a register. That of an array in shared memory it computes anew
- * from the block's place in its cluster, every time. */
+/* Returns the address unchanged, but makes the compiler keep it in a register. Otherwise it computes the address of an
+ * array in shared memory again for every use, from the block's rank in its cluster. */
 __device__ inline uint8_t *in_register(uint8_t *shared) {
     asm volatile("" : "+l"(shared));
     return shared;
 }
 
-/* These are computed by here, not where they are first used. */
-template <typename... INTS> __device__ inline void computed(INTS &...x) {
+/* Makes the compiler compute these values here, for example while copies are under way, and not at first use. */
+template <typename... INTS> __device__ inline void compute_here(INTS &...x) {
     (..., [](auto &each) {
         if constexpr (sizeof each == 8)
             asm volatile("" : "+l"(each));

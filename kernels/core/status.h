@@ -1,5 +1,4 @@
-/* status.h - whether a call succeeded: what operations and the runner share of error handling. runner/base/fail.h
- * explains its use. */
+/* status.h - defines the status of a call, for operations and the runner alike. runner/base/fail.h explains its use. */
 #ifndef KERNELS_STATUS_H
 #define KERNELS_STATUS_H
 
@@ -11,20 +10,27 @@ enum status {
     STATUS_IO = 3,           /* reading or writing failed */
     STATUS_DEVICE = 4,       /* the device is missing or failed */
     STATUS_INTERRUPTED = 75, /* a signal: `--resume` continues */
-    STATUS_MEMORY = 256      /* the device's memory is full: smaller tiles may fit. Internal: it becomes 4 */
+    STATUS_MEMORY = 256,     /* the device's memory is full: smaller tiles may fit. Never an exit code: it becomes 4 */
+    STATUS_TIMEOUT = 257     /* a run takes longer than its timeout. Never an exit code: the run's row says it */
 };
 
 struct error {
     enum status status;
-    char text[1024]; /* one or a few lines, no "tilerun:" in front, no newline at the end */
+    const char *key; /* the job's key whose value is wrong, such as "axis"; NULL: another mistake, or unknown */
+    int item;        /* the number of the entry in its list */
+    char text[1024]; /* one or a few lines, without "tilerun:" in front and without a newline at the end */
 };
 
-/* For a mistake of the user or a failure outside the program: fills `error` unless it is filled already, and returns
- * `status`. */
+/* Reports a mistake of the user or a failure outside the program: fills `error` unless it holds an error already, and
+ * returns `status`. */
 enum status fail(struct error *error, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Passes a failure on to the caller. */
+/* Like fail, but with STATUS_USAGE for a mistake in entry `item` of a job's `key`. */
+enum status fail_key(struct error *error, const char *key, int item, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Returns the status of a call to the caller, unless it is STATUS_OK. */
 #define TRY(call)                                                                                                      \
     do {                                                                                                               \
         enum status status_ = (call);                                                                                  \

@@ -135,7 +135,7 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  : "memory");
 }
 
-/* The same, to this block only. */
+/* Copies the box at (column, row) of matrix `matrix` to `to` in this block's shared memory only. */
 __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barrier, int column, int row, int matrix) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%3, %4, %5}], [%2];" ::"r"(shared_address(to)),
@@ -143,8 +143,8 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
                  : "memory");
 }
 
-/* Stores the box at `from` to (column, row) of matrix `matrix`; what lies beyond an edge is left out. All threads that
- * wrote the box say so before (tma_store_fence), and a barrier is between. A thread's stores form groups. */
+/* Stores the box at `from` to (column, row) of matrix `matrix`, without the elements beyond an edge. All threads that
+ * wrote the box call tma_store_fence before, and a barrier comes in between. A thread's stores form groups. */
 __device__ inline void tma_store(const CUtensorMap *map, const void *from, int column, int row, int matrix) {
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
                  "r"(shared_address(from)), "r"(column), "r"(row), "r"(matrix)

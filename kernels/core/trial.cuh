@@ -1,4 +1,4 @@
-/* trial.cuh - which of several ways to do a launch is the fastest: they take turns on the launch's own data. */
+/* trial.cuh - finds the fastest of several ways to do a launch: they take turns on the launch's own data. */
 #ifndef KERNELS_TRIAL_CUH
 #define KERNELS_TRIAL_CUH
 
@@ -11,7 +11,7 @@
 /* One way, on trial. */
 struct trial {
     cudaGraphExec_t graph = nullptr; /* its launches; NULL: one, or they cannot be captured */
-    int launches = 1;                /* of one timing */
+    int launches = 1;                /* number in one timing */
     float least = INFINITY;          /* milliseconds of a launch so far */
     bool out = false;
 };

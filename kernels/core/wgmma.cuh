@@ -1,5 +1,5 @@
 /* wgmma.cuh - Hopper's tensor core instruction: four warps together multiply a 64-row slice of A by a slice of B. Both
- * lie in shared memory; the sums are spread over the warps' registers.
+ * are in shared memory; the sums are spread over the warps' registers.
  *
  *     D (64 x N, float) += A (64 x 16) * B (16 x N)        N: a multiple of 16, at most 256
  *
@@ -21,7 +21,7 @@
 #define KERNELS_WGMMA_CUH
 
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ == 900 && !defined __CUDA_ARCH_FEAT_SM90_ALL
-#error "wgmma needs 9.0a: the Makefile compiles for it what says `.only_below = 100`, and the NAME_*.cu beside it"
+#error "wgmma needs 9.0a: the Makefile compiles for it the files with `.only_below = 100` and their NAME_*.cu"
 #endif
 
 #include "tma.cuh"
@@ -139,6 +139,18 @@ __device__ inline void wgmma_tf32(float (&d)[128], const uint32_t (&a)[4], uint6
                  "{%128, %129, %130, %131}, %132, 1, 1, 1;"
                  : WGMMA_SUMS_128(d)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* N = 256, signed bytes, 32 of k: sums are integers modulo 2^32. Both operands are K-major. */
+#define WGMMA_INTS_8(d, i)                                                                                             \
+    "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]),        \
+        "+r"(d[i + 7])
+#define WGMMA_INTS_32(d, i) WGMMA_INTS_8(d, i), WGMMA_INTS_8(d, i + 8), WGMMA_INTS_8(d, i + 16), WGMMA_INTS_8(d, i + 24)
+__device__ inline void wgmma_bytes(int (&d)[128], uint64_t a, uint64_t b) {
+    asm volatile("{ .reg .pred accumulate; setp.ne.b32 accumulate, 1, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 {" WGMMA_NAMES_128 "}, %128, %129, accumulate; }"
+                 : WGMMA_INTS_32(d, 0), WGMMA_INTS_32(d, 32), WGMMA_INTS_32(d, 64), WGMMA_INTS_32(d, 96)
+                 : "l"(a), "l"(b));
 }
 
 /* N = 128. Without `accumulate` the sums start at zero. */

@@ -11,9 +11,11 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* sgemm_ or dgemm_: every argument is an address, and the lengths of the two texts come last, as compilers of Fortran
  * pass them. */
@@ -23,17 +25,39 @@ typedef void gemm_function(const char *transpose_a, const char *transpose_b, con
 
 static struct library {
     bool found;
-    char why[256]; /* it was not found */
+    char why[256];  /* why it was not found */
+    char name[512]; /* name, version and file; "": not open yet */
     gemm_function *sgemm, *dgemm;
     void (*set_threads)(int threads); /* NULL: the library has no such call */
 } library;
 
-/* ISO C lets no pointer to an object become one to a function; POSIX does. */
+/* Sets the function pointer `function` points to. ISO C forbids the conversion from a pointer to an object; POSIX
+ * allows it. */
 static void find(void *file, const char *name, void *function) {
     *(void **)function = dlsym(file, name);
 }
 
-/* Says in `why` what is wrong with a library. */
+/* Names the open library: by the call for its version, which only that library has. A library without such a call is
+ * taken for the reference implementation, which computes one element after the other. */
+static void name_library(void *file) {
+    char *(*openblas)(void) = NULL, *(*blis)(void) = NULL, version[128] = "";
+    void (*mkl)(char *, int) = NULL;
+    find(file, "openblas_get_config", (void *)&openblas);
+    find(file, "bli_info_get_version_str", (void *)&blis);
+    find(file, "MKL_Get_Version_String", (void *)&mkl);
+    const char *product = openblas ? "" : blis ? "BLIS " : mkl ? "" : "reference BLAS (slow)";
+    if (openblas)
+        snprintf(version, sizeof version, "%s", openblas()); /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..." */
+    if (blis) snprintf(version, sizeof version, "%s", blis());
+    if (mkl) mkl(version, sizeof version - 1);
+    for (char *end = version + strlen(version); end > version && end[-1] == ' ';) *--end = '\0';
+    Dl_info about = {.dli_fname = NULL};
+    char *path = dladdr(*(void **)&library.sgemm, &about) && about.dli_fname ? realpath(about.dli_fname, NULL) : NULL;
+    snprintf(library.name, sizeof library.name, "%s%s, %s", product, version, path ? path : "its file is unknown");
+    free(path);
+}
+
+/* Opens a library and finds its functions. false: it cannot be used; library.why has the reason. */
 static bool try_library(const char *name) {
     static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
                                           "bli_thread_set_num_threads"};
@@ -49,7 +73,9 @@ static bool try_library(const char *name) {
     library.set_threads = NULL;
     for (size_t i = 0; i < sizeof setters / sizeof *setters && !library.set_threads; i++)
         find(file, setters[i], (void *)&library.set_threads);
-    return library.sgemm && library.dgemm;
+    if (!library.sgemm || !library.dgemm) return false;
+    name_library(file);
+    return true;
 }
 
 static void library_load(void) {
@@ -94,12 +120,12 @@ static void multiply(const struct launch *launch) {
     }
 }
 
-/* C = alpha * C, multiplied in double. Not by the library: the reference multiplies the elements of an operand by
- * alpha, which takes bits from small ones. */
+/* C = alpha * C, multiplied in double. The library could do it, but the reference implementation multiplies the
+ * elements of an operand by alpha, and small ones then lose bits. */
 static void scale(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     const int64_t count = args->batch * args->m * args->n;
-#pragma omp parallel for num_threads(cpu_threads(launch))
+#pragma omp parallel for num_threads(cpu_threads(launch, (double)count))
     for (int64_t i = 0; i < count; i++)
         if (launch->dtype == FLOAT64)
             ((double *)args->c)[i] *= args->alpha;
@@ -112,7 +138,7 @@ static int matmul_blas_launch(const struct launch *launch) {
     const struct library *blas = library_open();
     if (!blas->found) return 1;
     if (args->batch * args->m * args->n == 0) return 0;
-    if (blas->set_threads) blas->set_threads(cpu_threads(launch));
+    if (blas->set_threads) blas->set_threads(cpu_threads(launch, INFINITY)); /* the library decides how many it wakes */
     multiply(launch);
     if (args->last && args->alpha != 1) scale(launch);
     return 0;
@@ -120,6 +146,10 @@ static int matmul_blas_launch(const struct launch *launch) {
 
 static const char *matmul_blas_missing(void) {
     return library_open()->found ? NULL : library_open()->why;
+}
+
+static const char *matmul_blas_library(void) {
+    return library.name[0] ? library.name : NULL;
 }
 
 static const char *matmul_blas_refuses(const struct launch *launch) {
@@ -134,10 +164,11 @@ KERNEL(matmul_blas) = {
     .device = DEVICE_CPU,
     .summary = "this machine's BLAS library; a baseline",
     .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64),
-    .edges = {{1}, {1}, {1}}, /* the library does not tell */
+    .edges = {{1}, {1}, {1}}, /* the library reports none */
     .accuracy = ACCURACY_FULL,
     .atomic_order = true, /* which library it is, and how it divides its work, may differ from run to run */
     .missing = matmul_blas_missing,
+    .library = matmul_blas_library,
     .refuses = matmul_blas_refuses,
     .launch = matmul_blas_launch,
 };

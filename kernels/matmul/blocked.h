@@ -29,7 +29,7 @@ MICRO_KERNEL(any, , 16, 6)
 
 struct NAME(micro) {
     int64_t rows, columns; /* of the register tile */
-    void (*run)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc);
+    void (*multiply)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc);
 };
 
 static struct NAME(micro) NAME(micro_kernel)(void) {
@@ -128,8 +128,8 @@ static void NAME(block)(const struct matmul_args *args, enum dtype dtype, const 
         for (int64_t group = 0; group < a_strips; group += GROUP)
             for (int64_t j = 0; j < b_strips; j++)
                 for (int64_t i = group; i < min_int64(group + GROUP, a_strips); i++)
-                    micro.run(k, buffers->a + i * micro.rows * k, buffers->b + j * micro.columns * k,
-                              buffers->sum + i * micro.rows * ldc + j * micro.columns, ldc);
+                    micro.multiply(k, buffers->a + i * micro.rows * k, buffers->b + j * micro.columns * k,
+                                   buffers->sum + i * micro.rows * ldc + j * micro.columns, ldc);
     }
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < block->rows; i++)
@@ -142,7 +142,9 @@ static void NAME(multiply)(const struct launch *launch) {
     NAME(buffer_sizes)(args, sizes);
     REAL *memory = launch->workspace;
     struct NAME(buffers) buffers = {memory, memory + sizes[0], memory + sizes[0] + sizes[1]};
-#pragma omp parallel num_threads(cpu_threads(launch))
+    const double work = (double)args->batch * (double)args->m * (double)args->n * (double)args->k;
+    (void)work; /* without OpenMP nothing uses it */
+#pragma omp parallel num_threads(cpu_threads(launch, work))
     for (int64_t batch = 0; batch < args->batch; batch++)
         for (int64_t row = 0; row < args->m; row += MC)
             for (int64_t column = 0; column < args->n; column += NC) {

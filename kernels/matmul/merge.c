@@ -10,8 +10,8 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
     int stack = 0; /* axes of the result's */
     for (int i = 0; i < 2; i++) {
         if (shapes[i].rank < 2)
-            return fail(error, STATUS_USAGE, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
-                        shape_format(&shapes[i], texts[i]));
+            return fail_key(error, "inputs", i, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
+                            shape_format(&shapes[i], texts[i]));
         if (shapes[i].rank - 2 > stack) stack = shapes[i].rank - 2;
     }
     int64_t size[MAX_RANK];
@@ -21,8 +21,8 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
             int of = axis - stack + shapes[i].rank - 2;
             int64_t own = of < 0 ? 1 : shapes[i].size[of];
             if (own != 1 && size[axis] != 1 && own != size[axis])
-                return fail(error, STATUS_USAGE, "the stacks do not fit each other: %s x %s",
-                            shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]));
+                return fail_key(error, "inputs", 1, "the stacks do not fit each other: %s x %s",
+                                shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]));
             if (own != 1) size[axis] = own;
         }
     }

@@ -34,6 +34,7 @@ __global__ void __launch_bounds__(SIDE *SIDE)
 
     accumulator<T> sum = 0;
     for (int64_t l = 0; l < args.k; l++) sum += widen(a[l * a_step]) * widen(b[l * b_step]);
+    /* The runner may cut k into several launches: this adds to the sums before, and stores C after the last launch. */
     matmul_store<T>(args, (tile.batch * args.m + row) * args.n + column, sum);
 }
 

@@ -13,23 +13,26 @@ static enum status check(const struct op_options *options, const struct shape sh
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
     for (int i = 0; i < 2; i++) {
         if (!dtype_is_float(dtypes[i]))
-            return fail(error, STATUS_USAGE, "matmul takes float types, input %d is %s", i + 1, dtype_name(dtypes[i]));
+            return fail_key(error, "inputs", i,
+                            "matmul takes float types, input %d is %s: `dtype: float32` of the input converts it",
+                            i + 1, dtype_name(dtypes[i]));
         if (shapes[i].rank < 2)
-            return fail(error, STATUS_USAGE, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
-                        shape_format(&shapes[i], a));
+            return fail_key(error, "inputs", i, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
+                            shape_format(&shapes[i], a));
     }
     if (dtypes[0] != dtypes[1])
-        return fail(error, STATUS_USAGE, "matmul takes two inputs of one type, not %s and %s", dtype_name(dtypes[0]),
-                    dtype_name(dtypes[1]));
+        return fail_key(error, "inputs", 1, "matmul takes two inputs of one type, not %s and %s", dtype_name(dtypes[0]),
+                        dtype_name(dtypes[1]));
     int64_t k_of_a = shapes[0].size[shapes[0].rank - (options->transpose_a ? 2 : 1)];
     int64_t k_of_b = shapes[1].size[shapes[1].rank - (options->transpose_b ? 1 : 2)];
     if (k_of_a != k_of_b)
-        return fail(error, STATUS_USAGE, "inner dimensions differ: %s%s x %s%s (%lld and %lld)",
-                    shape_format(&shapes[0], a), options->transpose_a ? " transposed" : "", shape_format(&shapes[1], b),
-                    options->transpose_b ? " transposed" : "", (long long)k_of_a, (long long)k_of_b);
+        return fail_key(error, "inputs", 1, "inner dimensions differ: %s%s x %s%s (%lld and %lld)",
+                        shape_format(&shapes[0], a), options->transpose_a ? " transposed" : "",
+                        shape_format(&shapes[1], b), options->transpose_b ? " transposed" : "", (long long)k_of_a,
+                        (long long)k_of_b);
     if (shapes[0].rank == 3 && shapes[1].rank == 3 && shapes[0].size[0] != shapes[1].size[0])
-        return fail(error, STATUS_USAGE, "the stacks differ in count: %s x %s", shape_format(&shapes[0], a),
-                    shape_format(&shapes[1], b));
+        return fail_key(error, "inputs", 1, "the stacks differ in count: %s x %s", shape_format(&shapes[0], a),
+                        shape_format(&shapes[1], b));
     return STATUS_OK;
 }
 
@@ -51,8 +54,7 @@ static enum dtype accumulator_of(enum dtype dtype) {
 
 static enum status matmul_geometry(const struct op_options *options, const struct shape shapes[],
                                    const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
-    enum status status = check(options, shapes, dtypes, error);
-    if (status != STATUS_OK) return status;
+    TRY(check(options, shapes, dtypes, error));
     enum dtype dtype = dtypes[0];
     *geometry = (struct geometry){.op = OP_MATMUL, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 2};
     int64_t *extent = geometry->extent;
@@ -63,7 +65,7 @@ static enum status matmul_geometry(const struct op_options *options, const struc
     int64_t b = extent[LOOP_B], m = extent[LOOP_M], n = extent[LOOP_N], k = extent[LOOP_K];
     struct shape out = stack ? (struct shape){3, {b, m, n}} : (struct shape){2, {m, n}};
     if (!shape_countable(&out))
-        return fail(error, STATUS_USAGE, "the product has more elements than 64 bits can count");
+        return fail_key(error, "inputs", 1, "the product has more elements than 64 bits can count");
     geometry->out = operand_of(&out, dtype, LOOP_M, LOOP_N, extent);
     geometry->reduces[LOOP_K] = true;
     enum dtype accumulator = accumulator_of(dtype);
@@ -123,36 +125,36 @@ struct sums {
 
 /* Sums of a run of a line. A long double has 11 bits more than the float64 results that it judges; products of narrower
  * types are exact in double, and there double is far more than they need. (Rounding `plain` through double loses
- * nothing that matters: it tells how large errors are.) */
+ * nothing that matters: it measures the size of errors.) */
 struct run {
     long double wide[RUN];
     double value[RUN], magnitude[RUN], plain[RUN];
 };
 
 /* As add_run, the wide sums alone. Four stay in registers: to load and store one takes longer than to add to it. */
-static void add_wide(int64_t k, const double *left, int64_t apart, const double *right, int64_t pitch, int64_t count,
+static void add_wide(int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch, int64_t count,
                      long double *sums) {
     int64_t j = 0;
     for (; j + 4 <= count; j += 4) {
         long double sum0 = sums[j], sum1 = sums[j + 1], sum2 = sums[j + 2], sum3 = sums[j + 3];
         for (int64_t p = 0; p < k; p++) {
             const double *x = right + p * pitch + j;
-            long double factor = left[p * apart];
+            long double factor = left[p * stride];
             sum0 += factor * x[0], sum1 += factor * x[1], sum2 += factor * x[2], sum3 += factor * x[3];
         }
         sums[j] = sum0, sums[j + 1] = sum1, sums[j + 2] = sum2, sums[j + 3] = sum3;
     }
     for (; j < count; j++)
-        for (int64_t p = 0; p < k; p++) sums[j] += (long double)left[p * apart] * right[p * pitch + j];
+        for (int64_t p = 0; p < k; p++) sums[j] += (long double)left[p * stride] * right[p * pitch + j];
 }
 
-/* Adds left[p * apart] right[p * pitch + j] for p below k and j below count. */
-CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t apart, const double *right, int64_t pitch,
+/* Adds left[p * stride] right[p * pitch + j] for p below k and j below count. */
+CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
                       int64_t count, struct run *run) {
     double *value = run->value, *magnitude = run->magnitude, *plain = run->plain;
     for (int64_t p = 0; wide && p < k; p += CACHED)
-        add_wide(min_int64(CACHED, k - p), left + p * apart, apart, right + p * pitch, pitch, count, run->wide);
-    for (int64_t p = 0; p < k; p++, left += apart, right += pitch) {
+        add_wide(min_int64(CACHED, k - p), left + p * stride, stride, right + p * pitch, pitch, count, run->wide);
+    for (int64_t p = 0; p < k; p++, left += stride, right += pitch) {
         const double factor = *left;
         if (wide) {
 #pragma omp simd
@@ -171,9 +173,9 @@ CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t apart, c
     }
 }
 CPU_VERSIONS(add_run,
-             (bool wide, int64_t k, const double *left, int64_t apart, const double *right, int64_t pitch,
+             (bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
               int64_t count, struct run *run),
-             (wide, k, left, apart, right, pitch, count, run))
+             (wide, k, left, stride, right, pitch, count, run))
 
 /* A panel of an operand: element (line, p) lies at value[line * of_line + p * of_k]. */
 struct panel {
@@ -185,8 +187,7 @@ struct panel {
  */
 static void add_products(bool wide, int64_t k, const struct panel *left, const struct panel *right, struct sums *sums,
                          int64_t of_line, int64_t of_run) {
-#pragma omp parallel for collapse(2)                                                                                   \
-    num_threads((int)min_int64(left->lines *ceil_div(right->lines, RUN), omp_get_max_threads()))
+#pragma omp parallel for collapse(2) if ((double)left->lines * (double)right->lines * (double)k > CPU_ALONE_ONCE)
     for (int64_t line = 0; line < left->lines; line++)
         for (int64_t first = 0; first < right->lines; first += RUN) {
             struct run run;
@@ -206,10 +207,10 @@ static void add_products(bool wide, int64_t k, const struct panel *left, const s
         }
 }
 
-/* [line][k] -> [k][line] */
-static void stand_up(struct panel *panel, int64_t k, double *to) {
+/* Transposes a panel from [line][k] to [k][line] if its lines are not adjacent already. */
+static void transpose_panel(struct panel *panel, int64_t k, double *to) {
     if (panel->of_line == 1) return;
-#pragma omp parallel for
+#pragma omp parallel for if (panel->lines * k > CPU_ALONE_ONCE)
     for (int64_t first = 0; first < k; first += RUN)
         for (int64_t line = 0; line < panel->lines; line++)
             for (int64_t p = first; p < k && p < first + RUN; p++)
@@ -217,7 +218,7 @@ static void stand_up(struct panel *panel, int64_t k, double *to) {
     *panel = (struct panel){to, panel->lines, 1, panel->lines};
 }
 
-/* The longer lines of sums are those that vector instructions run along. */
+/* Sums the products of a block. Vector instructions run along the longer side of the block. */
 static enum status sum_block(const struct geometry *geometry, const struct host_reader *reader, struct tile *tile,
                              struct piece pieces[2], struct sums *sums, struct error *error) {
     int64_t k = geometry->extent[LOOP_K], m = tile->count[LOOP_M], n = tile->count[LOOP_N];
@@ -229,13 +230,12 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
         int64_t count = tile->count[LOOP_K] = min_int64(most, k - start);
         for (int input = 0; input < 2; input++) {
             struct box box = box_of_tile(&geometry->in[input], tile);
-            enum status status = piece_read(&pieces[input], geometry, reader, input, &box, error);
-            if (status != STATUS_OK) return status;
+            TRY(piece_read(&pieces[input], geometry, reader, input, &box, error));
         }
         struct panel a = {pieces[0].value, m, count, 1}, b = {pieces[1].value, n, count, 1};
         if (geometry->options.transpose_a) a.of_line = 1, a.of_k = m;
         if (!geometry->options.transpose_b) b.of_line = 1, b.of_k = n;
-        stand_up(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw);
+        transpose_panel(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw);
         if (swapped)
             add_products(wide, count, &b, &a, sums, 1, n);
         else
@@ -257,11 +257,11 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
-/* Another order of addition may lose up to so many times the plainest loop's error: that of the element itself, and the
- * largest in its block. */
+/* Another order of addition may have this many times the error of the plain loop: of its error in the same element, and
+ * of its largest error in the block. */
 enum { OWN_DRIFTS = 4, BLOCK_DRIFTS = 2 };
 
-/* The largest error of the plainest loop in a block of sums, relative to their magnitudes. */
+/* The largest error of the plain loop in a block of sums, relative to their magnitudes. */
 static double block_drift(const struct sums sums[], int64_t count) {
     double most = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -271,18 +271,19 @@ static double block_drift(const struct sums sums[], int64_t count) {
     return most;
 }
 
-/* Rounding errors of equal products are not independent: they point one way. The error of the plainest loop shows it,
- * or, where that one is small by luck, the errors of other elements in the block. Where other orders of addition may
- * then lose more than the tolerance, the magnitude by which errors are measured grows to what they may lose. */
+/* Rounding errors of equal products are not independent: they have the same sign. The error of the plain loop shows
+ * this or, where it happens to be small, the errors of other elements in the block. The result is the magnitude that
+ * makes the tolerance as large as the error that other orders of addition may have. */
 static double drift_of(const struct sums *sum, double block, double relative) {
     double own = (double)fabsl(sum->plain - sum->value);
     if (!isfinite(own)) return 0;
     return fmax(OWN_DRIFTS * own, BLOCK_DRIFTS * block * sum->magnitude) / relative;
 }
 
-/* Elements are alpha times a sum that is in the accumulator first, whose largest number is `largest`: beyond it the sum
- * is infinite, and 0 times that is NaN. */
-static void tell(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double drift, double largest) {
+/* Sets an element: alpha times a sum. The sum is in an accumulator first; above `largest`, the accumulator's largest
+ * number, it is infinite, and 0 times infinity is NaN. */
+static void set_truth(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double drift,
+                      double largest) {
     double factor = fabs(alpha);
     if (alpha != 0) {
         truth_set(truth, at, alpha * sum->value, factor * (long double)sum->magnitude, factor * (long double)largest);
@@ -296,13 +297,13 @@ static void tell(struct truth *truth, int64_t at, double alpha, const struct sum
     if (factor * drift > truth->magnitude[at]) truth->magnitude[at] = factor * drift;
 }
 
-/* Tells the truth about a block of a matrix whose rows have `pitch` elements, from element `at` on. */
-static void tell_block(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct sums sums[],
+/* Sets the elements of a block of a matrix, from element `at` on; a row of the matrix has `pitch` elements. */
+static void set_truths(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct sums sums[],
                        int64_t rows, int64_t columns, enum dtype accumulator, double relative) {
     double largest = dtype_largest(accumulator), drift = block_drift(sums, rows * columns);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++, sums++)
-            tell(truth, at + i * pitch + j, alpha, sums, drift_of(sums, drift, relative), largest);
+            set_truth(truth, at + i * pitch + j, alpha, sums, drift_of(sums, drift, relative), largest);
 }
 
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -326,7 +327,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
                                     .count = {1, rows, columns}};
                 status = sum_block(geometry, reader, &tile, pieces, sums, error);
                 if (status == STATUS_OK)
-                    tell_block(truth, (matrix * m + row) * n + column, n, alpha, sums, rows, columns, accumulator,
+                    set_truths(truth, (matrix * m + row) * n + column, n, alpha, sums, rows, columns, accumulator,
                                relative);
             }
     for (int i = 0; i < 2; i++) piece_free(&pieces[i]);
@@ -355,7 +356,7 @@ static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOO
 /* ---- the unit and the name --------------------------------------------------------------------------------------- */
 
 /* "m" times "s" is "m s"; a factor of "1" leaves the other. */
-static bool matmul_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
+static bool matmul_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options;
     if (!in[0] || !in[1]) return false;
     const char *first = strcmp(in[0], "1") == 0 ? "" : in[0], *second = strcmp(in[1], "1") == 0 ? "" : in[1];
@@ -372,6 +373,7 @@ static bool matmul_long_name(const struct op_options *options, const char *const
 const struct operation operation_matmul = {
     .name = "matmul",
     .summary = "C = alpha A B, of matrices or stacks of them",
+    .least_inputs = 2,
     .inputs = 2,
     .dimensions = 3,
     .rate = RATE_FLOPS,
@@ -380,7 +382,7 @@ const struct operation operation_matmul = {
     .merge = matmul_merge_axes,
     .launch = matmul_launch,
     .reference = matmul_reference,
-    .units = matmul_units,
+    .unit = matmul_unit,
     .long_name = matmul_long_name,
     .tolerance = matmul_tolerance,
     .product = matmul_factor,

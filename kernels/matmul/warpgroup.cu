@@ -27,9 +27,9 @@
  * At 8192 in bfloat16 on an H100 this has 363 TFLOP/s, 0.48 of cuBLAS's speed, where matmul/warp_mma.cu has 273.
  *
  * The limit: the warps that multiply also compute the address of every vector, and all wait at one barrier; blocks
- * fetch the same operands from L2 independently. In tuned/wgmma.cu one thread starts copies of whole slabs by the copy
- * engine (core/tma.cuh), other warps only multiply, and two blocks share what they fetch: 803 TFLOP/s at 8192 on an
- * H200, as fast as cuBLAS. */
+ * fetch the same operands from L2 independently. In tuned/multicast.cu one thread starts copies of whole slabs by the
+ * copy engine (core/tma.cuh), other warps only multiply, and two blocks share what they fetch: 803 TFLOP/s at 8192 on
+ * an H200, as fast as cuBLAS. */
 #include "../core/wgmma.cuh"
 #include "matmul.cuh"
 
@@ -75,7 +75,7 @@ __device__ inline void bring(uint8_t (&slabs)[SLABS][SLAB_BYTES], const uint16_t
 template <typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(THREADS, 2)
     matmul_warpgroup_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* only 9.0a has wgmma: other code is empty, and `refuses` says so */
     extern __shared__ __align__(1024) uint8_t memory[];
     stage *const stages = reinterpret_cast<stage *>(memory);
 
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(THREADS, 2)
     int at = 0, free = STAGES - 1; /* the stage to multiply, the stage to fill */
     for (int64_t k = 0; k < args.k; k += STEP) {
         copy_wait<STAGES - 2>();
-        wgmma_wait<0>();
-        tma_store_fence();
+        wgmma_wait<0>();   /* behind the barrier all warps know that the stage before is free */
+        tma_store_fence(); /* wgmma sees what cp.async has written, as a TMA store would */
         __syncthreads();
         const uint64_t a_slab = wgmma_operand(stages[at].a[warpgroup]), b_slab = wgmma_operand(stages[at].b[0]);
         wgmma_fence();
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         at = at == STAGES - 1 ? 0 : at + 1;
     }
     wgmma_wait<0>();
-    wgmma_pin(sums);
+    wgmma_pin(sums); /* the compiler must not read the sums before the wait */
     copy_wait<0>();
 
     /* Warp w of a warpgroup has rows 16w .. 16w + 15; its thread t has rows t / 4 and t / 4 + 8 of these, and two of

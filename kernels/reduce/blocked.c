@@ -6,7 +6,10 @@
  *     inner > 1: a chunk is ROWS x COLUMNS of          inner == 1: a chunk is ROWS x LANES adjacent elements,
  *     one outer slice, a sum for each column           taken as a matrix; a sum for each lane, merged at the end
  *
- * In both cases the inner loop is  sum[column] += x[row][column]  over adjacent elements. It vectorises, and no
+ * Where inner is 1 and the whole reduced axis is no longer than SHORT, merging LANES sums would take longer than adding
+ * the elements. There SHORT_COLUMNS outputs are columns, and widening their elements transposes them.
+ *
+ * In all cases the inner loop is  sum[column] += x[row][column]  over adjacent elements. It vectorises, and no
  * addition waits for the one before; rounding errors grow with ROWS and the number of chunks, not with the length.
  * Elements are first widened to double or 64-bit integers, a block that fits in the cache at a time, so that the loops
  * exist for two types instead of twelve. Chunks count from the start of a launch, so splitting a reduction into several
@@ -22,6 +25,9 @@
 #define LANES   64
 #define PIECE   4096 /* elements widened at a time: 32 KiB */
 #define GROUP   64   /* chunks whose results are kept until they are merged */
+
+#define SHORT         1024
+#define SHORT_COLUMNS 64
 
 /* For each column the accumulated value and the position of a selected element; or of var and std of floats the sum and
  * the squares of deviations from the pivot, of integers the sum and the squares, in halves of 32 bits. `numbers`: of
@@ -211,12 +217,15 @@ struct work {
     struct reduction reduction;
     bool moments;           /* the state is struct reduce_moments */
     bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
-    bool scales;            /* norm2 of float64: squares may leave the range */
+    bool scales;            /* norm2 of float64: squares may overflow or underflow */
+    bool is_short;          /* the outputs of short rows are columns: one slice, inner is the launch's outer */
+    int64_t inner, columns; /* of a slice, of a block at most */
     int64_t blocks, chunks; /* of columns per outer slice; of rows along the length */
     int64_t chunk_length;
 };
 
-static void take_piece(const struct work *work, struct piece *piece, struct sums *sums) {
+/* Adds a piece's elements to the sums by the operator's loop. */
+static void add_piece(const struct work *work, struct piece *piece, struct sums *sums) {
     enum reduce_operator operator_ = work->args->operator_;
     bool skip_nan = work->args->skip_nan;
     if (operator_ == REDUCE_COUNT_NAN) {
@@ -257,24 +266,38 @@ static void recentre(struct sums *sums, int64_t columns) {
             moments_recentre(&sums->pivot[c], sums->numbers[c], &sums->value.f[c], &sums->squares[c]);
 }
 
-/* Takes a matrix of x whose rows lie `pitch` elements apart. */
-static void take_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
-                        struct sums *sums) {
-    int64_t columns = piece->columns, most = PIECE / columns;
+/* Widens `rows` elements of each short row, the first of them `element`, into a column of the piece. */
+static void widen_short(const struct work *work, int64_t element, int64_t rows, struct piece *piece) {
+    struct piece lines; /* [column][row] */
+    for (int64_t c = 0; c < piece->columns; c++) widen(work, element + c * work->args->length, rows, &lines, c * rows);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < piece->columns; c++) piece->x.i[r * piece->columns + c] = lines.x.i[c * rows + r];
+}
+
+/* Adds a matrix of x, whose rows begin `pitch` elements after each other, piece by piece. */
+static void add_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
+                       struct sums *sums) {
+    int64_t columns = piece->columns;
     bool deviates = reduce_spreads(work->args->operator_) && work->in_double;
-    for (int64_t row = 0, number = 0; row < rows; row += most, number++) {
-        if (deviates && (number & (number - 1)) == 0) recentre(sums, columns); /* after 1, 2, 4 ... pieces */
-        piece->rows = min_int64(most, rows - row);
-        if (pitch == columns)
+    int64_t first = PIECE / (piece->column_step ? LANES : work->columns); /* rows; the same in narrower blocks */
+    for (int64_t row = 0, due = 0; row < rows; row += piece->rows) {
+        if (deviates && row == due) { /* after 1, 2, 4 ... times `first` rows */
+            recentre(sums, columns);
+            due = row > 0 ? 2 * row : first;
+        }
+        piece->rows = min_int64(PIECE / columns, (deviates ? min_int64(due, rows) : rows) - row);
+        if (work->is_short)
+            widen_short(work, element + row, piece->rows, piece);
+        else if (pitch == columns)
             widen(work, element + row * pitch, piece->rows * columns, piece, 0);
         else
             for (int64_t r = 0; r < piece->rows; r++)
                 widen(work, element + (row + r) * pitch, columns, piece, r * columns);
-        take_piece(work, piece, sums);
-        if (deviates && number == 0) { /* once more, about the mean */
+        add_piece(work, piece, sums);
+        if (deviates && row == 0) { /* once more, about the mean */
             recentre(sums, columns);
             for (int64_t c = 0; c < columns; c++) sums->value.f[c] = sums->squares[c] = sums->numbers[c] = 0;
-            take_piece(work, piece, sums);
+            add_piece(work, piece, sums);
         }
         piece->position += piece->rows * piece->row_step;
     }
@@ -306,23 +329,26 @@ static union reduce_any column_state(const struct work *work, const struct sums 
     return any;
 }
 
+/* The number of columns of block `block`; the last one may have fewer. */
 static int64_t block_columns(const struct work *work, int64_t block) {
-    return min_int64(COLUMNS, work->args->inner - block * COLUMNS);
+    return min_int64(work->columns, work->inner - block * work->columns);
 }
 
 /* Reduces adjacent elements that are too few for lanes. */
 static union reduce_any reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
     union reduce_any sum = reduce_empty(&work->reduction);
-    for (int64_t i = 0; i < count; i++) reduce_take(&work->reduction, &sum, element + i, position + i);
+    for (int64_t i = 0; i < count; i++) reduce_add(&work->reduction, &sum, element + i, position + i);
     return sum;
 }
 
 /* var and std of 64-bit integers: their squares fit no vector. */
-static void reduce_wide_integers(const struct work *work, int64_t element, int64_t rows, int64_t columns, int64_t pitch,
+static void reduce_wide_integers(const struct work *work, int64_t element, int64_t rows, int64_t columns,
                                  union reduce_any *states) {
+    const int64_t of_row = work->args->inner, of_column = work->is_short ? work->args->length : 1;
     for (int64_t c = 0; c < columns; c++) states[c] = reduce_empty(&work->reduction);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++) reduce_take(&work->reduction, &states[c], element + r * pitch + c, 0);
+        for (int64_t c = 0; c < columns; c++)
+            reduce_add(&work->reduction, &states[c], element + r * of_row + c * of_column, 0);
 }
 
 /* Reduces chunk number `chunk` of block number `block` (blocks are counted over all outer slices) to a state for each
@@ -330,16 +356,18 @@ static void reduce_wide_integers(const struct work *work, int64_t element, int64
 static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, union reduce_any *states) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
-    int64_t outer = block / work->blocks, column = block % work->blocks * COLUMNS;
-    int64_t element = (outer * args->length + start) * args->inner + column, position = args->offset + start;
-    bool lanes = args->inner == 1;
+    int64_t outer = block / work->blocks, column = block % work->blocks * work->columns;
+    int64_t element =
+        work->is_short ? column * args->length + start : (outer * args->length + start) * args->inner + column;
+    int64_t position = args->offset + start;
+    bool lanes = args->inner == 1 && !work->is_short;
     if (lanes && length < LANES) {
         states[0] = reduce_few(work, element, length, position);
         return;
     }
     if (reduce_spreads(args->operator_) && !dtype_is_float(work->dtype) && dtype_size(work->dtype) == 8) {
         int64_t columns = lanes ? 1 : block_columns(work, block % work->blocks);
-        reduce_wide_integers(work, element, length, columns, args->inner, states);
+        reduce_wide_integers(work, element, length, columns, states);
         return;
     }
     struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
@@ -359,7 +387,7 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
         else
             sums.low[c] = 0;
     }
-    take_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
+    add_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
     if (!lanes) {
         for (int64_t c = 0; c < piece.columns; c++) states[c] = column_state(work, &sums, c);
         return;
@@ -380,11 +408,11 @@ static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, c
     end.first = args->first && chunk == 0;
     end.last = args->last && chunk == work->chunks - 1;
     int64_t columns = block_columns(work, block % work->blocks);
-    int64_t out = block / work->blocks * args->inner + block % work->blocks * COLUMNS;
+    int64_t out = block / work->blocks * work->inner + block % work->blocks * work->columns;
     for (int64_t c = 0; c < columns; c++, out++) {
-        union reduce_any sum = reduce_before(&merged, out);
+        union reduce_any sum = reduce_load(&merged, out);
         reduce_merge(&merged, &sum, &states[c]);
-        reduce_leave(&merged, &sum, out);
+        reduce_store(&merged, &sum, out);
     }
 }
 
@@ -396,12 +424,17 @@ static int reduce_blocked_launch(const struct launch *launch) {
                                                          : reduce_in_double(args->operator_, launch->dtype);
     work.scales = args->operator_ == REDUCE_NORM2 && launch->dtype == FLOAT64;
     work.flips = launch->dtype == UINT64 && reduce_selects(args->operator_);
-    work.chunk_length = args->inner == 1 ? ROWS * LANES : ROWS;
-    work.blocks = ceil_div(args->inner, COLUMNS);
+    work.is_short = args->inner == 1 && args->total <= SHORT;
+    work.inner = work.is_short ? args->outer : args->inner;
+    work.columns = work.is_short ? SHORT_COLUMNS : COLUMNS;
+    work.chunk_length = args->inner == 1 && !work.is_short ? ROWS * LANES : ROWS;
+    work.blocks = ceil_div(work.inner, work.columns);
     work.chunks = args->length > 0 ? ceil_div(args->length, work.chunk_length) : 1;
-    int64_t blocks = args->outer * work.blocks, tasks = blocks * work.chunks;
+    int64_t blocks = (work.is_short ? 1 : args->outer) * work.blocks, tasks = blocks * work.chunks;
+    const int threads = cpu_threads(launch, (double)(args->outer * args->length * args->inner));
+    (void)threads; /* without OpenMP nothing uses it */
     if (work.chunks == 1) {
-#pragma omp parallel for num_threads(cpu_threads(launch))
+#pragma omp parallel for num_threads(threads)
         for (int64_t block = 0; block < blocks; block++) {
             union reduce_any states[COLUMNS];
             reduce_chunk(&work, block, 0, states);
@@ -412,7 +445,7 @@ static int reduce_blocked_launch(const struct launch *launch) {
     union reduce_any states[GROUP][COLUMNS];
     for (int64_t group = 0; group < tasks; group += GROUP) {
         int64_t count = min_int64(GROUP, tasks - group);
-#pragma omp parallel for schedule(dynamic) num_threads(cpu_threads(launch))
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
         for (int64_t i = 0; i < count; i++)
             reduce_chunk(&work, (group + i) / work.chunks, (group + i) % work.chunks, states[i]);
         for (int64_t i = 0; i < count; i++)
@@ -428,8 +461,9 @@ KERNEL(reduce_blocked) = {
     .summary = "vectorised chunks, several threads, merged in one order",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_ALL_OPERATORS,
-    .edges = {{GROUP}, {LANES, ROWS, PIECE, ROWS *LANES}, {COLUMNS, PIECE / COLUMNS}},
+    .edges = {{GROUP}, {LANES, SHORT, ROWS, PIECE, ROWS *LANES}, {COLUMNS, PIECE / COLUMNS}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .divisible = true,
     .launch = reduce_blocked_launch,
 };

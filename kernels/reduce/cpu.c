@@ -7,10 +7,10 @@ static int reduce_cpu_launch(const struct launch *launch) {
     for (int64_t outer = 0; outer < args->outer; outer++)
         for (int64_t inner = 0; inner < args->inner; inner++) {
             int64_t out = outer * args->inner + inner;
-            union reduce_any sum = reduce_before(&reduction, out);
+            union reduce_any sum = reduce_load(&reduction, out);
             for (int64_t l = 0; l < args->length; l++)
-                reduce_take(&reduction, &sum, (outer * args->length + l) * args->inner + inner, args->offset + l);
-            reduce_leave(&reduction, &sum, out);
+                reduce_add(&reduction, &sum, (outer * args->length + l) * args->inner + inner, args->offset + l);
+            reduce_store(&reduction, &sum, out);
         }
     return 0;
 }

@@ -39,10 +39,10 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     const struct shape *shape = &shapes[0];
     int rank = shape->rank, axis = options->axis;
     char text[SHAPE_TEXT];
-    if (rank < 1) return fail(error, STATUS_USAGE, "reduce takes an array, the input is a scalar");
+    if (rank < 1) return fail_key(error, "inputs", 0, "reduce takes an array, the input is a scalar");
     bool all = axis == REDUCE_ALL_AXES;
     if (!all && (axis < -rank || axis >= rank))
-        return fail(error, STATUS_USAGE, "there is no axis %d in shape %s", axis, shape_format(shape, text));
+        return fail_key(error, "axis", 0, "there is no axis %d in shape %s", axis, shape_format(shape, text));
     if (!all && axis < 0) axis += rank;
 
     *geometry = (struct geometry){.op = OP_REDUCE,
@@ -65,8 +65,8 @@ static enum status reduce_geometry(const struct op_options *options, const struc
         out->shape.size[out->shape.rank++] = shape->size[i];
     }
     if (reduced_elements(geometry) == 0 && reduce_selects(options->reduce))
-        return fail(error, STATUS_USAGE, "%s of nothing: the axis to reduce is empty in shape %s",
-                    operators[options->reduce], shape_format(shape, text));
+        return fail_key(error, "inputs", 0, "%s of nothing: the axis to reduce is empty in shape %s",
+                        operators[options->reduce], shape_format(shape, text));
     geometry->flops = (double)shape_elements(shape);
     geometry->bytes = (double)shape_elements(shape) * (double)dtype_size(in->dtype) +
                       (double)shape_elements(&out->shape) * (double)dtype_size(out->dtype);
@@ -74,14 +74,14 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     return STATUS_OK;
 }
 
-/* Sums of integers are 64 bits: those of narrower ones cannot leave them, products and the rest can. */
+/* Integers are summed in 64 bits: sums of narrower integers cannot overflow, sums of 64-bit ones and products can. */
 static enum dtype reduce_computes_in(const struct op_options *options, const enum dtype dtypes[], enum dtype as) {
     enum reduce_operator operator_ = options->reduce;
     bool selects = reduce_selects(operator_) || operator_ == REDUCE_COUNT_NAN;
     if (selects || !dtype_is_float(as)) return DTYPE_COUNT;
     if (dtype_is_float(dtypes[0])) return dtype_common(as, dtypes, 1);
-    bool leaves = operator_ == REDUCE_PROD || (operator_ == REDUCE_SUM && dtype_size(dtypes[0]) == 8);
-    return leaves ? FLOAT64 : DTYPE_COUNT;
+    bool overflows = operator_ == REDUCE_PROD || (operator_ == REDUCE_SUM && dtype_size(dtypes[0]) == 8);
+    return overflows ? FLOAT64 : DTYPE_COUNT;
 }
 
 static void reduce_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
@@ -99,14 +99,14 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
                                .first = first,
                                .last = last};
     const struct operand *x = &geometry->in[0];
-    bool behind = false; /* the reduced axis */
+    bool inside = false; /* the axis follows the reduced axis */
     for (int axis = 0; axis < x->shape.rank; axis++) {
         enum loop loop = x->loop[axis];
         if (geometry->reduces[loop]) {
             args.length *= tile->count[loop];
             args.offset = args.offset * geometry->extent[loop] + tile->start[loop];
-            behind = true;
-        } else if (behind) {
+            inside = true;
+        } else if (inside) {
             args.inner *= tile->count[loop];
         } else {
             args.outer *= tile->count[loop];
@@ -117,12 +117,12 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
     launch->args.reduce = args;
 }
 
-/* Relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Accumulation is in float64, so that
- * narrower floats see little but the rounding of the result. Roundings add up where elements are equal, to a quarter of
- * the length in the plainest order; of a variance to half of it, where nearly all of it is there after a few elements.
- * Even so a lost element of average size stands out up to lengths of 2^26. Sums of numbers below float64's normal ones
- * are exact: absolute are the roundings of the result and, of a mean, of the quotient, and of a variance its terms'.
- * All that is integral or selected is exact. */
+/* The tolerance relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Variants accumulate in
+ * float64, so results of narrower types have little more than their own rounding error. If elements are equal, rounding
+ * errors add up: to a quarter of the length for the plain loop; to half of it for a variance, most of which is there
+ * after a few elements. A lost element of average size is still detected up to lengths of 2^26. Sums of subnormal
+ * numbers are exact; the absolute tolerance covers the rounding of the result, of a mean's quotient and of a
+ * variance's terms. Integral and selected results are exact. */
 static struct tolerance reduce_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
     enum reduce_operator operator_ = geometry->options.reduce;
@@ -137,16 +137,15 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + least};
 }
 
-/* An index and a count are plain numbers. A product's unit has its length as an exponent, and no plain way to be
- * written. */
-static bool reduce_units(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
+/* An index and a count have the unit 1. A product has none: its exponent would be the length of the axis. */
+static bool reduce_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     static const char *const number[] = {"1"};
     if (options->reduce == REDUCE_PROD) return false;
     if (options->reduce == REDUCE_VAR && in[0] && strcmp(in[0], "1") != 0)
         return snprintf(text, UNITS_TEXT, "(%s)2", in[0]) < UNITS_TEXT;
     bool is_number =
         options->reduce == REDUCE_ARGMIN || options->reduce == REDUCE_ARGMAX || options->reduce == REDUCE_COUNT_NAN;
-    return units_of_input(options, is_number ? number : in, text);
+    return unit_of_input(options, is_number ? number : in, text);
 }
 
 static bool reduce_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
@@ -169,6 +168,7 @@ static bool reduce_long_name(const struct op_options *options, const char *const
 const struct operation operation_reduce = {
     .name = "reduce",
     .summary = "sum, prod, min, max, mean, norm2, argmin, argmax, var, std or count_nan along one axis or over all",
+    .least_inputs = 1,
     .inputs = 1,
     .dimensions = 3,
     .operators = operators,
@@ -178,7 +178,7 @@ const struct operation operation_reduce = {
     .merge = reduce_merge_axes,
     .launch = reduce_launch,
     .reference = reduce_reference,
-    .units = reduce_units,
+    .unit = reduce_unit,
     .long_name = reduce_long_name,
     .tolerance = reduce_tolerance,
 };

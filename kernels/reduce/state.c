@@ -65,7 +65,7 @@ static wide_uint square(enum dtype dtype, int64_t x) {
     return (wide_uint)magnitude * magnitude;
 }
 
-void reduce_take(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position) {
+void reduce_add(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position) {
     const struct reduce_args *args = reduction->args;
     enum dtype dtype = reduction->dtype;
     union reduce_any one = {.moments = {.count = 1}};
@@ -87,7 +87,7 @@ void reduce_take(const struct reduction *reduction, union reduce_any *into, int6
     reduce_merge(reduction, into, &one);
 }
 
-union reduce_any reduce_before(const struct reduction *reduction, int64_t out) {
+union reduce_any reduce_load(const struct reduction *reduction, int64_t out) {
     const struct reduce_args *args = reduction->args;
     size_t size = reduce_state_size(args->operator_, args->skip_nan);
     union reduce_any state;
@@ -96,7 +96,7 @@ union reduce_any reduce_before(const struct reduction *reduction, int64_t out) {
     return state;
 }
 
-void reduce_leave(const struct reduction *reduction, const union reduce_any *state, int64_t out) {
+void reduce_store(const struct reduction *reduction, const union reduce_any *state, int64_t out) {
     const struct reduce_args *args = reduction->args;
     size_t size = reduce_state_size(args->operator_, args->skip_nan);
     enum dtype dtype = reduction->dtype, result = reduce_result_type(args->operator_, dtype);

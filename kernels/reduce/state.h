@@ -175,10 +175,10 @@ static inline union reduce_any reduce_empty(const struct reduction *reduction) {
 
 void reduce_merge(const struct reduction *reduction, union reduce_any *into, const union reduce_any *from);
 /* Merges an element of x, at `position` along the reduced axis. */
-void reduce_take(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position);
+void reduce_add(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position);
 /* The state of output number `out` that earlier launches have left; empty in the first launch. */
-union reduce_any reduce_before(const struct reduction *reduction, int64_t out);
+union reduce_any reduce_load(const struct reduction *reduction, int64_t out);
 /* Leaves it for the next launch, or in the last one writes the result. */
-void reduce_leave(const struct reduction *reduction, const union reduce_any *state, int64_t out);
+void reduce_store(const struct reduction *reduction, const union reduce_any *state, int64_t out);
 
 #endif

@@ -37,7 +37,7 @@ struct tree_rung {
                 if (row < s) slot[thread].merge(slot[thread + s * columns]);
             }
         }
-        return slot[thread];
+        return slot[thread]; /* row 0 made its own last sum, so it needs no barrier to read it */
     }
 };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN     4096               /* elements along the reduced axis that one thread takes at a time */
-#define COLUMNS 1024               /* outputs that one thread takes at a time */
+#define RUN     4096               /* elements along the reduced axis that one thread adds at a time */
+#define COLUMNS 1024               /* outputs that one thread computes at a time */
 #define LANES   16                 /* sums of neighbours in progress at once */
 #define OUTPUTS (INT64_C(1) << 17) /* outputs in progress at once: bounds memory */
 
@@ -20,14 +20,14 @@ int64_t reduced_elements(const struct geometry *geometry) {
     return elements;
 }
 
-/* ---- what is known of one output --------------------------------------------------------------------------------- */
+/* ---- the accumulator of one output ------------------------------------------------------------------------------- */
 
 /* The operator and the type decide which fields are used. */
-struct known {
+struct accumulator {
     struct reduce_state state;    /* exact results: integers, selections */
     long double value, magnitude; /* sums, and of their finite terms without signs; a product is value * 2^exponent, */
     int64_t exponent, lowest, highest; /* and these bound the exponent of the running product */
-    int64_t numbers;                   /* elements that are no NaN */
+    int64_t numbers;                   /* elements that are not NaN */
     long double mean, deviation;       /* the mean as rounded, and the sum of what elements differ from it */
     wide_int whole;                    /* sum of integers */
 };
@@ -42,15 +42,16 @@ struct walk {
     bool skip_nan;
     enum dtype widened; /* type of a piece's elements: double or a 64-bit integer */
     int64_t out_stride[MAX_RANK], position_stride[MAX_RANK]; /* in the output's box, and along the reduced axis */
-    struct known *known;
+    struct accumulator *acc;
 };
 
-static struct known nothing_known(const struct walk *walk) {
-    return (struct known){.state = reduce_state_empty(walk->operator_, walk->widened),
-                          .value = walk->kind == KIND_PRODUCT};
+static struct accumulator empty_accumulator(const struct walk *walk) {
+    return (struct accumulator){.state = reduce_state_empty(walk->operator_, walk->widened),
+                                .value = walk->kind == KIND_PRODUCT};
 }
 
-static void note_exponent(struct known *product) {
+/* Moves the exponent of a product's value into `exponent`, and updates its bounds. */
+static void normalize(struct accumulator *product) {
     if (product->value == 0 || !isfinite(product->value)) return;
     int exponent;
     product->value = frexpl(product->value, &exponent); /* in [1/2, 1) */
@@ -60,7 +61,7 @@ static void note_exponent(struct known *product) {
 }
 
 /* `from` covers later elements. */
-static void merge(const struct walk *walk, struct known *into, const struct known *from) {
+static void merge(const struct walk *walk, struct accumulator *into, const struct accumulator *from) {
     into->numbers += from->numbers;
     if (walk->kind == KIND_MEAN || walk->kind == KIND_DEVIATIONS) {
         into->value += from->value;
@@ -77,11 +78,11 @@ static void merge(const struct walk *walk, struct known *into, const struct know
         if (highest > into->highest) into->highest = highest;
         into->value *= from->value;
         into->exponent += from->exponent;
-        note_exponent(into);
+        normalize(into);
     }
 }
 
-/* ---- sums, as many at once as a vector holds ---- */
+/* ---- sums of several columns at once, by vector instructions ---- */
 
 /* Adds row after row. values[i] + losses[i] is a sum without rounding errors (Knuth's two-sum); magnitudes[i] is the
  * sum of the |x|. */
@@ -104,7 +105,7 @@ CPU_VERSIONS(add_rows,
              (x, rows, pitch, columns, squares, values, losses, magnitudes))
 
 /* Does the same for one column where float64's range is too small (the range of its squares soon is). */
-static void add_column(const double *x, int64_t rows, int64_t pitch, bool squares, struct known *into) {
+static void add_column(const double *x, int64_t rows, int64_t pitch, bool squares, struct accumulator *into) {
     for (int64_t r = 0; r < rows; r++) {
         long double element = squares ? (long double)x[r * pitch] * x[r * pitch] : x[r * pitch];
         into->value += element;
@@ -112,9 +113,9 @@ static void add_column(const double *x, int64_t rows, int64_t pitch, bool square
     }
 }
 
-/* Adds rows of `columns` elements to as many sums. */
+/* Adds rows of `columns` elements to one accumulator a column. */
 static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares,
-                        struct known *known) {
+                        struct accumulator *acc) {
     double values[COLUMNS], losses[COLUMNS], magnitudes[COLUMNS];
     for (int64_t c = 0; c < columns; c++) values[c] = losses[c] = magnitudes[c] = 0;
     add_rows(x, rows, pitch, columns, squares, values, losses, magnitudes);
@@ -122,19 +123,20 @@ static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t co
         /* A loss may leave the range where the sum does not: -3.1e307 + 1.797e308 is less than `added`. */
         bool in_range = isfinite(values[c]) && isfinite(losses[c]) && (!squares || values[c] > 0x1p-900);
         if (in_range) {
-            known[c].value += (long double)values[c] + losses[c];
-            known[c].magnitude += magnitudes[c];
+            acc[c].value += (long double)values[c] + losses[c];
+            acc[c].magnitude += magnitudes[c];
         } else {
-            add_column(x + c, rows, pitch, squares, &known[c]);
+            add_column(x + c, rows, pitch, squares, &acc[c]);
         }
     }
 }
 
 /* Adds neighbours to one sum: LANES at a time, then the rest. */
-static void add_neighbours(const struct walk *walk, const double *x, int64_t count, bool squares, struct known *into) {
-    struct known lanes[LANES];
+static void add_neighbours(const struct walk *walk, const double *x, int64_t count, bool squares,
+                           struct accumulator *into) {
+    struct accumulator lanes[LANES];
     int64_t rows = count >= 4 * LANES ? count / LANES : 0;
-    for (int i = 0; i < LANES && rows > 0; i++) lanes[i] = nothing_known(walk);
+    for (int i = 0; i < LANES && rows > 0; i++) lanes[i] = empty_accumulator(walk);
     if (rows > 0) add_columns(x, rows, LANES, LANES, squares, lanes);
     for (int i = 0; i < LANES && rows > 0; i++) merge(walk, into, &lanes[i]);
     add_column(x + rows * LANES, count - rows * LANES, 1, squares, into);
@@ -147,24 +149,24 @@ static void add_neighbours(const struct walk *walk, const double *x, int64_t cou
 struct block {
     const double *x; /* or 64-bit integers */
     int64_t outer, length, inner;
-    struct known *out;  /* of the piece's first output */
-    int64_t out_stride; /* from one of `outer` to the next */
-    int64_t position;   /* of the piece's first element along the reduced axis */
+    struct accumulator *out; /* of the piece's first output */
+    int64_t out_stride;      /* from one of `outer` to the next */
+    int64_t position;        /* of the piece's first element along the reduced axis */
 };
 
 static struct block block_of(const struct walk *walk, const struct box *box, const struct box *piece, const void *x) {
     const struct operand *in = &walk->geometry->in[0];
-    struct block block = {.x = x, .outer = 1, .length = 1, .inner = 1, .out = walk->known, .out_stride = 1};
-    bool behind = false; /* the reduced axis */
+    struct block block = {.x = x, .outer = 1, .length = 1, .inner = 1, .out = walk->acc, .out_stride = 1};
+    bool inside = false; /* the axis follows the reduced axis */
     for (int axis = 0; axis < piece->rank; axis++) {
         if (walk->geometry->reduces[in->loop[axis]]) {
             block.length *= piece->count[axis];
             block.position += piece->start[axis] * walk->position_stride[axis];
-            behind = true;
+            inside = true;
             continue;
         }
         block.out += (piece->start[axis] - box->start[axis]) * walk->out_stride[axis];
-        if (behind) {
+        if (inside) {
             block.inner *= piece->count[axis];
         } else {
             block.outer *= piece->count[axis];
@@ -177,8 +179,8 @@ static struct block block_of(const struct walk *walk, const struct box *box, con
 /* ---- variances --------------------------------------------------------------------------------------------------- */
 
 /* One pass over elements. Long double holds 64-bit integers, but not sums of them. */
-static void take_deviations(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
-                            struct known *known) {
+static void add_deviations(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+                           struct accumulator *acc) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             const void *at = x + r * pitch + c;
@@ -187,34 +189,34 @@ static void take_deviations(const struct walk *walk, const double *x, int64_t ro
                                                            : (long double)*(const uint64_t *)at;
             if (walk->skip_nan && isnan(element)) continue;
             if (walk->kind == KIND_MEAN) {
-                known[c].numbers++;
-                known[c].value += element;
+                acc[c].numbers++;
+                acc[c].value += element;
                 if (walk->widened != FLOAT64)
-                    known[c].whole +=
+                    acc[c].whole +=
                         walk->widened == INT64 ? (wide_int) * (const int64_t *)at : (wide_int) * (const uint64_t *)at;
             } else {
-                long double deviation = element - known[c].mean;
-                known[c].deviation += deviation;
-                known[c].value += deviation * deviation;
+                long double deviation = element - acc[c].mean;
+                acc[c].deviation += deviation;
+                acc[c].value += deviation * deviation;
             }
         }
 }
 
 /* After the first pass. */
-static void note_means(const struct walk *walk, int64_t count) {
+static void finish_means(const struct walk *walk, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
-        struct known *known = &walk->known[i];
-        long double sum = walk->widened == FLOAT64 ? known->value : (long double)known->whole;
-        known->mean = sum / (long double)known->numbers;
-        known->value = 0;
+        struct accumulator *acc = &walk->acc[i];
+        long double sum = walk->widened == FLOAT64 ? acc->value : (long double)acc->whole;
+        acc->mean = sum / (long double)acc->numbers;
+        acc->value = 0;
     }
 }
 
-/* What the mean lost by rounding shows in the sum of the deviations. */
-static void tell_spread(const struct walk *walk, const struct known *known, struct truth *truth, int64_t at) {
+/* Sets a variance or standard deviation. The sum of the deviations corrects the rounding of the mean. */
+static void set_variance(const struct walk *walk, const struct accumulator *acc, struct truth *truth, int64_t at) {
     const struct op_options *options = &walk->geometry->options;
-    long double numbers = (long double)known->numbers, divisor = numbers - (long double)options->ddof;
-    long double squares = known->value - known->deviation * known->deviation / numbers;
+    long double numbers = (long double)acc->numbers, divisor = numbers - (long double)options->ddof;
+    long double squares = acc->value - acc->deviation * acc->deviation / numbers;
     if (squares < 0) squares = 0;
     long double variance = divisor > 0 ? squares / divisor : (long double)NAN;
     long double value = walk->operator_ == REDUCE_STD ? sqrtl(variance) : variance;
@@ -225,41 +227,42 @@ static void tell_spread(const struct walk *walk, const struct known *known, stru
 
 /* ---- elements of a piece ----------------------------------------------------------------------------------------- */
 
-/* Takes one element after another; `operator_` and `widened` are constants where this is inlined. */
-static inline __attribute__((always_inline)) void take_states(enum reduce_operator operator_, enum dtype widened,
-                                                              const double *x, int64_t rows, int64_t pitch,
-                                                              int64_t columns, int64_t position, bool skip_nan,
-                                                              struct known *known) {
+/* Merges one element after another into its column's state. `operator_` and `widened` are constants where this is
+ * inlined. */
+static inline __attribute__((always_inline)) void add_states(enum reduce_operator operator_, enum dtype widened,
+                                                             const double *x, int64_t rows, int64_t pitch,
+                                                             int64_t columns, int64_t position, bool skip_nan,
+                                                             struct accumulator *acc) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
             struct reduce_state one = {.index = position + r};
             memcpy(&one.value, x + r * pitch + c, sizeof one.value); /* 64 bits of any type */
             if (operator_ == REDUCE_COUNT_NAN) one.value.i = widened == FLOAT64 && isnan(x[r * pitch + c]);
             if (skip_nan && isnan(x[r * pitch + c])) continue;
-            reduce_state_merge(operator_, widened, &known[c].state, &one);
+            reduce_state_merge(operator_, widened, &acc[c].state, &one);
         }
 }
 
-#define TAKE_STATES(operator_)                                                                                         \
+#define ADD_STATES(operator_)                                                                                          \
     case operator_:                                                                                                    \
         if (walk->widened == FLOAT64)                                                                                  \
-            take_states(operator_, FLOAT64, x, rows, pitch, columns, position, walk->skip_nan, known);                 \
+            add_states(operator_, FLOAT64, x, rows, pitch, columns, position, walk->skip_nan, acc);                    \
         else if (walk->widened == INT64)                                                                               \
-            take_states(operator_, INT64, x, rows, pitch, columns, position, false, known);                            \
+            add_states(operator_, INT64, x, rows, pitch, columns, position, false, acc);                               \
         else                                                                                                           \
-            take_states(operator_, UINT64, x, rows, pitch, columns, position, false, known);                           \
+            add_states(operator_, UINT64, x, rows, pitch, columns, position, false, acc);                              \
         break
 
-static void take_any_states(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
-                            int64_t position, struct known *known) {
+static void add_any_states(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+                           int64_t position, struct accumulator *acc) {
     switch (walk->operator_) {
-        TAKE_STATES(REDUCE_SUM);
-        TAKE_STATES(REDUCE_PROD);
-        TAKE_STATES(REDUCE_MIN);
-        TAKE_STATES(REDUCE_MAX);
-        TAKE_STATES(REDUCE_ARGMIN);
-        TAKE_STATES(REDUCE_ARGMAX);
-        TAKE_STATES(REDUCE_COUNT_NAN);
+        ADD_STATES(REDUCE_SUM);
+        ADD_STATES(REDUCE_PROD);
+        ADD_STATES(REDUCE_MIN);
+        ADD_STATES(REDUCE_MAX);
+        ADD_STATES(REDUCE_ARGMIN);
+        ADD_STATES(REDUCE_ARGMAX);
+        ADD_STATES(REDUCE_COUNT_NAN);
     case REDUCE_MEAN:
     case REDUCE_NORM2:
     case REDUCE_VAR:
@@ -268,63 +271,63 @@ static void take_any_states(const struct walk *walk, const double *x, int64_t ro
     }
 }
 
-/* Takes elements [first, last) along the reduced axis, for the outputs [from, to) of inner, into `known`. */
-static void take_run(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
-                     int64_t from, int64_t to, struct known *known) {
+/* Adds elements [first, last) along the reduced axis to the accumulators of the outputs [from, to) of inner. */
+static void add_run(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
+                    int64_t from, int64_t to, struct accumulator *acc) {
     const double *x = block->x + (o * block->length + first) * block->inner + from;
     int64_t rows = last - first, pitch = block->inner, columns = to - from;
     bool squares = walk->operator_ == REDUCE_NORM2;
     if (walk->kind == KIND_STATE) {
-        take_any_states(walk, x, rows, pitch, columns, block->position + first, known);
+        add_any_states(walk, x, rows, pitch, columns, block->position + first, acc);
     } else if (walk->kind == KIND_MEAN || walk->kind == KIND_DEVIATIONS) {
-        take_deviations(walk, x, rows, pitch, columns, known);
+        add_deviations(walk, x, rows, pitch, columns, acc);
     } else if (walk->kind == KIND_SUM && pitch == 1) {
-        add_neighbours(walk, x, rows, squares, known);
+        add_neighbours(walk, x, rows, squares, acc);
     } else if (walk->kind == KIND_SUM) {
-        add_columns(x, rows, pitch, columns, squares, known);
+        add_columns(x, rows, pitch, columns, squares, acc);
     } else {
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0; c < columns; c++) {
-                known[c].value *= x[r * pitch + c];
-                note_exponent(&known[c]);
+                acc[c].value *= x[r * pitch + c];
+                normalize(&acc[c]);
             }
     }
 }
 
-/* Replaces NaNs by what changes no sum, or no product, and counts the others. */
+/* Replaces NaNs by 0 in sums and by 1 in products, and counts the other elements. */
 static void skip_nans(const struct walk *walk, const struct block *block, int64_t o, int64_t first, int64_t last,
-                      int64_t from, int64_t to, struct known *known) {
+                      int64_t from, int64_t to, struct accumulator *acc) {
     for (int64_t r = first; r < last; r++)
         for (int64_t c = from; c < to; c++) {
             double *x = (double *)block->x + (o * block->length + r) * block->inner + c;
-            known[c - from].numbers += !isnan(*x);
+            acc[c - from].numbers += !isnan(*x);
             if (isnan(*x)) *x = walk->kind == KIND_PRODUCT;
         }
 }
 
-/* Takes one piece on all cores. A thread takes runs of RUN elements for up to COLUMNS outputs. The runs of one output
+/* Adds one piece on all cores. A thread adds runs of RUN elements for up to COLUMNS outputs. The runs of one output
  * are merged in order, so the truth does not depend on the threads. */
-static void take_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x,
-                       struct known *partial) {
+static void add_piece(const struct walk *walk, const struct box *box, const struct box *piece, const void *x,
+                      struct accumulator *partial) {
     const struct block block = block_of(walk, box, piece, x);
     int64_t outer = block.outer, inner = block.inner;
     int64_t runs = ceil_div(block.length, RUN), columns = ceil_div(inner, COLUMNS);
-#pragma omp parallel for collapse(3)
+#pragma omp parallel for collapse(3) if (outer * block.length * inner > CPU_ALONE)
     for (int64_t o = 0; o < outer; o++)
         for (int64_t run = 0; run < runs; run++)
             for (int64_t column = 0; column < columns; column++) {
                 int64_t from = column * COLUMNS, to = min_int64(inner, from + COLUMNS), first = run * RUN;
-                struct known *known = block.out + o * block.out_stride + from;
+                struct accumulator *acc = block.out + o * block.out_stride + from;
                 if (runs > 1) {
-                    known = partial + (o * runs + run) * inner + from;
+                    acc = partial + (o * runs + run) * inner + from;
                     for (int64_t i = from; i < to; i++) {
-                        known[i - from] = nothing_known(walk);
-                        known[i - from].mean = block.out[o * block.out_stride + i].mean;
+                        acc[i - from] = empty_accumulator(walk);
+                        acc[i - from].mean = block.out[o * block.out_stride + i].mean;
                     }
                 }
                 if (walk->skip_nan && (walk->kind == KIND_SUM || walk->kind == KIND_PRODUCT))
-                    skip_nans(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, known);
-                take_run(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, known);
+                    skip_nans(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, acc);
+                add_run(walk, &block, o, first, min_int64(block.length, first + RUN), from, to, acc);
             }
     for (int64_t i = 0; runs > 1 && i < outer * runs * inner; i++)
         merge(walk, block.out + i / (runs * inner) * block.out_stride + i % inner, partial + i);
@@ -352,8 +355,9 @@ static struct box input_box(const struct geometry *geometry, const struct box *o
     return box;
 }
 
-/* A product. Underflow on the way may lose bits, down to all of them, and the result still counts as right. */
-static void tell_product(const struct known *product, double relative, struct truth *truth, int64_t i) {
+/* Sets a product. A variant may lose bits, or all of them, by underflow on the way, and its result still counts as
+ * right. */
+static void set_product(const struct accumulator *product, double relative, struct truth *truth, int64_t i) {
     int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
     long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
     int64_t lost = -1021 - product->lowest; /* bits of the running product below float64's least normal number */
@@ -362,29 +366,29 @@ static void tell_product(const struct known *product, double relative, struct tr
     truth->overflow[i] = isfinite(value) && product->highest > 1024 ? OVERFLOW_ANY : OVERFLOW_NONE;
 }
 
-static void tell(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
+static void set_truths(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
     enum reduce_operator operator_ = walk->operator_;
     double relative = operations[OP_REDUCE]->tolerance(walk->geometry, ACCURACY_FULL).relative;
     for (int64_t i = 0; i < count; i++, at++) {
-        const struct known *known = &walk->known[i];
-        long double total = (long double)(walk->skip_nan ? known->numbers : reduced_elements(walk->geometry));
+        const struct accumulator *acc = &walk->acc[i];
+        long double total = (long double)(walk->skip_nan ? acc->numbers : reduced_elements(walk->geometry));
         if (walk->kind == KIND_DEVIATIONS) {
-            tell_spread(walk, known, truth, at);
+            set_variance(walk, acc, truth, at);
         } else if (walk->kind == KIND_PRODUCT) {
-            tell_product(known, relative, truth, at);
+            set_product(acc, relative, truth, at);
         } else if (walk->kind == KIND_STATE && walk->widened == FLOAT64 && walk->geometry->out.dtype != INT64) {
-            double value = known->state.index < 0 ? (double)NAN : known->state.value.f; /* no sum: no overflow */
+            double value = acc->state.index < 0 ? (double)NAN : acc->state.value.f; /* no sum: no overflow */
             truth_set(truth, at, value, fabs(value), INFINITY);
         } else if (walk->kind == KIND_STATE) {
             bool index = operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX;
-            truth->integer[at] = index ? known->state.index : known->state.value.i;
+            truth->integer[at] = index ? acc->state.index : acc->state.value.i;
         } else if (operator_ == REDUCE_MEAN) {
-            truth_set(truth, at, known->value / total, known->magnitude / total, DBL_MAX / total);
+            truth_set(truth, at, acc->value / total, acc->magnitude / total, DBL_MAX / total);
         } else if (operator_ == REDUCE_NORM2) {
-            long double norm = sqrtl(known->value);
+            long double norm = sqrtl(acc->value);
             truth_set(truth, at, norm, isfinite(norm) ? norm : 0, DBL_MAX); /* of one sign: infinities stay */
         } else {
-            truth_set(truth, at, known->value, known->magnitude, DBL_MAX);
+            truth_set(truth, at, acc->value, acc->magnitude, DBL_MAX);
         }
     }
 }
@@ -393,12 +397,12 @@ static void tell(const struct walk *walk, int64_t count, struct truth *truth, in
 
 /* The truth about a part of a box, stored from output number `at` on. */
 static enum status reduce_part(const struct geometry *geometry, const struct host_reader *reader,
-                               const struct box *part, struct piece *piece, struct known *room, struct truth *truth,
-                               int64_t at, struct error *error) {
+                               const struct box *part, struct piece *piece, struct accumulator *room,
+                               struct truth *truth, int64_t at, struct error *error) {
     enum reduce_operator operator_ = geometry->options.reduce;
     enum dtype dtype = geometry->in[0].dtype;
     bool in_double = reduce_in_double(operator_, dtype);
-    struct walk walk = {.geometry = geometry, .operator_ = operator_, .known = room};
+    struct walk walk = {.geometry = geometry, .operator_ = operator_, .acc = room};
     walk.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
     if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype)) in_double = true; /* as it is read */
     walk.kind = reduce_spreads(operator_)                                                  ? KIND_MEAN
@@ -408,19 +412,19 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     walk.widened = in_double ? FLOAT64 : dtype_is_signed(dtype) ? INT64 : UINT64;
     struct box input = input_box(geometry, part, &walk);
     int64_t outputs = box_elements(part);
-    for (int64_t i = 0; i < outputs; i++) walk.known[i] = nothing_known(&walk);
+    for (int64_t i = 0; i < outputs; i++) walk.acc[i] = empty_accumulator(&walk);
     struct cut cut = pieces_of(&input);
     for (int passes = walk.kind == KIND_MEAN ? 2 : 1; passes > 0; passes--) {
         for (int64_t number = 0; number < cut.pieces; number++) {
             struct box box = cut_piece(&cut, number);
             TRY(piece_read(piece, geometry, reader, 0, &box, error));
-            take_piece(&walk, &input, &box, in_double ? (void *)piece->value : (void *)piece->integer, room + outputs);
+            add_piece(&walk, &input, &box, in_double ? (void *)piece->value : (void *)piece->integer, room + outputs);
         }
         if (passes < 2) break;
-        note_means(&walk, outputs);
+        finish_means(&walk, outputs);
         walk.kind = KIND_DEVIATIONS;
     }
-    tell(&walk, outputs, truth, at);
+    set_truths(&walk, outputs, truth, at);
     return STATUS_OK;
 }
 
@@ -431,7 +435,7 @@ enum status reduce_reference(const struct geometry *geometry, const struct host_
     struct box input = input_box(geometry, box, &walk);
     int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* per piece */
     struct piece piece;
-    struct known *room = malloc((size_t)(outputs + runs) * sizeof *room);
+    struct accumulator *room = malloc((size_t)(outputs + runs) * sizeof *room);
     if (!room) return fail(error, STATUS_RUN, "no host memory for the reference");
     enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(&input)), error);
     for (int64_t number = 0, at = 0; number < cut.pieces && status == STATUS_OK; number++) {

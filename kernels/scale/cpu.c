@@ -48,7 +48,7 @@ static int scale_cpu_launch(const struct launch *launch) {
     const char *x = args->x;
     char *y = args->y;
     int64_t size = (int64_t)dtype_size(launch->dtype);
-#pragma omp parallel for num_threads(cpu_threads(launch))
+#pragma omp parallel for num_threads(cpu_threads(launch, (double)args->count))
     for (int64_t start = 0; start < args->count; start += PIECE)
         scale_piece(launch->dtype, args->alpha, args->beta, min_int64(PIECE, args->count - start), x + start * size,
                     y + start * size);
@@ -63,6 +63,7 @@ KERNEL(scale_cpu) = {
     .dtypes = DTYPES_ALL,
     .edges = {{PIECE}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .divisible = true,
     .launch = scale_cpu_launch,
 };

@@ -18,9 +18,9 @@ static enum status scale_geometry(const struct op_options *options, const struct
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
     const struct shape *shape = &shapes[0];
     if (!dtype_is_float(dtypes[0]) && !(is_int64(options->alpha) && is_int64(options->beta)))
-        return fail(error, STATUS_USAGE,
-                    "scale of %s takes whole numbers that fit 64 bits, not alpha %.17g, beta %.17g",
-                    dtype_name(dtypes[0]), options->alpha, options->beta);
+        return fail_key(error, is_int64(options->alpha) ? "beta" : "alpha", -1,
+                        "scale of %s takes whole numbers that fit 64 bits, not alpha %.17g, beta %.17g",
+                        dtype_name(dtypes[0]), options->alpha, options->beta);
     *geometry = (struct geometry){.op = OP_SCALE, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 1};
     struct operand *in = &geometry->in[0];
     *in = (struct operand){.dtype = dtypes[0], .shape = *shape};
@@ -75,11 +75,11 @@ CPU_VERSIONS(scale_truth, (double alpha, double beta, int64_t count, const doubl
              (alpha, beta, count, x, value, magnitude))
 
 /* The truth about `count` elements from number `at` on. */
-static void tell(const struct geometry *geometry, const struct piece *piece, int64_t count, int64_t at,
-                 struct truth *truth) {
+static void set_truth(const struct geometry *geometry, const struct piece *piece, int64_t count, int64_t at,
+                      struct truth *truth) {
     enum dtype dtype = geometry->in[0].dtype;
     double alpha = geometry->options.alpha, beta = geometry->options.beta;
-#pragma omp parallel for
+#pragma omp parallel for if (count > CPU_ALONE)
     for (int64_t start = 0; start < count; start += RUN) {
         int64_t run = min_int64(RUN, count - start), to = at + start;
         if (dtype_is_float(dtype)) {
@@ -101,7 +101,7 @@ static enum status scale_reference(const struct geometry *geometry, const struct
     for (int64_t number = 0; number < cut.pieces && status == STATUS_OK; number++) {
         struct box part = cut_piece(&cut, number);
         status = piece_read(&piece, geometry, reader, 0, &part, error);
-        if (status == STATUS_OK) tell(geometry, &piece, box_elements(&part), at, truth);
+        if (status == STATUS_OK) set_truth(geometry, &piece, box_elements(&part), at, truth);
         at += box_elements(&part);
     }
     piece_free(&piece);
@@ -117,6 +117,7 @@ static struct tolerance scale_tolerance(const struct geometry *geometry, enum ac
 const struct operation operation_scale = {
     .name = "scale",
     .summary = "y = alpha x + beta",
+    .least_inputs = 1,
     .inputs = 1,
     .dimensions = 1,
     .geometry = scale_geometry,
@@ -124,7 +125,7 @@ const struct operation operation_scale = {
     .merge = scale_merge_axes,
     .launch = scale_launch,
     .reference = scale_reference,
-    .units = units_of_input,
+    .unit = unit_of_input,
     .long_name = long_name_of_input,
     .tolerance = scale_tolerance,
 };

@@ -1,4 +1,4 @@
-/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, with alpha and beta in its type. */
+/* scale.cuh - computes alpha x + beta in the right arithmetic, with alpha and beta in its type; all scales share it. */
 #ifndef KERNELS_SCALE_CUH
 #define KERNELS_SCALE_CUH
 

@@ -59,6 +59,7 @@ KERNEL(scale_vectorized) = {
     .dtypes = DTYPES_ALL,
     .edges = {{16, THREADS *LOADS * 2, THREADS *LOADS * 4, THREADS *LOADS * 8, THREADS *LOADS * 16}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .divisible = true,
     .compute_capability = 80,
     .launch = scale_vectorized_launch,

@@ -1,4 +1,4 @@
-/* transpose/copy.cu - the speed limit: a copy of as many bytes as a transpose moves.
+/* transpose/copy.cu - measures the roof: copies the number of bytes that a transpose moves.
  *
  * This is not a transpose. Every element is read once and written once, in order, so no transpose can be faster. The
  * variants are measured against it. Its output has no use and is never taken for a result (`limit`). */

@@ -1,4 +1,4 @@
-/* transpose/cpu.c - the plain double loop: rows are read in order, columns written with a stride. */
+/* transpose/cpu.c - runs the plain double loop: rows are read in order, columns written with a stride. */
 #include "../core/kernel.h"
 
 #define TRANSPOSE(element)                                                                                             \

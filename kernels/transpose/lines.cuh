@@ -1,4 +1,4 @@
-/* transpose/lines.cuh - the kernel of transpose/lines.cu. tuned/swizzled.cu uses it for elements of 4 and 8
+/* transpose/lines.cuh - defines the kernel of transpose/lines.cu. tuned/swizzled.cu uses it for elements of 4 and 8
  * bytes. */
 #ifndef KERNELS_TRANSPOSE_LINES_CUH
 #define KERNELS_TRANSPOSE_LINES_CUH

@@ -1,6 +1,6 @@
-/* transpose/merge.c - any order of axes as a stack of transposes. Axes that stay neighbours are merged. Where that
- * leaves one group, nothing moves but in name; two are a matrix, and of three the last two may swap. Any other order is
- * that of the result with its last two groups swapped, in which the host reads, and the kernel swaps them back. */
+/* transpose/merge.c - expresses any order of axes as a stack of matrix transposes. Axes that stay adjacent become one
+ * group. With one group nothing moves. Otherwise the host reads the input with its groups in the result's order, but
+ * the last two swapped, and the kernel swaps these two. */
 #include "../core/reference.h"
 
 #include "../core/axes.h"
@@ -8,15 +8,15 @@
 /* The axes of the result, by the input's; default: the last two swapped. */
 static enum status find_order(const struct op_options *options, int rank, int order[MAX_RANK], struct error *error) {
     bool seen[MAX_RANK] = {false};
-    if (rank < 2) return fail(error, STATUS_USAGE, "transpose takes two axes or more");
+    if (rank < 2) return fail_key(error, "inputs", 0, "transpose takes two axes or more");
     for (int axis = 0; axis < rank; axis++) order[axis] = axis < rank - 2 ? axis : 2 * rank - 3 - axis;
     if (options->axis_count == 0) return STATUS_OK;
     if (options->axis_count != rank)
-        return fail(error, STATUS_USAGE, "'axes' has %d entries, the input has %d axes", options->axis_count, rank);
+        return fail_key(error, "axes", -1, "'axes' has %d entries, the input has %d axes", options->axis_count, rank);
     for (int axis = 0; axis < rank; axis++) {
         int of = options->axes[axis];
         if (of < -rank || of >= rank || seen[of < 0 ? of + rank : of])
-            return fail(error, STATUS_USAGE, "'axes' must name each of the %d axes once", rank);
+            return fail_key(error, "axes", axis, "'axes' must name each of the %d axes once", rank);
         order[axis] = of < 0 ? of + rank : of;
         seen[order[axis]] = true;
     }
@@ -32,8 +32,7 @@ static void take_run(struct axes *axes, const struct shape *shape, const int *or
 enum status transpose_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                                  struct error *error) {
     int rank = shapes[0].rank, order[MAX_RANK] = {0}, begin[MAX_RANK + 1] = {0}, runs = 0;
-    enum status status = find_order(options, rank, order, error);
-    if (status != STATUS_OK) return status;
+    TRY(find_order(options, rank, order, error));
     for (int axis = 0; axis < rank; axis++)
         if (axis == 0 || order[axis] != order[axis - 1] + 1) begin[runs++] = axis;
     begin[runs] = rank;

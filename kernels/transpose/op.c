@@ -9,8 +9,8 @@ static enum status transpose_geometry(const struct op_options *options, const st
     int rank = shapes[0].rank;
     char text[SHAPE_TEXT];
     if (rank < 2)
-        return fail(error, STATUS_USAGE, "transpose takes a matrix or a stack of them, the input has shape %s",
-                    shape_format(&shapes[0], text));
+        return fail_key(error, "inputs", 0, "transpose takes a matrix or a stack of them, the input has shape %s",
+                        shape_format(&shapes[0], text));
     *geometry = (struct geometry){.op = OP_TRANSPOSE, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 1};
     struct operand *in = &geometry->in[0], *out = &geometry->out;
     *in = (struct operand){.dtype = dtypes[0], .shape = shapes[0], .loop = {LOOP_B}};
@@ -38,19 +38,20 @@ static void transpose_launch(const struct geometry *geometry, const struct tile 
 
 /* ---- the truth --------------------------------------------------------------------------------------------------- */
 
-#define SQUARE 32 /* rows and columns turned at a time, so that both sides stay in the cache */
+#define SQUARE 32 /* rows and columns transposed at a time, so that both sides stay in the cache */
 
-/* Matrices, `rows` x `columns` and packed, into their places, which are `apart`: element (r, c) goes to to[c * pitch +
- * r]. One loop for all of them: a stack may have millions, and to begin a loop on all cores takes microseconds. */
-static void turn(const int64_t *from, int64_t matrices, int64_t rows, int64_t columns, int64_t *to, int64_t apart,
-                 int64_t pitch) {
-#pragma omp parallel for collapse(2)
+/* Copies packed matrices of `rows` x `columns`, transposed: element (r, c) of matrix b goes to
+ * to[b * matrix_stride + c * pitch + r]. One loop does all matrices, because a stack may have millions and starting a
+ * loop on all cores takes microseconds. */
+static void transpose_matrices(const int64_t *from, int64_t matrices, int64_t rows, int64_t columns, int64_t *to,
+                               int64_t matrix_stride, int64_t pitch) {
+#pragma omp parallel for collapse(2) if (matrices * rows * columns > CPU_ALONE)
     for (int64_t b = 0; b < matrices; b++)
         for (int64_t column = 0; column < columns; column += SQUARE)
             for (int64_t row = 0; row < rows; row += SQUARE)
                 for (int64_t c = column; c < min_int64(column + SQUARE, columns); c++)
                     for (int64_t r = row; r < min_int64(row + SQUARE, rows); r++)
-                        to[b * apart + c * pitch + r] = from[(b * rows + r) * columns + c];
+                        to[b * matrix_stride + c * pitch + r] = from[(b * rows + r) * columns + c];
 }
 
 static enum status transpose_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -69,8 +70,9 @@ static enum status transpose_reference(const struct geometry *geometry, const st
         convert_to_integer(dtype_of_bits(geometry->in[0].dtype), piece.raw, box_elements(&part), piece.integer);
         int64_t matrices = rank == 3 ? part.count[0] : 1, first = rank == 3 ? part.start[0] - box->start[0] : 0;
         int64_t r = first * box->count[row] + part.start[column] - box->start[row], pitch = box->count[column];
-        turn(piece.integer, matrices, part.count[row], part.count[column],
-             truth->integer + r * pitch + part.start[row] - box->start[column], box->count[row] * pitch, pitch);
+        transpose_matrices(piece.integer, matrices, part.count[row], part.count[column],
+                           truth->integer + r * pitch + part.start[row] - box->start[column], box->count[row] * pitch,
+                           pitch);
     }
     piece_free(&piece);
     return status;
@@ -84,13 +86,14 @@ static struct tolerance transpose_tolerance(const struct geometry *geometry, enu
 const struct operation operation_transpose = {
     .name = "transpose",
     .summary = "swaps the last two axes",
+    .least_inputs = 1,
     .inputs = 1,
     .dimensions = 2,
     .geometry = transpose_geometry,
     .merge = transpose_merge_axes,
     .launch = transpose_launch,
     .reference = transpose_reference,
-    .units = units_of_input,
+    .unit = unit_of_input,
     .long_name = long_name_of_input,
     .tolerance = transpose_tolerance,
     .exact = true,

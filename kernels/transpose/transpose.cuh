@@ -1,5 +1,5 @@
-/* transpose.cuh - what the transposes share: a type for each element size (only bits move, so one unsigned type serves
- * all types of a size), and the kernel that transposes a tile in shared memory; its variants differ only in the
+/* transpose.cuh - defines what the transposes share: a type for each element size (only bits move, so one unsigned type
+ * serves all types of a size), and the kernel that transposes a tile in shared memory; its variants differ only in the
  * pitch. */
 #ifndef KERNELS_TRANSPOSE_CUH
 #define KERNELS_TRANSPOSE_CUH

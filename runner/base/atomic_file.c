@@ -14,10 +14,10 @@
 static bool is_replaceable(const char *path, const char *beginning) {
     char begins[256] = "";
     size_t length = strlen(beginning);
-    FILE *file = fopen(path, "re");
+    OWNED_FILE FILE *file = fopen(path, "re");
     if (!file) return false;
     size_t got = fread(begins, 1, length < sizeof begins ? length : sizeof begins, file);
-    fclose(file);
+    // cppcheck-suppress resourceLeak; OWNED_FILE closes it
     return got == 0 || (got == length && memcmp(begins, beginning, length) == 0);
 }
 

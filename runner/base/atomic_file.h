@@ -11,7 +11,7 @@
 struct atomic_file {
     struct destination place;
     int descriptor; /* open for writing directly; -1: atomic_file_begin creates a temporary file */
-    char *path;     /* of the temporary file; NULL: none */
+    char *path;     /* path of the temporary file; NULL: none */
     FILE *to;       /* the stream to write to; NULL: not begun */
 };
 

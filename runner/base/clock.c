@@ -1,7 +1,7 @@
 /* clock.c - reads the system's clocks. */
 #include "clock.h"
 
-#include <time.h>
+#include <math.h>
 
 const char *time_text(char text[TIME_TEXT]) {
     time_t now = time(NULL);
@@ -15,4 +15,17 @@ double now_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct timespec timespec_of(double seconds) {
+    double whole = floor(seconds);
+    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
+}
+
+void condition_init(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
 }

@@ -10,42 +10,49 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_LINKS = 40 }; /* the limit of the Linux kernel */
+enum { MAX_LINKS = 40 }; /* the limit of the Linux kernel */
 
 bool path_is_file(const char *path, const struct stat *file) {
     struct stat about;
     return path && stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
 }
 
-char *path_folder(const char *path) {
+const char *path_name(const char *path) {
     const char *slash = strrchr(path, '/');
-    if (!slash) return must_strdup(".");
-    return must_printf("%.*s", slash == path ? 1 : (int)(slash - path), path);
+    return slash ? slash + 1 : path;
+}
+
+char *path_folder(const char *path) {
+    int length = (int)(path_name(path) - path); /* with the slash */
+    return length ? must_printf("%.*s", length > 1 ? length - 1 : 1, path) : must_strdup(".");
+}
+
+char *path_cache(void) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && cache[0] == '/') return must_printf("%s/tilerun", cache);
+    return home && home[0] == '/' ? must_printf("%s/.cache/tilerun", home) : NULL;
 }
 
 /* Is this a link that another user has put into a world-writable folder? The kernel refuses to follow such a link in a
  * sticky folder, but readlink does not. */
 static bool is_planted(const char *path, const struct stat *link) {
     struct stat about;
-    char *folder = path_folder(path);
-    bool planted = link->st_uid != geteuid() && stat(folder, &about) == 0 && about.st_mode & S_IWOTH &&
-                   about.st_uid != link->st_uid;
-    free(folder);
-    return planted;
+    OWNED char *folder = path_folder(path);
+    return link->st_uid != geteuid() && stat(folder, &about) == 0 && about.st_mode & S_IWOTH &&
+           about.st_uid != link->st_uid;
 }
 
 /* The path that a name leads to: follows the symbolic links of its last component, even to where nothing exists. */
 static char *follow(const char *name, bool *planted) {
     char *path = must_strdup(name), target[PATH_MAX];
     struct stat about;
-    for (int i = 0; i < MOST_LINKS && lstat(path, &about) == 0 && S_ISLNK(about.st_mode); i++) {
+    for (int i = 0; i < MAX_LINKS && lstat(path, &about) == 0 && S_ISLNK(about.st_mode); i++) {
         *planted |= is_planted(path, &about);
         ssize_t length = readlink(path, target, sizeof target - 1);
         if (length < 0) break;
         target[length] = '\0';
-        char *folder = path_folder(path);
+        OWNED char *folder = path_folder(path);
         char *next = target[0] == '/' ? must_strdup(target) : must_printf("%s/%s", folder, target);
-        free(folder);
         free(path);
         path = next;
     }
@@ -89,6 +96,10 @@ enum status destination_check(const struct destination *place, struct error *err
     if (!S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s %s: %s is not a folder", kind, name, folder);
     if (access(folder, W_OK | X_OK) != 0)
         return fail(error, STATUS_USAGE, "%s %s: cannot write in %s: %s", kind, name, folder, strerror(errno));
+    uid_t own = geteuid();
+    if (place->exists && about.st_mode & S_ISVTX && own != 0 && own != about.st_uid && own != place->about.st_uid)
+        return fail(error, STATUS_USAGE, "%s %s: belongs to another user, and %s is sticky: it cannot be replaced",
+                    kind, name, folder);
     return STATUS_OK;
 }
 
@@ -96,9 +107,8 @@ bool destination_same(const struct destination *one, const struct destination *o
     struct stat folder;
     if (one->exists && other->exists)
         return one->about.st_dev == other->about.st_dev && one->about.st_ino == other->about.st_ino;
-    const char *slash = strrchr(one->path, '/'), *other_slash = strrchr(other->path, '/');
-    return strcmp(slash ? slash + 1 : one->path, other_slash ? other_slash + 1 : other->path) == 0 &&
-           stat(one->folder, &folder) == 0 && path_is_file(other->folder, &folder);
+    return strcmp(path_name(one->path), path_name(other->path)) == 0 && stat(one->folder, &folder) == 0 &&
+           path_is_file(other->folder, &folder);
 }
 
 enum status destination_put(const struct destination *place, const char *finished, struct error *error) {
@@ -112,7 +122,5 @@ enum status destination_put(const struct destination *place, const char *finishe
 }
 
 char *path_beside(const char *file, const char *path) {
-    const char *slash = strrchr(file, '/');
-    if (*path == '/' || !slash) return must_strdup(path);
-    return must_printf("%.*s%s", (int)(slash + 1 - file), file, path);
+    return must_printf("%.*s%s", *path == '/' ? 0 : (int)(path_name(file) - file), file, path);
 }

@@ -1,5 +1,6 @@
-/* destination.h - the path that a job writes a file to, with symbolic links resolved, and what exists there already. A
- * symbolic link stays: the new file is written beside the link's target, and a rename then replaces the target. */
+/* destination.h - resolves symbolic links in the path that a job writes a file to, and looks up what exists there. A
+ * symbolic link stays: the new file is written into the folder of the link's target, and a rename then replaces the
+ * target. */
 #ifndef RUNNER_DESTINATION_H
 #define RUNNER_DESTINATION_H
 
@@ -10,7 +11,7 @@
 
 struct destination {
     const char *kind;  /* "output", "trace": messages begin with kind and name */
-    char *name;        /* as the user wrote it */
+    char *name;        /* the path as the user wrote it */
     char *path;        /* the file itself, after following symbolic links */
     char *folder;      /* the folder of `path` */
     bool exists;       /* something exists at `path` */
@@ -34,8 +35,13 @@ enum status destination_put(const struct destination *place, const char *finishe
 
 /* Does `path`, links followed, lead to this very file? */
 bool path_is_file(const char *path, const struct stat *file);
+/* What follows the last slash of a path. */
+const char *path_name(const char *path);
 /* The folder of a path, "." for a bare name; the caller frees. */
 char *path_folder(const char *path);
+/* The folder of files that outlast a process: XDG_CACHE_HOME/tilerun if that is an absolute path, as its specification
+ * demands, else HOME/.cache/tilerun. NULL: there is none. The caller frees. */
+char *path_cache(void);
 /* Converts a path that is relative to the folder of `file` to one relative to the current directory; the caller
  * frees. */
 char *path_beside(const char *file, const char *path);

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const char *_Atomic subject; /* as fail_set_subject has set it */
+static const char *_Atomic subject; /* set by fail_set_subject */
 
 enum status fail_write(struct error *error, const char *path, int number) {
     struct rlimit limit;
@@ -24,12 +24,12 @@ enum status fail_write(struct error *error, const char *path, int number) {
     return fail(error, STATUS_IO, "%s: cannot be written: %s", path, strerror(number));
 }
 
-enum status fail_call(struct error *error, enum status status, const char *expression, const char *words,
-                      const char *file, int line) {
+enum status fail_call(struct error *error, enum status status, const char *call, const char *words, const char *file,
+                      int line) {
     const char *about = atomic_load(&subject), *colon = about ? ": " : "";
     if (!about) about = "";
-    if (!words || !*words) return fail(error, status, "%s%s%s failed (%s:%d)", about, colon, expression, file, line);
-    return fail(error, status, "%s%s%s failed: %s (%s:%d)", about, colon, expression, words, file, line);
+    if (!words || !*words) return fail(error, status, "%s%s%s failed (%s:%d)", about, colon, call, file, line);
+    return fail(error, status, "%s%s%s failed: %s (%s:%d)", about, colon, call, words, file, line);
 }
 
 enum status fail_prefix(struct error *error, const char *kind, const char *name) {
@@ -52,11 +52,19 @@ void *must_have(void *memory) {
     if (memory) return memory;
     const char *about = fail_subject();
     fprintf(stderr, "tilerun: %s%sout of host memory\n", about ? about : "", about ? ": " : "");
-    _exit(STATUS_DEVICE); /* as after a kill: finished runs are kept, and --resume does the others */
+    _exit(STATUS_DEVICE); /* like a kill: finished runs are kept, and --resume does the others */
+}
+
+void *try_malloc(unsigned long bytes) {
+    return malloc(bytes);
 }
 
 void *must_malloc(unsigned long bytes) {
     return must_have(malloc(bytes ? bytes : 1));
+}
+
+void *must_zeroed(unsigned long bytes) {
+    return must_have(calloc(bytes ? bytes : 1, 1));
 }
 
 void *must_realloc(void *memory, unsigned long bytes) {
@@ -64,7 +72,7 @@ void *must_realloc(void *memory, unsigned long bytes) {
 }
 
 char *must_strdup(const char *text) {
-    return must_have(strdup(text));
+    return text ? must_have(strdup(text)) : NULL;
 }
 
 char *must_realpath(const char *path) {
@@ -72,26 +80,30 @@ char *must_realpath(const char *path) {
     return real || errno != ENOMEM ? real : must_have(real);
 }
 
+char *must_vprintf(const char *format, va_list arguments) {
+    char *text = NULL;
+    int length = vasprintf(&text, format, arguments);
+    return must_have(length < 0 ? NULL : text);
+}
+
 char *must_printf(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    int length = vasprintf(&text, format, arguments);
+    char *text = must_vprintf(format, arguments);
     va_end(arguments);
-    return must_have(length < 0 ? NULL : text);
+    return text;
 }
 
 void must_append(char **text, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    char *more = NULL;
+    OWNED char *more = NULL;
     int added = vasprintf(&more, format, arguments);
     va_end(arguments);
     must_have(added < 0 ? NULL : more);
     size_t length = strlen(*text);
     *text = must_realloc(*text, length + (size_t)added + 1);
     memcpy(*text + length, more, (size_t)added + 1);
-    free(more);
 }
 
 /* The buffer of must_stream. */
@@ -123,4 +135,20 @@ FILE *must_stream(char **text, size_t *length) {
     *text = must_strdup("");
     *length = 0;
     return must_have(fopencookie(growing, "w", (cookie_io_functions_t){.write = grow, .close = stop_growing}));
+}
+
+const char *fail_without_path(const struct error *error, const char *path) {
+    size_t length = strlen(path);
+    int begins = strncmp(error->text, path, length) == 0 && error->text[length] == ':';
+    return error->text + (begins ? length + 2 : 0);
+}
+
+void free_owned(void *pointer) {
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    free(memory);
+}
+
+void close_owned(FILE **file) {
+    if (*file) fclose(*file);
 }

@@ -1,4 +1,4 @@
-/* fail.h - how functions report errors.
+/* fail.h - defines how functions report errors.
  *
  * A function that can fail returns an `enum status` (0 is success) and takes a `struct error *`, into which it writes
  * one sentence. Functions in between neither print nor exit: main prints `error.text` and returns the status. Where a
@@ -8,16 +8,20 @@
 
 #include "../../kernels/core/status.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* Reports that a file cannot be written, and explains the errno `number`. Returns STATUS_IO. */
 enum status fail_write(struct error *error, const char *path, int number);
 
-/* Reports a failed call with its expression, the library's message `words` (may be NULL) and file:line.
+/* Reports a failed call, the library's message `words` (may be NULL) and file:line.
  *     return FAIL_CALL(error, STATUS_IO, "fsync(fd)", strerror(errno)); */
-#define FAIL_CALL(error, status, expression, words) fail_call(error, status, expression, words, __FILE__, __LINE__)
-enum status fail_call(struct error *error, enum status status, const char *expression, const char *words,
-                      const char *file, int line);
+#define FAIL_CALL(error, status, call, words) fail_call(error, status, call, words, __FILE__, __LINE__)
+enum status fail_call(struct error *error, enum status status, const char *call, const char *words, const char *file,
+                      int line);
+
+/* The error's sentence without "PATH: " at its beginning. */
+const char *fail_without_path(const struct error *error, const char *path);
 
 /* Sets the subject: the operation or file that the process works on. FAIL_CALL, reports of missing memory and of a
  * crashed library begin with it. The text must live until the next call. Returns the previous subject; NULL: none. */
@@ -27,18 +31,34 @@ const char *fail_subject(void);
 enum status fail_prefix(struct error *error, const char *kind, const char *name);
 
 /* Allocations that cannot fail: when the host is out of memory they print a message and end the process with
- * STATUS_DEVICE. They are for small bookkeeping only; buffers for data use malloc, and the caller checks them. */
+ * STATUS_DEVICE. They are for small bookkeeping only; buffers for data use malloc or try_malloc, which the caller
+ * checks. */
 void *must_have(void *memory); /* returns `memory`; ends the process if it is NULL */
 void *must_malloc(unsigned long bytes);
+void *must_zeroed(unsigned long bytes);
 void *must_realloc(void *memory, unsigned long bytes);
-char *must_strdup(const char *text);
-/* As realpath. NULL, with errno set: it failed for another reason than memory. */
+void *try_malloc(unsigned long bytes); /* malloc, for OWNED: the analyzer of clang does not know that OWNED frees */
+char *must_strdup(const char *text);   /* NULL of NULL */
+/* Like realpath. NULL, with errno set: it failed for a reason other than memory. */
 char *must_realpath(const char *path);
 /* printf into a new string that the caller frees. */
 char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *must_vprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 /* Appends to *text as printf does, and reallocates it. */
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As open_memstream, but never loses text for lack of memory. */
+/* Like open_memstream, but never loses text for lack of memory. */
 FILE *must_stream(char **text, size_t *length);
+
+/* Declares variables that are released where their scope ends, by a function that takes their address. They must be
+ * initialized. OWNED: pointers, whose memory is freed. */
+#define FREED_BY(function) __attribute__((cleanup(function)))
+#define OWNED              FREED_BY(free_owned)
+#define OWNED_FILE         FREED_BY(close_owned) /* FILE *, which may be NULL */
+void free_owned(void *pointer);
+void close_owned(FILE **file);
+/* Defines NAME_release, for FREED_BY of a variable `struct NAME *`: calls `free` of the pointer, which may be NULL. */
+// clang-format off
+#define RELEASED_BY(name, free) static inline void name##_release(struct name **pointer) { free(*pointer); }
+// clang-format on
 
 #endif

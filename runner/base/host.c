@@ -1,6 +1,7 @@
 /* host.c - reads facts about the machine from /proc, /sys, sysconf and the control groups. */
 #include "host.h"
 
+#include "destination.h"
 #include "fail.h"
 
 #include <ctype.h>
@@ -14,32 +15,48 @@
 
 /* The value of the line NAME of /proc/meminfo, in bytes; 0: there is no such line. */
 static int64_t meminfo_bytes(const char *name) {
-    FILE *file = fopen("/proc/meminfo", "re");
-    if (!file) return 0;
+    OWNED_FILE FILE *file = fopen("/proc/meminfo", "re");
     char line[128], key[64];
-    long long kibibytes = 0, value;
-    while (kibibytes == 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "%63[^:]: %lld", key, &value) == 2 && strcmp(key, name) == 0) kibibytes = value;
-    fclose(file);
-    return (int64_t)kibibytes * 1024;
+    long long kibibytes;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%63[^:]: %lld", key, &kibibytes) == 2 && strcmp(key, name) == 0) return kibibytes * 1024;
+    return 0;
 }
 
-static int64_t least(int64_t a, int64_t b) {
+static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* The smallest limit of `group` and its ancestors; `format` makes the path of a limit's file from root and group. In a
- * container `root` may be the container's own group while `group` is the path on the host: then only the file in `root`
- * exists. */
-static int64_t least_limit(const char *format, const char *root, char *group) {
+/* Reads the file of a memory limit in bytes; INT64_MAX: there is no such file, or no limit. */
+static int64_t read_bytes(const char *path) {
+    long long value;
+    OWNED_FILE FILE *file = fopen(path, "re");
+    return file && fscanf(file, "%lld", &value) == 1 ? value : INT64_MAX;
+}
+
+/* Reads a CPU quota as a number of processors, rounded up; INT64_MAX: there is no such file, or no quota. The file is
+ * cpu.max ("QUOTA PERIOD" or "max PERIOD"), or cpu.cfs_quota_us, whose period is in cpu.cfs_period_us in the
+ * same folder. */
+static int64_t read_processors(const char *path) {
+    long long quota = 0, period = 0;
+    OWNED_FILE FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%lld %lld", &quota, &period) == 1) {
+        OWNED char *beside = path_beside(path, "cpu.cfs_period_us");
+        period = read_bytes(beside);
+    }
+    // cppcheck-suppress resourceLeak; OWNED_FILE closes it
+    return quota > 0 && period > 0 ? quota / period + (quota % period != 0) : INT64_MAX;
+}
+
+/* The smallest limit of `group` and its ancestors; `format` makes the path of a limit's file from root and group, and
+ * `read` reads it. In a container `root` may be the container's own group while `group` is the path on the host: then
+ * only the file in `root` exists. */
+static int64_t least_limit(const char *format, const char *root, char *group, int64_t (*read)(const char *path)) {
     int64_t limit = INT64_MAX;
     for (;;) {
         char path[1200];
-        long long value;
         snprintf(path, sizeof path, format, root, group);
-        FILE *file = fopen(path, "re");
-        if (file && fscanf(file, "%lld", &value) == 1) limit = least(limit, value);
-        if (file) fclose(file);
+        limit = smaller(limit, read(path));
         char *last = strrchr(group, '/');
         if (!last) return limit;
         *last = '\0';
@@ -56,46 +73,58 @@ static bool list_contains(const char *list, const char *name) {
     return false;
 }
 
-int64_t host_memory_limit(const char *groups, const char *root) {
+/* The smallest limit of this process's groups: `v2` and `v1` make the paths of its files, v1 in `controller`. */
+static int64_t group_limit(const char *groups, const char *root, const char *controller, const char *v2, const char *v1,
+                           int64_t (*read)(const char *path)) {
     int64_t limit = INT64_MAX;
-    FILE *file = fopen(groups, "re");
-    if (!file) return limit;
+    OWNED_FILE FILE *file = fopen(groups, "re");
     char line[1100];
     /* A line is NUMBER:CONTROLLERS:GROUP. cgroup v2 has the number 0 and no controllers. */
-    while (fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = '\0';
         char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group) continue;
         *controllers++ = *group++ = '\0';
         if (strcmp(line, "0") == 0 && *controllers == '\0')
-            limit = least(limit, least_limit("%s%s/memory.max", root, group));
-        else if (list_contains(controllers, "memory"))
-            limit = least(limit, least_limit("%s/memory%s/memory.limit_in_bytes", root, group));
+            limit = smaller(limit, least_limit(v2, root, group, read));
+        else if (list_contains(controllers, controller))
+            limit = smaller(limit, least_limit(v1, root, group, read));
     }
-    fclose(file);
     return limit;
+}
+
+int64_t host_memory_limit(const char *groups, const char *root) {
+    return group_limit(groups, root, "memory", "%s%s/memory.max", "%s/memory%s/memory.limit_in_bytes", read_bytes);
+}
+
+int64_t host_processor_limit(const char *groups, const char *root) {
+    return group_limit(groups, root, "cpu", "%s%s/cpu.max", "%s/cpu%s/cpu.cfs_quota_us", read_processors);
 }
 
 struct host_memory host_memory(void) {
     int64_t limit = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
     int64_t available = meminfo_bytes("MemAvailable");
     struct host_memory memory;
-    memory.total = least((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
-    memory.free = least(available > 0 ? available : memory.total / 2, limit);
+    memory.total = smaller((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
+    memory.free = smaller(available > 0 ? available : memory.total / 2, limit);
     return memory;
 }
 
 /* ---- caches ------------------------------------------------------------------------------------------------------ */
 
-/* Reads the first line of ROOT/cpuCPU/cache/indexINDEX/NAME; false: there is no such file. */
-static bool read_cache(const char *root, int cpu, int index, const char *name, char *line, int size) {
+/* Reads the first line of ROOT/cpuCPU/NAME; false: there is no such file. */
+static bool read_first_line(const char *root, int cpu, const char *name, char *line, int size) {
     char path[512];
-    snprintf(path, sizeof path, "%s/cpu%d/cache/index%d/%s", root, cpu, index, name);
-    FILE *file = fopen(path, "re");
-    if (!file) return false;
-    bool read = fgets(line, size, file) != NULL;
-    fclose(file);
-    return read;
+    snprintf(path, sizeof path, "%s/cpu%d/%s", root, cpu, name);
+    OWNED_FILE FILE *file = fopen(path, "re");
+    return file && fgets(line, size, file);
+}
+
+/* Reads the first line of ROOT/cpuCPU/cache/indexINDEX/NAME. */
+static bool read_cache(const char *root, int cpu, int index, const char *name, char *line, int size) {
+    char path[64];
+    snprintf(path, sizeof path, "cache/index%d/%s", index, name);
+    return read_first_line(root, cpu, path, line, size);
 }
 
 /* The index of a processor's highest-level cache; -1: none. */
@@ -124,13 +153,17 @@ static void remove_processors(cpu_set_t *set, const char *list) {
     }
 }
 
-int64_t host_cache_bytes(const char *root, const cpu_set_t *processors) {
+/* The processors, else those that this process may run on. */
+static cpu_set_t processors_or_own(const cpu_set_t *processors) {
     cpu_set_t set;
+    if (processors) return *processors;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_ZERO(&set);
+    return set;
+}
+
+int64_t host_cache_bytes(const char *root, const cpu_set_t *processors) {
+    cpu_set_t set = processors_or_own(processors);
     int64_t sum = 0;
-    if (processors)
-        set = *processors;
-    else if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         char size[32], shared[4096];
         if (!CPU_ISSET((size_t)cpu, &set)) continue;
@@ -142,28 +175,37 @@ int64_t host_cache_bytes(const char *root, const cpu_set_t *processors) {
     return sum;
 }
 
+int host_core_count(const char *root, const cpu_set_t *processors) {
+    cpu_set_t set = processors_or_own(processors);
+    int cores = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        char siblings[4096];
+        if (!CPU_ISSET((size_t)cpu, &set)) continue;
+        if (!read_first_line(root, cpu, "topology/thread_siblings_list", siblings, sizeof siblings)) continue;
+        remove_processors(&set, siblings);
+        cores++;
+    }
+    return cores;
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
 char *host_file_value(const char *path, const char *key, char separator) {
-    FILE *file = fopen(path, "re");
-    if (!file) return NULL;
-    char *line = NULL, *found = NULL;
+    OWNED_FILE FILE *file = fopen(path, "re");
+    OWNED char *line = NULL;
     size_t room = 0;
-    while (!found && getline(&line, &room, file) >= 0) {
+    while (file && getline(&line, &room, file) >= 0) {
         char *value = strchr(line, separator);
         if (strncmp(line, key, strlen(key)) != 0 || !value) continue;
         value += 1 + strspn(value + 1, " \t\"");
         char *end = value + strlen(value);
         while (end > value && (isspace((unsigned char)end[-1]) || end[-1] == '"')) *--end = '\0';
-        found = must_strdup(value);
+        return must_strdup(value);
     }
-    free(line);
-    fclose(file);
-    return found;
+    return NULL;
 }
 
 void host_cpu_name(char *name, unsigned long size) {
-    char *model = host_file_value("/proc/cpuinfo", "model name", ':');
+    OWNED char *model = host_file_value("/proc/cpuinfo", "model name", ':');
     snprintf(name, size, "%s", model ? model : "CPU");
-    free(model);
 }

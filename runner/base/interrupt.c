@@ -1,11 +1,11 @@
-/* interrupt.c - the watcher thread and its flag, one of the program's two pieces of global state. */
+/* interrupt.c - runs the watcher thread and holds its flag, one of the program's two pieces of global state. */
 #include "interrupt.h"
 
 #include "clock.h"
 #include "fail.h"
 
-#include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,14 +15,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define GRACE_S  0.7 /* from the first signal until the watcher ends the process */
+#define GRACE_S  0.7 /* seconds from the first signal until the watcher ends the process */
 #define WRITE_MS 400 /* how long interrupt_write waits for a full pipe */
 
 /* The handlers before interrupt_set_handlers: no run has begun, so there is nothing to acknowledge. */
 static void acknowledge_nothing(void *unused, int number) {
     (void)unused, (void)number;
 }
-static void farewell_before_runs(void *unused) {
+static void exit_before_runs(void *unused) {
     (void)unused;
     interrupt_write(STDERR_FILENO, "tilerun: interrupted before the first run\n");
 }
@@ -32,41 +32,52 @@ static struct {
     pthread_mutex_t mutex;
     enum status status; /* the exit status of the process */
     void (*acknowledge)(void *context, int number);
-    void (*farewell)(void *context); /* NULL: it was called, or the work is over */
+    void (*exit_handler)(void *context); /* NULL: it was called, or the work is over */
     void *context;
 } interrupt = {.mutex = PTHREAD_MUTEX_INITIALIZER,
                .status = STATUS_INTERRUPTED,
                .acknowledge = acknowledge_nothing,
-               .farewell = farewell_before_runs};
+               .exit_handler = exit_before_runs};
 
 void interrupt_request(int number) {
     atomic_store(&interrupt.number, number);
 }
 
+static struct {
+    _Atomic(double) at_s; /* INFINITY: there is none */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    double end_s, wake_s; /* when the process ends; when the thread looks at that next */
+    bool begun;           /* the thread */
+    atomic_bool passed;   /* the process ends */
+} deadline = {.at_s = INFINITY, .mutex = PTHREAD_MUTEX_INITIALIZER};
+
 enum status interrupt_check(struct error *error) {
     int number = atomic_load_explicit(&interrupt.number, memory_order_relaxed);
-    return number == 0 ? STATUS_OK : fail(error, STATUS_INTERRUPTED, "interrupted by signal %d", number);
+    if (number != 0) return fail(error, STATUS_INTERRUPTED, "interrupted by signal %d", number);
+    double at_s = atomic_load_explicit(&deadline.at_s, memory_order_relaxed);
+    return at_s == INFINITY || now_s() < at_s ? STATUS_OK : fail(error, STATUS_TIMEOUT, "exceeded its timeout");
 }
 
-void interrupt_set_handlers(void (*acknowledge)(void *context, int number), void (*farewell)(void *context),
+void interrupt_set_handlers(void (*acknowledge)(void *context, int number), void (*exit_handler)(void *context),
                             void *context) {
     pthread_mutex_lock(&interrupt.mutex);
     interrupt.acknowledge = acknowledge;
-    interrupt.farewell = farewell;
+    interrupt.exit_handler = exit_handler;
     interrupt.context = context;
     pthread_mutex_unlock(&interrupt.mutex);
 }
 
 /* The caller holds the mutex. */
-static void say_farewell(void) {
-    if (interrupt.farewell && interrupt.status == STATUS_INTERRUPTED) interrupt.farewell(interrupt.context);
-    interrupt.farewell = NULL;
+static void run_exit_handler(void) {
+    if (interrupt.exit_handler && interrupt.status == STATUS_INTERRUPTED) interrupt.exit_handler(interrupt.context);
+    interrupt.exit_handler = NULL;
 }
 
 void interrupt_finish(enum status status) {
     pthread_mutex_lock(&interrupt.mutex);
     interrupt.status = status;
-    say_farewell();
+    run_exit_handler();
     pthread_mutex_unlock(&interrupt.mutex);
 }
 
@@ -81,29 +92,86 @@ void interrupt_write(int descriptor, const char *text) {
     }
 }
 
-/* Waits until `until`, as now_s() tells it, or until an INT comes. */
+/* Waits until `until`, a time of now_s(), or until an INT comes. */
 static void wait_grace_period(const sigset_t *signals, double until) {
     bool more = true;
     for (double left; more && (left = until - now_s()) > 0;) {
-        struct timespec rest = {.tv_sec = (time_t)left, .tv_nsec = (long)((left - (double)(time_t)left) * 1e9)};
+        const struct timespec rest = timespec_of(left);
         more = sigtimedwait(signals, NULL, &rest) != SIGINT;
     }
 }
 
+/* ---- the deadline ------------------------------------------------------------------------------------------------ */
+
+static void *deadline_main(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&deadline.mutex);
+    while (now_s() < deadline.end_s) {
+        const struct timespec until = timespec_of(deadline.end_s);
+        deadline.wake_s = deadline.end_s;
+        if (deadline.end_s == INFINITY)
+            pthread_cond_wait(&deadline.changed, &deadline.mutex);
+        else
+            pthread_cond_timedwait(&deadline.changed, &deadline.mutex, &until);
+    }
+    atomic_store(&deadline.passed, true);
+    pthread_mutex_lock(&interrupt.mutex); /* neither is unlocked: the work must not go on from now on */
+    run_exit_handler();
+    _exit((int)interrupt.status);
+}
+
+/* Starts the thread. Its clock is that of now_s(). */
+static void watch_deadline(void) {
+    pthread_t thread;
+    condition_init(&deadline.changed);
+    deadline.begun = pthread_create(&thread, NULL, deadline_main, NULL) == 0;
+    if (deadline.begun) pthread_detach(thread);
+}
+
+void interrupt_set_deadline(double at_s, double grace_s) {
+    pthread_mutex_lock(&deadline.mutex);
+    atomic_store(&deadline.at_s, at_s);
+    deadline.end_s = at_s + grace_s;
+    if (deadline.begun && deadline.end_s < deadline.wake_s) pthread_cond_signal(&deadline.changed);
+    if (!deadline.begun && at_s != INFINITY) watch_deadline();
+    pthread_mutex_unlock(&deadline.mutex);
+}
+
+bool interrupt_by_deadline(void) {
+    return atomic_load(&deadline.passed);
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
 static const struct {
     int number;
     const char *name;
-} watched[] = {{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGINT, "SIGINT"}};
+} watched[] = {
+    {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}};
+#define WATCHED (int)(sizeof watched / sizeof *watched)
 
+/* HUP is not among them where the process was started with it ignored, as nohup does. */
 static sigset_t watched_signals(void) {
+    struct sigaction hangup;
     sigset_t signals;
     sigemptyset(&signals);
-    for (int i = 0; i < 4; i++) sigaddset(&signals, watched[i].number);
+    for (int i = 0; i < WATCHED; i++) sigaddset(&signals, watched[i].number);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler == SIG_IGN) sigdelset(&signals, SIGHUP);
     return signals;
 }
 
+void interrupt_hold(void) {
+    const sigset_t signals = watched_signals();
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
+void interrupt_release(void) {
+    const sigset_t signals = watched_signals();
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+}
+
 const char *interrupt_name(int number) {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < WATCHED; i++)
         if (watched[i].number == number) return watched[i].name;
     return "a signal";
 }
@@ -115,13 +183,13 @@ static void *watcher_main(void *unused) {
     while (sigwait(&signals, &number) != 0) {
     }
     double until = now_s() + GRACE_S;
-    pthread_mutex_lock(&interrupt.mutex); /* keeps the farewell behind the acknowledgement */
+    pthread_mutex_lock(&interrupt.mutex); /* runs the exit handler after the acknowledgement */
     interrupt_request(number);
-    if (interrupt.farewell) interrupt.acknowledge(interrupt.context, number);
+    if (interrupt.exit_handler) interrupt.acknowledge(interrupt.context, number);
     pthread_mutex_unlock(&interrupt.mutex);
     wait_grace_period(&signals, until);
     pthread_mutex_lock(&interrupt.mutex); /* never unlocked: interrupt_finish must not return from now on */
-    say_farewell();
+    run_exit_handler();
     _exit((int)interrupt.status);
 }
 
@@ -129,8 +197,7 @@ enum status interrupt_begin(struct error *error) {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGXFSZ, &ignore, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
-    const sigset_t signals = watched_signals();
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    interrupt_hold();
     pthread_t thread;
     int code = pthread_create(&thread, NULL, watcher_main, NULL);
     if (code != 0) return FAIL_CALL(error, STATUS_DEVICE, "pthread_create", strerror(code));

@@ -1,7 +1,9 @@
-/* json.c - JSON strings (RFC 8259, section 7). */
+/* json.c - writes JSON strings (RFC 8259, section 7) and members. */
 #include "json.h"
 
 #include "text.h"
+#include <math.h>
+#include <string.h>
 
 void json_write_string(FILE *to, const char *text, size_t length) {
     fputc('"', to);
@@ -18,4 +20,16 @@ void json_write_string(FILE *to, const char *text, size_t length) {
         i += size ? (size_t)size : 1;
     }
     fputc('"', to);
+}
+
+void json_write_text(FILE *to, const char *before, const char *key, const char *text) {
+    fprintf(to, "%s\"%s\": ", before, key);
+    json_write_string(to, text, strlen(text));
+}
+
+void json_write_number(FILE *to, const char *key, double value, int digits) {
+    if (isfinite(value))
+        fprintf(to, ", \"%s\": %.*g", key, digits, value);
+    else
+        fprintf(to, ", \"%s\": null", key);
 }

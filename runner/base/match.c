@@ -2,11 +2,11 @@
 #include "match.h"
 
 #include "fail.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <glob.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -109,18 +109,24 @@ static int similarity(const char *name, const char *pattern) {
     return same + (dot && other && strcasecmp(dot, other) == 0);
 }
 
-char *match_none(const char *pattern) {
-    int length = match_folder_length(pattern), count = 0;
-    char *folder = length > 0 ? must_printf("%.*s", length, pattern) : must_strdup("./"), *to = folder;
-    for (const char *from = folder; *from; *to++ = *from++)
+char *match_unescape(const char *pattern) {
+    char *path = must_strdup(pattern), *to = path;
+    for (const char *from = path; *from; *to++ = *from++)
         if (*from == '\\' && from[1]) from++;
     *to = '\0';
+    return path;
+}
+
+/* Compares the names of all files in the pattern's folder with the pattern, and lists the NAMES_SHOWN most similar. */
+char *match_none(const char *pattern) {
+    int length = match_folder_length(pattern), count = 0;
+    OWNED char *escaped = length > 0 ? must_printf("%.*s", length, pattern) : must_strdup("./");
+    OWNED char *folder = match_unescape(escaped);
     DIR *list = opendir(folder);
-    struct candidate *near = NULL;
+    OWNED struct candidate *near = NULL;
     for (struct dirent *entry; list && (entry = readdir(list));) {
-        char *path = must_printf("%s%s", folder, entry->d_name);
+        OWNED char *path = must_printf("%s%s", folder, entry->d_name);
         int alike = is_file(path) ? similarity(entry->d_name, pattern + length) : 0;
-        free(path);
         if (alike == 0) continue;
         near = must_realloc(near, (size_t)(count + 1) * sizeof *near);
         near[count++] = (struct candidate){must_strdup(entry->d_name), alike};
@@ -130,15 +136,34 @@ char *match_none(const char *pattern) {
                              !list        ? " cannot be read as a folder"
                              : count == 0 ? " has no file with a similar name"
                                           : " has ");
-    for (int i = 0; i < count && i < NAMES_SHOWN; i++) {
-        must_append(&text, "%s%s", i ? ", " : "", near[i].name);
-    }
-    if (count > NAMES_SHOWN) {
-        must_append(&text, " and %d more", count - NAMES_SHOWN);
-    }
+    for (int i = 0; i < count && i < NAMES_SHOWN; i++) must_append(&text, "%s%s", i ? ", " : "", near[i].name);
+    if (count > NAMES_SHOWN) must_append(&text, " and %d more", count - NAMES_SHOWN);
     for (int i = 0; i < count; i++) free(near[i].name);
     if (list) closedir(list);
-    free(near);
-    free(folder);
     return text;
+}
+
+char *match_hint(const char *path) {
+    struct stat about;
+    const char *name = path, *end = path + strcspn(path, "/");
+    while (*end) { /* until a folder of the path does not exist */
+        OWNED char *folder = must_printf("%.*s", (int)(end + 1 - path), path);
+        if (stat(folder, &about) != 0) break;
+        name = end + 1;
+        end = name + strcspn(name, "/");
+    }
+    OWNED char *folder = name > path ? must_printf("%.*s", (int)(name - path), path) : must_strdup(".");
+    OWNED char *word = must_printf("%.*s", (int)(end - name), name);
+    FREED_BY(texts_clear) struct texts names = {0};
+    DIR *list = opendir(folder);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        OWNED char *other = must_printf("%s/%s", folder, entry->d_name);
+        bool fits = stat(other, &about) == 0 && (*end ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode));
+        if (!fits || *entry->d_name == '.') continue;
+        texts_add(&names, must_strdup(entry->d_name));
+    }
+    if (list) closedir(list);
+    const char *near = nearest_name(word, (const char *const *)names.of, names.count);
+    if (!near) return must_strdup("");
+    return must_printf(" (did you mean '%.*s%s%s'?)", (int)(name - path), path, near, end);
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Does the path have wildcards, and is no file literally named so? */
+/* Does the path have wildcards, and does no file have literally this name? */
 bool match_is_pattern(const char *path);
 /* Lists the regular files that a pattern matches, in natural order. Returns their number; the caller frees each path
  * and *paths. */
@@ -14,8 +14,14 @@ int match_files(const char *pattern, char ***paths);
  * The caller frees. */
 char *match_none(const char *pattern);
 
-/* A pattern that matches exactly this path: a backslash stands before each wildcard. The caller frees. */
+/* A hint for a path that does not exist, " (did you mean 'data/run-1.h5'?)", from the names in the first of its folders
+ * that lacks the next one; "" if none is near. The caller frees. */
+char *match_hint(const char *path);
+
+/* Returns a pattern that matches exactly this path, with a backslash before each wildcard. The caller frees. */
 char *match_escape(const char *path);
+/* The path that a pattern without wildcards names: without its backslashes. The caller frees. */
+char *match_unescape(const char *pattern);
 /* The length in bytes of the folders of a pattern that come before its first component with a wildcard. */
 int match_folder_length(const char *pattern);
 /* Compares in natural order: digits compare as a number, so "run-2" comes before "run-10"; all else by bytes. */

@@ -1,4 +1,4 @@
-/* progress.c - the live line's thread and lock, the plain lines, the line that acknowledges a signal. */
+/* progress.c - draws the live line in a thread, prints the plain lines, and acknowledges a signal. */
 #include "progress.h"
 #include "text.h"
 
@@ -20,6 +20,8 @@
 #define SOONEST_S   0.2 /* a new run redraws the live line only if it is at least this old */
 #define CLEAR       "\r\033[K"
 
+#define PLAIN_COLUMNS 640 /* of a plain line */
+
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
 /* Writes text in one call, so that no other thread's text interleaves. Writes nothing if the call would block. */
@@ -33,8 +35,8 @@ static int terminal_columns(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+/* Draws the live line, or prints a plain line; the caller holds the mutex. */
 static void draw(struct progress *progress) {
-    char line[PROGRESS_LINE], text[PROGRESS_LINE + sizeof CLEAR];
     double now = now_s();
     if (progress->held || progress->over || !(progress->live || progress->plain)) return;
     progress->drawn_s = now;
@@ -42,16 +44,12 @@ static void draw(struct progress *progress) {
     progress->view.phase_s = now - progress->phase_s;
     progress->view.left_s =
         progress_left_s(progress->work, progress->listed, progress->current, now - progress->updated_s);
-    if (progress->plain) {
-        progress_line(&progress->view, PROGRESS_LINE - 1, line);
-        snprintf(text, sizeof text, "%s\n", line);
-        put(text);
-        return;
-    }
-    progress_line(&progress->view, terminal_columns() - 1,
-                  line); /* some terminals wrap when the last column is written */
-    snprintf(text, sizeof text, CLEAR "%s", line);
-    progress->shown |= put(text);
+    /* Some terminals wrap when the last column is written. */
+    int columns = progress->plain ? PLAIN_COLUMNS : terminal_columns() - 1;
+    OWNED char *line = progress_line(&progress->view, columns);
+    OWNED char *text = progress->plain ? must_printf("%s\n", line) : must_printf(CLEAR "%s", line);
+    bool shown = put(text);
+    progress->shown |= shown && !progress->plain;
 }
 
 static void clear(struct progress *progress) {
@@ -61,19 +59,19 @@ static void clear(struct progress *progress) {
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
+/* The thread: draws whenever `period_s` has passed since the last drawing, until progress->closing. */
 static void *redraw(void *argument) {
     struct progress *progress = argument;
     pthread_mutex_lock(&progress->mutex);
     while (!progress->closing) {
-        double due = progress->drawn_s + progress->period_s, whole;
+        double due = progress->drawn_s + progress->period_s;
         if (now_s() >= due) {
             double before = progress->drawn_s;
             draw(progress);
             if (progress->drawn_s == before) progress->drawn_s = now_s(); /* drawing is paused: try one period later */
             continue;
         }
-        double rest = modf(due, &whole);
-        struct timespec until = {.tv_sec = (time_t)whole, .tv_nsec = (long)(rest * 1e9)};
+        const struct timespec until = timespec_of(due);
         pthread_cond_timedwait(&progress->changed, &progress->mutex, &until);
     }
     pthread_mutex_unlock(&progress->mutex);
@@ -94,19 +92,14 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
                                   .updated_s = now,
                                   .drawn_s = now};
     progress->period_s = progress->live ? REDRAW_S : HEARTBEAT_S;
-    progress->work = must_malloc((unsigned long)runs * sizeof *work + 1);
-    progress->names = must_malloc((unsigned long)runs * sizeof *progress->names + 1);
+    progress->work = must_malloc((unsigned long)runs * sizeof *work);
+    progress->names = must_zeroed((unsigned long)runs * sizeof *progress->names);
     for (int i = 0; i < runs; i++) {
         progress->work[i] = work[i];
         progress->work[i].repeats_left = work[i].repeats;
-        progress->names[i] = NULL;
         progress->view.runs += !work[i].elsewhere;
     }
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&progress->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&progress->changed);
     pthread_mutex_init(&progress->mutex, NULL);
     /* If the thread cannot start, the line is drawn only when a run begins. */
     if (progress->live || progress->plain)
@@ -126,6 +119,7 @@ void progress_end(struct progress *progress) {
     for (int i = 0; i < progress->listed; i++) free(progress->names[i]);
     free(progress->names);
     free(progress->work);
+    free(progress->waits);
     progress->work = NULL;
 }
 
@@ -166,10 +160,8 @@ static void select_run(struct progress *progress, int number) {
 
 void progress_run(struct progress *progress, int number, const char *what) {
     begin_update(progress);
-    char name[PROGRESS_WHAT];
-    progress_name(name, what);
     free(progress->names[number]);
-    progress->names[number] = must_strdup(name);
+    progress->names[number] = text_clean(what);
     struct progress_work *work = &progress->work[number];
     if (work->ended) progress->finished--; /* the run is repeated */
     work->over = work->ended = false;
@@ -187,7 +179,8 @@ void progress_run(struct progress *progress, int number, const char *what) {
 void progress_wait(struct progress *progress, const char *what) {
     begin_update(progress);
     bool begins = progress->view.phase != PHASE_WAIT;
-    progress_name(progress->waits, what);
+    free(progress->waits);
+    progress->waits = text_clean(what);
     progress->current = -1;
     progress->view.what = progress->waits;
     progress->view.phase = PHASE_WAIT;
@@ -226,7 +219,7 @@ void progress_repeat(struct progress *progress, int number, int done, int most, 
     }
     work->repeated = done;
     work->pace_s = work->paced > 0 ? work->paced_s / work->paced : seconds_each > 0 && done > 0 ? seconds_each : 0;
-    /* With `until` the number of repeats lies between the minimum, which the plan expects, and the maximum. */
+    /* With `until` the number of repeats is between the minimum, which the plan expects, and the maximum. */
     int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
     work->repeats_left = more < most - done ? more : most - done;
     progress->view.seconds_each = seconds_each;
@@ -270,12 +263,17 @@ void progress_resume(struct progress *progress) {
     pthread_mutex_unlock(&progress->mutex);
 }
 
-void progress_note(struct progress *progress, const char *text) {
+void progress_note(struct progress *progress, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    OWNED char *text = must_vprintf(format, arguments);
+    va_end(arguments);
     progress_pause(progress);
     text_print_stderr("tilerun: %s\n", text);
     progress_resume(progress);
 }
 
+/* Uses interrupt_write, which does not wait long for a full pipe: the process must end soon. */
 void progress_announce_signal(struct progress *progress, int number) {
     char where[96] = "";
     pthread_mutex_lock(&progress->mutex);
@@ -287,18 +285,16 @@ void progress_announce_signal(struct progress *progress, int number) {
         snprintf(where, sizeof where, "repeat %lld of %lld of ", (long long)next, (long long)view->total);
     if (view->phase == PHASE_VERIFY) snprintf(where, sizeof where, "the verification of ");
     if (view->phase == PHASE_WARM_UP) snprintf(where, sizeof where, "the warm-up of ");
-    char *in = view->phase == PHASE_ASSEMBLE ? must_printf("while the results file is assembled")
-               : view->phase == PHASE_WAIT   ? must_printf("while it %s", view->what)
-               : progress->current >= 0      ? must_printf("in %s'%s'", where, view->what)
-               : progress->finished == 0     ? must_printf("before the first run")
-                                             : must_printf("after run %d of %d", progress->finished, view->runs);
-    char *sentence =
+    OWNED char *in = view->phase == PHASE_ASSEMBLE ? must_printf("while the results file is assembled")
+                     : view->phase == PHASE_WAIT   ? must_printf("while it %s", view->what)
+                     : progress->current >= 0      ? must_printf("in %s'%s'", where, view->what)
+                     : progress->finished == 0     ? must_printf("before the first run")
+                                                   : must_printf("after run %d of %d", progress->finished, view->runs);
+    OWNED char *sentence =
         must_printf("%stilerun: %s: stopping within a second, %s; Ctrl-C %sstops at once\n",
                     progress->shown ? CLEAR : "", interrupt_name(number), in, number == SIGINT ? "again " : "");
     progress->shown = false;
     progress->over = true;
     interrupt_write(STDERR_FILENO, sentence);
     pthread_mutex_unlock(&progress->mutex);
-    free(sentence);
-    free(in);
 }

@@ -32,11 +32,11 @@ struct progress {
     bool held;        /* other text is being printed: do not draw */
     bool over;        /* a signal was acknowledged: do not draw any more */
     bool shown;       /* a live line is on the terminal and must be cleared */
-    double period_s;  /* from one line to the next */
+    double period_s;  /* seconds from one line to the next */
     int listed;       /* entries of `work`, all runs of the job; view.runs counts those of this process */
     struct progress_work *work;
-    char **names;              /* names of the runs that have begun; NULL for the others */
-    char waits[PROGRESS_WHAT]; /* view.what while the process waits */
+    char **names; /* names of the runs that have begun; NULL for the others */
+    char *waits;  /* view.what while the process waits; NULL: it has not waited */
     struct progress_view view;
     int current;  /* the current run; -1: none */
     int finished; /* number of finished runs */
@@ -67,8 +67,8 @@ void progress_repeat(struct progress *progress, int number, int done, int most, 
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked);
 void progress_assemble(struct progress *progress);
 
-/* Prints a line for the user in every mode. */
-void progress_note(struct progress *progress, const char *text);
+/* Prints a line for the user as printf does, in every mode. */
+void progress_note(struct progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Between these two calls nothing is drawn, and the caller may print on stderr. */
 void progress_pause(struct progress *progress);
 void progress_resume(struct progress *progress);

@@ -1,6 +1,7 @@
 /* progress_text.c - formats the live line for a width; estimates the time left. */
 #include "progress_text.h"
 
+#include "fail.h"
 #include "text.h"
 #include <math.h>
 #include <stdio.h>
@@ -56,46 +57,6 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
         left += i == current ? fmax(0, rest - idle_s) : rest;
     }
     return isfinite(left) ? left : NAN;
-}
-
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-void progress_name(char name[PROGRESS_WHAT], const char *text) {
-    size_t left = strlen(text), at = 0;
-    while (left > 0) {
-        int bytes = utf8_length(text, left);
-        unsigned char first = (unsigned char)text[0], second = bytes == 2 ? (unsigned char)text[1] : 0;
-        bool control = first < ' ' || first == 0x7f || (first == 0xc2 && second < 0xa0);
-        if (at + (bytes > 1 ? (size_t)bytes : 1) >= PROGRESS_WHAT) break;
-        if (bytes == 0 || control)
-            name[at++] = '?', bytes = bytes ? bytes : 1;
-        else
-            memcpy(name + at, text, (size_t)bytes), at += (size_t)bytes;
-        text += bytes;
-        left -= (size_t)bytes;
-    }
-    name[at] = '\0';
-}
-
-/* The columns of the character at `text`; sets *bytes to its length. Characters from U+1100 on may take two columns. */
-static int columns_of(const char *text, int *bytes) {
-    *bytes = utf8_length(text, strlen(text));
-    if (*bytes == 0) return *bytes = 1;
-    const unsigned char *c = (const unsigned char *)text;
-    return c[0] > 0xe1 || (c[0] == 0xe1 && c[1] >= 0x84) ? 2 : 1;
-}
-
-int progress_columns(const char *text) {
-    int columns = 0;
-    for (int bytes; *text; text += bytes) columns += columns_of(text, &bytes);
-    return columns;
-}
-
-/* Truncates text to `width` columns. */
-static void truncate_columns(char *text, int width) {
-    int columns = 0;
-    for (int bytes; *text; text += bytes)
-        if ((columns += columns_of(text, &bytes)) > width) *text = '\0', bytes = 0;
 }
 
 /* ---- the line ---------------------------------------------------------------------------------------------------- */
@@ -159,17 +120,17 @@ static void time_left_text(const struct progress_view *view, char text[96]) {
 
 #define NAME_COLUMNS 16 /* other parts are omitted before a name is shortened below this */
 
-char *progress_line(const struct progress_view *view, int width, char line[PROGRESS_LINE]) {
-    char head[32], name[PROGRESS_WHAT], tails[3][96] = {"", "", ""};
+char *progress_line(const struct progress_view *view, int width) {
+    char head[32], tails[3][96] = {"", "", ""};
     const char *dots = "";
     const char *idle = view->phase == PHASE_BEGIN ? "reading inputs" : "assembling";
     bool run = view->phase != PHASE_BEGIN && view->phase != PHASE_ASSEMBLE;
+    OWNED char *name = text_clean(run ? view->what : idle);
     snprintf(head, sizeof head, "[%d/%d] ", view->run, view->runs);
-    progress_name(name, run ? view->what : idle);
     phase_text(view, tails[0]);
     detail_text(view, tails[1]);
     time_left_text(view, tails[2]);
-    int wanted = progress_columns(name), least = wanted < NAME_COLUMNS ? wanted : NAME_COLUMNS, room;
+    int wanted = text_width(name), least = wanted < NAME_COLUMNS ? wanted : NAME_COLUMNS, room;
     /* Omits, in this order, until the name fits: the detail, the times, the phase. */
     static const int order[] = {-1, 1, 2, 0};
     for (int i = 0; i < 4; i++) {
@@ -178,10 +139,10 @@ char *progress_line(const struct progress_view *view, int width, char line[PROGR
         if (room >= least) break;
     }
     if (wanted > room && room > 3) {
-        truncate_columns(name, room - 2);
+        name[text_fitting(name, room - 2)] = '\0';
         dots = "..";
     }
-    snprintf(line, PROGRESS_LINE, "%s%s%s%s%s%s", head, name, dots, tails[0], tails[1], tails[2]);
-    truncate_columns(line, width);
+    char *line = must_printf("%s%s%s%s%s%s", head, name, dots, tails[0], tails[1], tails[2]);
+    line[text_fitting(line, width)] = '\0';
     return line;
 }

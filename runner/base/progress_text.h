@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a job is doing: in one run, before the first run or after the last. */
+/* The current activity: PHASE_BEGIN before the first run, PHASE_ASSEMBLE after the last, the others in a run. */
 enum progress_phase { PHASE_BEGIN, PHASE_WAIT, PHASE_TILES, PHASE_VERIFY, PHASE_WARM_UP, PHASE_REPEAT, PHASE_ASSEMBLE };
 
 /* A run's work as the plan predicts it, and how much of it is done. */
@@ -19,7 +19,7 @@ struct progress_work {
     int repeated, repeats_left;
     double paced_s; /* the time that the last `paced` repeats took */
     int paced;
-    double pace_s;  /* seconds of one repeat; 0: not known yet */
+    double pace_s;  /* seconds of one repeat; 0: unknown */
     bool ended;     /* progress_outcome has counted it as finished */
     bool elsewhere; /* another process does this run: it is not counted */
     bool over;      /* nothing of the run is left to do */
@@ -40,20 +40,12 @@ struct progress_view {
     int64_t done, total;       /* tiles or repeats */
     double bytes, bytes_total; /* bytes that the run's pass has moved, and moves in total */
     double phase_s;            /* seconds that the phase has lasted */
-    double seconds_each;       /* of a repeat */
+    double seconds_each;       /* time of a repeat */
     double job_s, left_s;      /* seconds since the job began; estimated seconds left */
 };
-/* Writes the line in at most `width` columns, without a newline: it omits less important parts and shortens the name to
- * fit. Returns `line`.
+/* The line in at most `width` columns (text_width), without a newline: it omits less important parts and shortens the
+ * name to fit. The caller frees.
  *     [5/6] product cpu n=1024  repeat 3/20  1.2 s each  job 0:41, ~1:10 left */
-#define PROGRESS_LINE 640
-#define PROGRESS_WHAT 256
-char *progress_line(const struct progress_view *view, int width, char line[PROGRESS_LINE]);
-
-/* Copies a name, up to PROGRESS_WHAT bytes. Bytes that are not printable UTF-8 become '?', so that a name cannot move
- * the terminal's cursor. */
-void progress_name(char name[PROGRESS_WHAT], const char *text);
-/* An upper bound of the columns that a text takes on a terminal: characters that may be wide count as wide. */
-int progress_columns(const char *text);
+char *progress_line(const struct progress_view *view, int width);
 
 #endif

@@ -1,4 +1,4 @@
-/* sort.h - sorts numbers, and their median. */
+/* sort.h - sorts numbers and finds their median. */
 #ifndef RUNNER_SORT_H
 #define RUNNER_SORT_H
 

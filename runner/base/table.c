@@ -26,7 +26,7 @@ struct table {
 /* Stores a cleaned copy of a text; returns its offset. */
 static size_t store(struct table *table, const char *text) {
     if (!*text) return 0;
-    char *clean = text_clean(text);
+    OWNED char *clean = text_clean(text);
     size_t length = strlen(clean), at = table->used;
     while (length > 0 && clean[length - 1] == ' ') length--; /* lines do not end in spaces */
     if (at + length + 1 > table->room) {
@@ -35,7 +35,6 @@ static size_t store(struct table *table, const char *text) {
     }
     memcpy(table->texts + at, clean, length);
     table->texts[at + length] = '\0';
-    free(clean);
     if (length == 0) return 0;
     table->used += length + 1;
     return at;
@@ -83,12 +82,11 @@ static const char *text_at(const struct table *table, int row, int column) {
 void table_cell(struct table *table, int column, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
+    OWNED char *text = NULL;
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     must_have(length < 0 ? NULL : text);
     *cell_at(table, table->rows - 1, column) = store(table, text);
-    free(text);
 }
 
 void table_remark(struct table *table, const char *text) {
@@ -106,7 +104,7 @@ struct fit {
     const struct table *table;
     int *cells;   /* the widest cell; 0: all cells are empty */
     int *natural; /* the widest cell or the heading; 0: the column is not wanted */
-    int *width;   /* as printed; 0: the column is omitted */
+    int *width;   /* printed width; 0: the column is omitted */
 };
 
 static int gap_before(const struct fit *fit, int column) {
@@ -135,7 +133,7 @@ static int next_to_omit(const struct fit *fit, int least) {
     return found;
 }
 
-/* What may be cut. Headings come last: a column is omitted before another one's heading is cut. */
+/* The texts that may be cut. Headings come last: a column is omitted before another one's heading is cut. */
 enum cutting { NOTHING, TEXTS, HEADINGS };
 
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
@@ -191,6 +189,7 @@ static void choose_widths(struct fit *fit, int room) {
     if (total(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
 }
 
+/* Measures all cells and chooses the widths for a line of `room` columns (0: any width). fit_free frees it. */
 static struct fit fit_of(const struct table *table, int room) {
     struct fit fit = {.table = table};
     fit.cells = must_malloc((size_t)table->columns * sizeof(int) + 1);
@@ -218,58 +217,36 @@ static void fit_free(struct fit *fit) {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* How a text is cut to `width` columns: its first `head` bytes, a `~`, and the bytes from `tail` on. */
-struct cut {
-    size_t head, tail;
-    int width; /* the resulting columns; less than asked for where a wide character does not fit */
-};
-
-static struct cut cut_of(const char *text, int width) {
-    size_t length = strlen(text);
-    struct cut cut = {length, length, text_width(text)};
-    if (cut.width <= width) return cut;
-    cut.head = text_fitting(text, width / 2);
-    for (cut.tail = cut.head; text_width(text + cut.tail) > width - 1 - width / 2;)
-        cut.tail += (size_t)utf8_length(text + cut.tail, length - cut.tail);
-    char *head = must_printf("%.*s", (int)cut.head, text);
-    cut.width = text_width(head) + 1 + text_width(text + cut.tail);
-    free(head);
-    return cut;
-}
-
 /* Prints a row, or the headings (`row` -1), without trailing spaces; returns the line's width. */
 static int print_line(const struct fit *fit, int row, FILE *to) {
     const struct table *table = fit->table;
     int at = 0, spaces = 0;
     for (int i = 0; i < table->columns; i++) {
         if (fit->width[i] == 0) continue;
-        const char *text = row < 0 ? heading_of(table, i) : text_at(table, row, i);
-        struct cut cut = cut_of(text, fit->width[i]);
-        int beside = fit->width[i] - cut.width;
+        OWNED char *text = text_cut(row < 0 ? heading_of(table, i) : text_at(table, row, i), fit->width[i]);
+        int width = text_width(text), beside = fit->width[i] - width; /* a wide character may not fit */
         spaces += gap_before(fit, i);
-        if (cut.width > 0) {
+        if (width > 0) {
             spaces += table->of[i].right ? beside : 0;
-            fprintf(to, "%*s%.*s%s%s", spaces, "", (int)cut.head, text, text[cut.head] ? "~" : "", text + cut.tail);
-            at += spaces + cut.width;
+            fprintf(to, "%*s%s", spaces, "", text);
+            at += spaces + width;
             spaces = 0;
         }
-        if (cut.width == 0 || !table->of[i].right) spaces += beside;
+        if (width == 0 || !table->of[i].right) spaces += beside;
     }
     return at;
 }
 
 static void print_omitted(const struct fit *fit, int room, const char *hint, FILE *to) {
-    char *names = must_strdup("");
+    OWNED char *names = must_strdup("");
     for (int i = 0; i < fit->table->columns; i++) {
         if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
         must_append(&names, "%s%s", *names ? ", " : "", fit->table->of[i].name);
     }
     if (*names) {
-        char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
+        OWNED char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
         text_print_wrapped(line, 0, room, to);
-        free(line);
     }
-    free(names);
 }
 
 void table_print(const struct table *table, int width, const char *hint, FILE *to) {

@@ -12,6 +12,8 @@
 #ifndef RUNNER_TABLE_H
 #define RUNNER_TABLE_H
 
+#include "fail.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -30,12 +32,13 @@ struct table;
  * table_free. */
 struct table *table_create(const struct table_column *columns, int count);
 void table_free(struct table *table); /* NULL: does nothing */
+RELEASED_BY(table, table_free)
 
 /* Appends a row of empty cells. */
 void table_row(struct table *table);
 /* Fills a cell of the last row, once. The text is cleaned (text_clean) and loses trailing spaces. */
 void table_cell(struct table *table, int column, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Adds a sentence about the last row. It is printed behind the last column, after a colon, if it fits; otherwise below
+/* Adds a sentence about the last row. It is printed after the last column, after a colon, if it fits; otherwise below
  * the row, wrapped. */
 void table_remark(struct table *table, const char *text);
 
@@ -46,7 +49,7 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
 /* Prints all columns as a table in GitHub's Markdown. */
 void table_print_markdown(const struct table *table, FILE *to);
 
-/* The width of the terminal that stdout writes to, or COLUMNS if it is set; 0: stdout is no terminal. */
+/* The width of the terminal that stdout writes to, or COLUMNS if it is set; 0: stdout is not a terminal. */
 int table_terminal_width(void);
 
 #endif

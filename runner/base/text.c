@@ -3,15 +3,47 @@
 
 #include "fail.h"
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_WORD  64 /* longer words have no nearest name */
+
+int text_name_length(const char *text) {
+    int length = 0;
+    while (text[length] == '_' || (length ? isalnum((unsigned char)text[length]) : isalpha((unsigned char)*text)))
+        length++;
+    return length;
+}
+
+bool text_is_name(const char *text) {
+    return *text && !text[text_name_length(text)];
+}
+
+int text_compare(const void *one, const void *other) {
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+
+void texts_free(char **texts, int count) {
+    for (int i = 0; texts && i < count; i++) free(texts[i]);
+    free(texts);
+}
+
+void texts_add(struct texts *texts, char *text) {
+    texts->of = must_realloc(texts->of, (size_t)(texts->count + 1) * sizeof *texts->of);
+    texts->of[texts->count++] = text;
+}
+
+void texts_clear(struct texts *texts) {
+    texts_free(texts->of, texts->count);
+    *texts = (struct texts){0};
+}
 
 /* The number of edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case. */
 static int edit_distance(const char *a, const char *b) {
@@ -49,11 +81,24 @@ const char *nearest_name(const char *word, const char *const names[], int count)
     return nearest;
 }
 
+const char *name_hint(const char *word, const char *const names[], int count, const char *otherwise,
+                      char text[HINT_TEXT]) {
+    const char *nearest = nearest_name(word, names, count);
+    if (!nearest) return otherwise;
+    snprintf(text, HINT_TEXT, " (did you mean '%s'?)", nearest);
+    return text;
+}
+
 const char *size_text(double bytes, char text[32]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     int unit = 0;
     while (bytes >= 1024 && unit < 4) bytes /= 1024, unit++;
     snprintf(text, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+const char *value_text(double value, char text[32]) {
+    snprintf(text, 32, "%.9g", isnan(value) ? fabs(value) : value);
     return text;
 }
 
@@ -104,13 +149,13 @@ int text_shown(const char *text, size_t length) {
 }
 
 unsigned text_code(const char *text, int size) {
-    const unsigned char *c = (const unsigned char *)text;
-    if (size == 1) return c[0];
-    return size == 2 ? (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu)
-                     : (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+    static const unsigned char value_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07}; /* the first byte's, by size */
+    unsigned code = (unsigned char)text[0] & value_bits[size];
+    for (int i = 1; i < size; i++) code = code << 6 | ((unsigned char)text[i] & 0x3fu);
+    return code;
 }
 
-/* `breaks`: keeps newlines. */
+/* Copies a text and replaces the characters that are unsafe to print. `breaks`: keeps newlines. */
 static char *clean_copy(const char *text, bool breaks) {
     size_t length = strlen(text);
     char *clean = must_malloc(length + 1), *to = clean;
@@ -132,36 +177,22 @@ char *text_clean(const char *text) {
     return clean_copy(text, false);
 }
 
-static void print_clean(FILE *to, const char *format, va_list arguments) {
-    char *text = NULL;
+void text_print(FILE *to, const char *format, ...) {
+    OWNED char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
     if (length < 0) return;
     bool ends = length > 0 && text[length - 1] == '\n' && format[strlen(format) - 1] == '\n';
     if (ends) text[length - 1] = '\0';
-    char *clean = clean_copy(text, false);
+    OWNED char *clean = clean_copy(text, false);
     fprintf(to, ends ? "%s\n" : "%s", clean);
-    free(clean);
-    free(text);
-}
-
-void text_print(FILE *to, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    print_clean(to, format, arguments);
-    va_end(arguments);
-}
-
-void text_print_stderr(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    print_clean(stderr, format, arguments);
-    va_end(arguments);
 }
 
 void text_print_message(const char *text) {
-    char *clean = clean_copy(text, true);
+    OWNED char *clean = clean_copy(text, true);
     fprintf(stderr, "tilerun: %s\n", clean);
-    free(clean);
 }
 
 /* ---- widths ---- */
@@ -192,12 +223,9 @@ static bool in_ranges(const struct range *ranges, int count, uint32_t character)
 
 /* The width of the character at `text`; sets *bytes to its length. A byte that is not UTF-8 takes one column. */
 static int character_width(const char *text, int *bytes) {
-    static const unsigned char lead[] = {0, 0x7f, 0x1f, 0x0f,
-                                         0x07}; /* mask of the first byte's value bits, by length */
     int length = utf8_length(text, strnlen(text, 4));
     *bytes = length ? length : 1;
-    uint32_t character = (unsigned char)text[0] & lead[*bytes];
-    for (int i = 1; i < length; i++) character = character << 6 | ((unsigned char)text[i] & 0x3f);
+    uint32_t character = text_code(text, *bytes);
     return IN(combining, character) ? 0 : IN(wide, character) ? 2 : 1;
 }
 
@@ -214,6 +242,16 @@ size_t text_fitting(const char *text, int width) {
         if (width < 0) break;
     }
     return (size_t)(at - text);
+}
+
+char *text_cut(const char *text, int width) {
+    size_t length = strlen(text), head = text_fitting(text, width / 2), tail = head;
+    if (text_width(text) <= width) return must_strdup(text);
+    while (text_width(text + tail) > width - 1 - width / 2) {
+        int bytes = utf8_length(text + tail, length - tail);
+        tail += (size_t)(bytes > 0 ? bytes : 1);
+    }
+    return must_printf("%.*s~%s", (int)head, text, text + tail);
 }
 
 void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
@@ -235,10 +273,32 @@ void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
 void text_print_markdown(const char *text, FILE *to) {
     char *clean = text_clean(text);
     for (const char *c = clean; *c; c++) {
-        /* an underscore inside a word needs no escape */
+        /* An underscore inside a word needs no escape. */
         bool inside = c > clean && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
         if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
         putc(*c, to);
     }
     free(clean);
+}
+
+void text_print_csv(const char *text, size_t length, FILE *to) {
+    bool quote = strcspn(text, ",\"\r\n") < length;
+    if (quote) putc('"', to);
+    for (size_t i = 0; i < length;) {
+        int shown = text_shown(text + i, length - i), size = shown ? shown : utf8_length(text + i, length - i);
+        bool blank = text[i] == '\n' || text[i] == '\t';
+        if (text[i] == '"') putc('"', to);
+        if (shown || blank)
+            fwrite(text + i, 1, (size_t)size, to);
+        else
+            putc('?', to);
+        i += (size_t)(size ? size : 1);
+    }
+    if (quote) putc('"', to);
+}
+
+bool text_is_log(void) {
+    struct stat out, err;
+    if (isatty(STDOUT_FILENO) || fstat(STDOUT_FILENO, &out) != 0 || fstat(STDERR_FILENO, &err) != 0) return false;
+    return out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }

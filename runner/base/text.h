@@ -1,5 +1,5 @@
-/* text.h - text for people: spelling hints, sizes, times, display widths, line breaks, and cleaning of text that
- * comes from other programs' files. */
+/* text.h - makes text for people: spelling hints, sizes, times, display widths and line breaks. Cleans text that comes
+ * from other programs' files. */
 #ifndef RUNNER_TEXT_H
 #define RUNNER_TEXT_H
 
@@ -9,11 +9,35 @@
 
 /* The entry of `names` nearest to `word` by edit distance; NULL: none is near enough to be a typing mistake. */
 const char *nearest_name(const char *word, const char *const names[], int count);
+/* Writes " (did you mean 'NAME'?)" with the nearest entry into `text` and returns it; returns `otherwise` if none is
+ * near. */
+#define HINT_TEXT 96
+const char *name_hint(const char *word, const char *const names[], int count, const char *otherwise,
+                      char text[HINT_TEXT]);
 
 /* Writes a size, "1.5 GiB", into `text` and returns it. */
 const char *size_text(double bytes, char text[32]);
+/* Writes an element's value, "0.5" or "nan" without a sign, into `text` and returns it. */
+const char *value_text(double value, char text[32]);
 /* Writes a duration with its unit, "1.23 ms", "45.6 s", "3.2 h", into `text` and returns it. */
 const char *duration_text(double seconds, char text[32]);
+
+/* The length of the name that begins at `text`: a letter or '_', then letters, digits, '_'; 0: none does. */
+int text_name_length(const char *text);
+/* Is the whole text such a name? */
+bool text_is_name(const char *text);
+
+/* Compares two texts of an array, for qsort and bsearch. */
+int text_compare(const void *one, const void *other);
+/* Frees an array of texts; NULL: does nothing. */
+void texts_free(char **texts, int count);
+/* A list of texts, which it owns; {0} is empty. Free with texts_clear. */
+struct texts {
+    int count;
+    char **of;
+};
+void texts_add(struct texts *texts, char *text);
+void texts_clear(struct texts *texts);
 
 /* The length in bytes of the UTF-8 character at `text`, where `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
@@ -23,16 +47,16 @@ bool text_utf8(void);
 /* The length in bytes of the character at `text` if it is safe to print; 0: it is a control character, a bidirectional
  * control, or not UTF-8. */
 int text_shown(const char *text, size_t length);
-/* The code point of a character of at most three bytes; all unsafe characters are that short. */
+/* The code point of the UTF-8 character at `text`, which has `size` bytes, 1 to 4. */
 unsigned text_code(const char *text, int size);
 /* A cleaned copy, safe to print on one line: a newline or tab becomes a space, an unsafe character `?`. The caller
  * frees. */
 char *text_clean(const char *text);
-/* As fprintf of a line or a part of it, but cleaned except for a final newline: messages may quote texts from untrusted
- * files. */
+/* Like fprintf of a line or a part of it, but cleans the text except for a final newline: messages may quote texts from
+ * untrusted files. */
 void text_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* As text_print, to stderr. */
-void text_print_stderr(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Like text_print, to stderr. */
+#define text_print_stderr(...) text_print(stderr, __VA_ARGS__)
 /* Prints "tilerun: " and a message of one or a few lines to stderr, cleaned except for its newlines. */
 void text_print_message(const char *text);
 
@@ -40,9 +64,15 @@ void text_print_message(const char *text);
 int text_width(const char *text);
 /* The length in bytes of the longest prefix of `text` that fits into `width` columns. */
 size_t text_fitting(const char *text, int width);
+/* A copy that is at most `width` columns wide: the middle of a longer text is replaced by `~`. The caller frees. */
+char *text_cut(const char *text, int width);
 /* Prints a cleaned text, wrapped at spaces where possible, in lines of at most `room` columns (0: one line), each after
  * `indent` spaces. */
 void text_print_wrapped(const char *text, int indent, int room, FILE *to);
+/* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */
+bool text_is_log(void);
+/* Prints a text as a cell of CSV, in quotes if it needs them; other control characters become `?`. */
+void text_print_csv(const char *text, size_t length, FILE *to);
 /* Prints a cleaned text and escapes the characters that Markdown would interpret. */
 void text_print_markdown(const char *text, FILE *to);
 

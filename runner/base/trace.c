@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1000 }; /* at most of a stage: thread number = stage * SLOTS + slot */
+enum { SLOTS = 1000 }; /* largest number of slots of a stage: thread number = stage * SLOTS + slot */
 
 static const char *const stage_names[STAGE_COUNT] = {
     [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
@@ -109,9 +109,7 @@ static int thread_of(const struct span *span) {
 /* Writes the names of the processes and threads that have spans. */
 static void write_names(const struct trace *trace, FILE *file, bool *any) {
     size_t threads = STAGE_COUNT * SLOTS, runs = (size_t)trace->run_count + 1;
-    bool *thread_named = must_malloc(runs * threads), *run_named = must_malloc(runs);
-    memset(thread_named, 0, runs * threads);
-    memset(run_named, 0, runs);
+    OWNED bool *thread_named = must_zeroed(runs * threads), *run_named = must_zeroed(runs);
     for (long i = 0; i < trace->count; i++) {
         const struct span *span = &trace->spans[i];
         size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* run -1 becomes 0 */
@@ -128,8 +126,6 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
         }
         run_named[run] = thread_named[run * threads + thread] = true;
     }
-    free(thread_named);
-    free(run_named);
 }
 
 static void write_spans(const struct trace *trace, FILE *file, bool *any) {

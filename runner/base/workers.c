@@ -1,19 +1,19 @@
-/* workers.c - the thread pool: threads start at the first use and claim items of a few batches.
+/* workers.c - runs the thread pool: threads start at the first use and claim items of a few batches.
  *
  * A batch comes every 0.3 ms and takes about as long, so waiting for a lock or for a thread to wake up would dominate.
  * So a worker claims an item with one compare-and-swap, and an idle worker spins for SPIN_S before it sleeps. */
 #include "workers.h"
 
 #include "clock.h"
+#include "host.h"
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#define BATCHES 8     /* at most at one time; a caller that finds no free batch does its work alone */
+#define BATCHES 8     /* at one time; a caller that finds no free batch does its work alone */
 #define SPIN_S  50e-6 /* the next batch usually comes sooner than 15 threads can wake up */
 #define CLOSED  UINT32_MAX
 
@@ -31,7 +31,7 @@ struct batch {
 
 struct thread {
     pthread_t id;
-    int number; /* from 1; the caller of workers_run is 0 */
+    int number; /* 1, 2, ...; the caller of workers_run is 0 */
 };
 
 /* Threads that sleep until a condition changes. */
@@ -75,6 +75,8 @@ static void count_threads(void) {
     unbind_thread();
     cpu_set_t set;
     int threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : omp_get_num_procs();
+    int64_t quota = host_processor_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    if (quota < threads) threads = (int)quota;
     static const char *const limits[] = {"SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         const char *text = getenv(limits[i]);
@@ -88,6 +90,10 @@ int workers_count(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, count_threads);
     return thread_count;
+}
+
+void workers_limit_openmp(void) {
+    omp_set_num_threads(workers_count());
 }
 
 /* Wakes the sleeping threads; spinning threads see the change themselves. */
@@ -137,6 +143,7 @@ static bool is_posted(const void *seen) {
 
 static void *worker_main(void *argument) {
     int thread = ((const struct thread *)argument)->number;
+    workers_limit_openmp();
     while (!atomic_load(&pool.closing)) {
         unsigned seen = atomic_load(&pool.posted);
         for (int i = 0; i < BATCHES; i++)

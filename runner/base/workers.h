@@ -1,4 +1,4 @@
-/* workers.h - a thread pool for reading, decoding and encoding: one thread for each core that the process may use.
+/* workers.h - runs work on a thread pool with a thread for each core of the process: reading, decoding, encoding.
  *
  * Kernels use OpenMP, whose threads meet at barriers. When more threads than cores are busy (a reader, a writer, a
  * driver that spins), each barrier waits for a thread that lost its core. This pool has no barriers: a batch is done
@@ -14,9 +14,14 @@
 void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context);
 
 /* The number of threads that may work on one batch: the processors in the affinity mask at the first call, or fewer
- * where SLURM_CPUS_PER_TASK or OMP_NUM_THREADS is lower. It does not change afterwards, so scratch memory may be sized
- * by it. The first call must come from the main thread, which it unbinds from the OpenMP place that OMP_PROC_BIND
- * chose. */
+ * where a CPU quota, SLURM_CPUS_PER_TASK or OMP_NUM_THREADS is lower. It does not change afterwards, so scratch memory
+ * may be sized by it. The first call must come from the main thread, which it unbinds from the OpenMP place that
+ * OMP_PROC_BIND chose. */
 int workers_count(void);
+
+/* Limits the parallel regions of the calling thread to workers_count() threads. Each thread begins with OpenMP's own
+ * number, that of OMP_NUM_THREADS (libgomp crashes at 100000) or of all processors: a thread that runs regions calls
+ * this first. */
+void workers_limit_openmp(void);
 
 #endif

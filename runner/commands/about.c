@@ -1,5 +1,4 @@
-/* about.c - what the program prints about itself: help and version, and behind hidden flags the documents that the
- * build makes. */
+/* about.c - prints help and version and, for hidden flags, the documents that the build makes. */
 #include "about.h"
 
 #include "../record/environment.h"
@@ -11,13 +10,9 @@
 #include <cuda_runtime_api.h>
 #endif
 
-void about_print_help(FILE *to) {
-    help_print_program(commands, to);
-}
-
 static enum status print_help(const struct invocation *invocation, struct error *error) {
     const struct command *command;
-    if (invocation->count == 0) return about_print_help(stdout), STATUS_OK;
+    if (invocation->count == 0) return help_print_program(commands, stdout), STATUS_OK;
     TRY(command_find(invocation->operands[0], &command, error));
     help_print_command(command, stdout);
     return STATUS_OK;

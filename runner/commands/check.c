@@ -12,15 +12,14 @@ static enum status check(const struct invocation *invocation, struct error *erro
     enum status worst = STATUS_OK;
     for (int i = 0; i < invocation->count; i++) {
         const char *path = invocation->operands[i];
-        struct job *job;
-        struct plan *plan;
+        FREED_BY(job_release) struct job *job = NULL;
+        FREED_BY(plan_release) struct plan *plan = NULL;
         enum status status = command_load(path, &settings->job, false, &job, &plan, error);
+        if (!status) command_report_remarks(job);
         struct error clash = {.status = STATUS_OK};
         if (!status) status = results_check_output(job->output, plan, &clash);
         if (clash.text[0]) text_print_stderr("%s: %s\n", path, clash.text);
         if (status) worst = status;
-        plan_free(plan);
-        job_free(job);
     }
     return worst;
 }

@@ -1,9 +1,12 @@
-/* command.c - the parts that commands share: parsing a command line, and loading a job for the devices that are there.
- */
+/* command.c - does what several commands need: parses a command line, and loads a job for the existing devices. */
 #include "command.h"
 
+#include "../base/clock.h"
 #include "../base/text.h"
+#include "../compile/sources.h"
+#include "../plan/plan_own.h"
 #include "../plan/space.h"
+#include "../record/environment.h"
 #include "../stream/device.h"
 #include <stdlib.h>
 #include <string.h>
@@ -65,10 +68,9 @@ enum status command_validate(const struct invocation *invocation, struct error *
     const struct operands *operands = &command->operands;
     bool missing = invocation->count < operands->least;
     if (!missing && (operands->most < 0 || invocation->count <= operands->most)) return STATUS_OK;
-    char *usage = command_usage(command);
+    OWNED char *usage = command_usage(command);
     fail(error, STATUS_USAGE, "%s: %s\nusage: %s", command->name,
          missing ? "an operand is missing" : "too many operands", usage);
-    free(usage);
     return STATUS_USAGE;
 }
 
@@ -90,9 +92,9 @@ int command_cuda_number(const struct job *job) {
 }
 
 /* The numbers of the GPUs that the job wants, if this machine has `there`; returns how many. */
-static int cuda_numbers(const struct job *job, int there, int numbers[MOST_DEVICES]) {
+static int cuda_numbers(const struct job *job, int there, int numbers[MAX_DEVICES]) {
     int count = job->device_count < 0 ? there : job->device_count == 0 ? 1 : job->device_count;
-    if (count > MOST_DEVICES) count = MOST_DEVICES;
+    if (count > MAX_DEVICES) count = MAX_DEVICES;
     for (int i = 0; i < count; i++) numbers[i] = job->device_count > 0 ? job->device_numbers[i] : i;
     return count;
 }
@@ -117,7 +119,7 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
                              struct error *error) {
     *there = false;
     if (job->device == JOB_DEVICE_CPU) return STATUS_OK;
-    int numbers[MOST_DEVICES], here = device_cuda_count(), count = cuda_numbers(job, here, numbers), missing = -1;
+    int numbers[MAX_DEVICES], here = device_cuda_count(), count = cuda_numbers(job, here, numbers), missing = -1;
     for (int i = 0; i < count; i++)
         if (numbers[i] >= here) missing = numbers[i];
     if (count > 0 && missing < 0) {
@@ -143,23 +145,113 @@ enum status command_load(const char *path, const struct job_settings *settings, 
     return command_plan_job(*job, need_device, plan, error);
 }
 
-enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error) {
+/* Prints what each `search` of the job has to choose from. */
+static void report_searches(const struct job *job) {
+    for (int i = 0; i < job->operation_count; i++) {
+        const struct job_operation *operation = &job->operations[i];
+        if (i > 0 && strcmp(operation[-1].id, operation->id) == 0)
+            continue; /* the same operation with other swept parameters */
+        for (int v = 0, count; v < operation->variant_count; v += count) {
+            const struct job_variant *first = &operation->variants[v];
+            char budget[32];
+            for (count = 1; v + count < operation->variant_count && first[count].search.group == first->search.group;)
+                count++;
+            if (first->search.group)
+                text_print_stderr("tilerun: %s: %d combinations of '%s' to search, in %s at most\n", operation->id,
+                                  count, first->name, duration_text(first->search.budget_s, budget));
+        }
+    }
+}
+
+void command_report_remarks(const struct job *job) {
+    for (const char *line = job->remarks; line && *line; line += strcspn(line, "\n") + 1)
+        text_print_stderr("%.*s\n", (int)strcspn(line, "\n"), line);
+    report_searches(job);
+}
+
+void command_report_excluded(const struct job *job) {
+    command_report_remarks(job);
+    if (job->excluded > 0)
+        text_print_stderr("tilerun: 'where' leaves out %lld of %lld combinations of its parameters\n",
+                          (long long)job->excluded, (long long)job->combinations);
+}
+
+enum status command_plan_job(struct job *job, bool need_device, struct plan **plan, struct error *error) {
     struct device_facts cpu = {.kind = DEVICE_CPU}, cuda = {.kind = DEVICE_CUDA};
     bool there = false;
     *plan = NULL;
-    if (yaml_error_count(job->document) == 0) {
-        device_cpu_facts(&cpu);
-        TRY(find_cuda(job, need_device, &cuda, &there, error));
-    }
-    return command_plan_for(job, &cpu, there ? &cuda : NULL, plan, error);
+    device_cpu_facts(&cpu);
+    enum status found = yaml_error_count(job->document) ? STATUS_OK : find_cuda(job, need_device, &cuda, &there, error);
+    if (found && found != STATUS_DEVICE) return found;
+    struct error mistake = {.status = STATUS_OK}; /* mistakes of the job come before the device that it lacks */
+    enum status planned = command_plan_for(job, &cpu, there ? &cuda : NULL, plan, found ? &mistake : error);
+    return found && planned != STATUS_USAGE ? found : planned;
 }
 
-enum status command_plan_for(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
+/* Removes the operations that need inputs which cannot be read, and remarks on these inputs. If no operation is left,
+ * the inputs become mistakes. */
+static void remove_unreadable(struct job *job, const struct plan *plan) {
+    OWNED bool *inputs = must_zeroed((size_t)job->input_count * sizeof *inputs + 1);
+    int all = job->operation_count, known = 0;
+    for (int t = 0; t < plan->task_count; t++) known += plan->tasks[t].known;
+    job->tolerant = known > 0;
+    for (int i = job->input_count - 1; i >= 0 && known > 0; i--) {
+        const char *why = plan->arrays[i].unreadable;
+        inputs[i] = why != NULL;
+        if (!why) continue;
+        must_append(&job->remarks, "tilerun: %s; the operations that need input '%s'%s%s are left out\n", why,
+                    job->inputs[i].name, *job->inputs[i].label ? " " : "", job->inputs[i].label);
+        free(job->unreadable);
+        job->unreadable = must_strdup(why);
+    }
+    int removed = known > 0 ? job_remove(job, inputs) : 0;
+    if (job->unreadable) must_append(&job->unreadable, ": %d of %d operations need it", removed, all);
+}
+
+enum status command_plan_for(struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                              struct plan **plan, struct error *error) {
     *plan = NULL;
-    enum status status = yaml_error_count(job->document) > 0 ? STATUS_USAGE : plan_make(job, cpu, cuda, plan);
+    enum status status = plan_make(job, cpu, cuda, plan);
+    bool readable = true;
+    for (int i = 0; i < job->input_count && !status && job->tolerant; i++)
+        readable &= (*plan)->arrays[i].unreadable == NULL;
+    if (job->tolerant && (status || !readable)) { /* beside mistakes they are mistakes too */
+        if (status) job->tolerant = false;
+        if (!status) remove_unreadable(job, *plan);
+        plan_free(*plan);
+        status = plan_make(job, cpu, cuda, plan);
+    }
     yaml_print_errors(job->document, stderr);
     return status ? status : space_check(*plan, error);
+}
+
+enum status command_allow_source(const struct plan *plan, bool allowed, struct error *error) {
+    const char *given = getenv("TILERUN_ALLOW_SOURCE");
+    struct own_file *files;
+    int count = plan_own_files(plan, &files);
+    enum status status = STATUS_OK;
+    if (count > 0 && !allowed && !(given && strcmp(given, "1") == 0)) {
+        text_print_stderr("tilerun: the job compiles and runs code of its own. SHA-256 of its files:\n");
+        for (int i = 0; i < count; i++) text_print_stderr("    %s  %s\n", files[i].file->sha256, files[i].name);
+        status = fail(error, STATUS_USAGE,
+                      "this code can do all that you can: read it, then give --allow-source, or set "
+                      "TILERUN_ALLOW_SOURCE=1");
+    }
+    plan_own_files_free(files, count);
+    return status;
+}
+
+void command_begin_log(const struct plan *plan, const struct shard *shard) {
+    if (!text_is_log()) return;
+    char when[TIME_TEXT], part[64] = "";
+    OWNED char *place = environment_place();
+    struct device_facts cpu;
+    device_cpu_facts(&cpu);
+    const char *gpu = plan && plan->present[DEVICE_CUDA] ? plan->facts[DEVICE_CUDA].name : NULL;
+    if (shard && shard->count > 0) snprintf(part, sizeof part, ", shard %d of %d", shard->index, shard->count);
+    text_print_stderr("tilerun %s (%s), %s, %s, %s%s%s with %d core%s%s\n", tilerun_version, tilerun_git_commit,
+                      time_text(when), place, gpu ? gpu : "", gpu ? " and " : "", cpu.name, cpu.host_threads,
+                      cpu.host_threads == 1 ? "" : "s", part);
 }
 
 void command_name_output(const char *path) {

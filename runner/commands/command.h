@@ -1,8 +1,9 @@
-/* command.h - the commands of the program: commands.def lists them, NAME.c holds each. */
+/* command.h - declares the commands of the program: commands.def lists them, NAME.c has each. */
 #ifndef RUNNER_COMMAND_H
 #define RUNNER_COMMAND_H
 
 #include "../base/fail.h"
+#include "../divide/shard.h"
 #include "../job/job.h"
 #include "../plan/plan.h"
 #include "option.h"
@@ -11,8 +12,8 @@ struct invocation;
 
 struct operands {
     const char *names;   /* "BASE NEW..."; "": none */
-    enum word_kind kind; /* of all of them */
-    int least, most;     /* how many; most -1: no limit */
+    enum word_kind kind; /* kind of all operands */
+    int least, most;     /* the smallest and largest number; most -1: no limit */
 };
 
 struct command {
@@ -25,25 +26,26 @@ struct command {
     const void *defaults;         /* its initial value; NULL: zeros */
     /* Refuses options that do not go together; NULL: all do. A failure reads "--NAME ...". */
     enum status (*validate)(const void *settings, struct error *error);
-    /* Fills `error` unless the mistakes are printed already (those of a job, with their places). */
+    /* Fills `error`, except for mistakes in a job, which are printed already with their lines. */
     enum status (*run)(const struct invocation *invocation, struct error *error);
+    bool stops_early; /* `run` begins with interrupt_begin */
 };
 
 /* A command line, parsed. Parsing allocates nothing, so that any message about memory can name the first operand. */
-#define SETTINGS_BYTES 4096 /* at least a command's settings_bytes */
+#define SETTINGS_BYTES 4096 /* no command's settings_bytes may exceed it */
 struct invocation {
     const struct command *command;
-    void *settings;  /* the command's own struct, in `room` */
-    char **operands; /* in argv */
-    int count;       /* of operands */
-    char *line;      /* of command_line, as provenance */
+    void *settings;  /* the struct that the command's rows fill; it lies in `room` */
+    char **operands; /* points into argv */
+    int count;       /* number of operands */
+    char *line;      /* from command_line, for provenance */
     max_align_t room[SETTINGS_BYTES / sizeof(max_align_t)];
 };
 
 #define COMMAND(name) extern const struct command command_##name;
 #include "commands.def"
 #undef COMMAND
-extern const struct command *const commands[]; /* in the order of commands.def; ends with NULL */
+extern const struct command *const commands[]; /* sorted like commands.def; ends with NULL */
 
 /* "tilerun run [OPTION...] JOB"; the caller frees. */
 char *command_usage(const struct command *command);
@@ -57,7 +59,7 @@ enum status command_parse(const struct command *command, int argc, char **argv, 
 /* Checks the number of operands, and that the options go together. */
 enum status command_validate(const struct invocation *invocation, struct error *error);
 
-/* ---- options that several commands have ---- */
+/* ---- options of several commands ---- */
 
 /* Options that override a job: the member `job` of the struct that the command's rows fill. */
 struct job_settings {
@@ -87,7 +89,7 @@ enum status command_once(const struct option_row *row, const char *argument, voi
     {"repeat", 0, "N", "time N launches of every operation, whatever the job says", TAKE_OVERRIDE(structure, repeat)}, \
     {"warmup", 0, "N", "launch every operation N times before it is timed, whatever the job says",                     \
      TAKE_OVERRIDE(structure, warmup)},                                                                                \
-    {"verify", 0, "MODE", "verify by MODE: auto, full, sampled or none, whatever the job says",                               \
+    {"verify", 0, "MODE", "verify by MODE: auto, full, sampled or none, whatever the job says",                        \
      TAKE_OVERRIDE(structure, verify), CHOICES("auto", "full", "sampled", "none")}
 #define ROW_PROGRESS(structure, member)                                                                                \
     {"progress", 0, "MODE", "show progress on stderr: auto, plain or none", TAKE_CHOICE(structure, member),            \
@@ -95,7 +97,12 @@ enum status command_once(const struct option_row *row, const char *argument, voi
 #define ROW_THRESHOLD(structure, member)                                                                               \
     {"threshold", 0, "T", "report times that differ by more than T: 5% or 0.05 (default: 3%)",                   \
      TAKE_SHARE(structure, member)}
-#define DEFAULT_THRESHOLD 0.03
+#define ROW_RETRY(structure, member, when)                                                                             \
+    {"retry", 0, "N", "measure a run again, up to N times, while it is " when "; the last time counts",               \
+     .take = option_whole, FIELD_OF(structure, member, int)}
+#define ROW_ALLOW_SOURCE(structure, member)                                                                            \
+    {"allow-source", 0, NULL, "allow a job with `source:`, which compiles and runs code of its own; "                  \
+     "TILERUN_ALLOW_SOURCE=1 does too", TAKE_FLAG(structure, member)}
 // clang-format on
 
 /* ---- a job and its plan ---- */
@@ -105,14 +112,26 @@ enum status command_once(const struct option_row *row, const char *argument, voi
  * frees them. */
 enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
-/* The same for a job that is loaded already. */
-enum status command_plan_job(const struct job *job, bool need_device, struct plan **plan, struct error *error);
-/* The same for devices of another machine; `cuda` NULL: it has none. */
-enum status command_plan_for(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
+/* Like command_load, but for a job that is loaded already. */
+enum status command_plan_job(struct job *job, bool need_device, struct plan **plan, struct error *error);
+/* Like command_plan_job, but for the devices of another machine; `cuda` NULL: it has none. If job->tolerant, leaves out
+ * the operations whose inputs cannot be read, unless that leaves none; job->unreadable and job->remarks name these
+ * inputs. */
+enum status command_plan_for(struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                              struct plan **plan, struct error *error);
+/* STATUS_USAGE, naming the files and their hashes: the job runs code of its own, and neither `allowed` nor the
+ * environment allows that. */
+enum status command_allow_source(const struct plan *plan, bool allowed, struct error *error);
+/* Prints the job's remarks to stderr. */
+void command_report_remarks(const struct job *job);
+/* Like command_report_remarks, and prints how many combinations the job's `where` leaves out, if any. */
+void command_report_excluded(const struct job *job);
 /* The CUDA device number that a job's `device` names; -1: none. */
 int command_cuda_number(const struct job *job);
-/* Prints on stderr where the results are, and how large. */
+/* If stdout and stderr go to one log, prints its first line: the program, the time, the host, the devices (`plan` NULL:
+ * the CPU), and the shard (NULL: none). */
+void command_begin_log(const struct plan *plan, const struct shard *shard);
+/* Prints the path and the size of the results file on stderr. */
 void command_name_output(const char *path);
 
 #endif

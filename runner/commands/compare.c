@@ -6,9 +6,13 @@
 
 #include <stdlib.h>
 
+enum compare_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
+
 struct compare_settings {
     double threshold;
-    bool sort, any_device, no_outputs, json;
+    enum compare_format format;
+    struct option_list where;
+    bool sort, any_device, no_outputs, strict;
 };
 
 static enum status refuse_other_device(const struct comparison *comparison, struct error *error) {
@@ -23,7 +27,7 @@ static enum status refuse_other_device(const struct comparison *comparison, stru
 
 /* The open files and what is computed from them. */
 struct compared_files {
-    int count; /* of new files */
+    int count; /* number of new files */
     struct results_file *base, **news;
     struct comparison *comparisons;
     struct context *contexts;
@@ -38,6 +42,7 @@ static enum status compare_one(struct compared_files *compared, const char *path
     comparison_pair(compared->base, compared->news[number], comparison);
     compared->contexts[number] = context_compare(comparison);
     if (comparison->other_device && !settings->any_device) return refuse_other_device(comparison, error);
+    if (settings->where.count > 0) TRY(comparison_filter(comparison, settings->where.of, settings->where.count, error));
     const struct compare_options options = {.threshold = settings->threshold, .outputs = !settings->no_outputs};
     return comparison_judge(comparison, &options, error);
 }
@@ -54,12 +59,12 @@ static void compared_free(struct compared_files *compared) {
     results_file_close(compared->base);
 }
 
-static void print_tables(const struct compared_files *compared, bool sort) {
+static void print_tables(const struct compared_files *compared, bool sort, bool markdown) {
     for (int i = 0; i < compared->count; i++) {
         comparison_print_files(&compared->comparisons[i], stdout);
         context_print(&compared->contexts[i], stdout);
     }
-    comparisons_print(compared->comparisons, compared->count, sort, stdout);
+    comparisons_print(compared->comparisons, compared->count, sort, markdown, stdout);
     for (int i = 0; i < compared->count; i++) {
         if (compared->count > 1) text_print(stdout, "%s: ", compared->news[i]->path);
         comparison_print_counts(&compared->comparisons[i], stdout);
@@ -67,7 +72,7 @@ static void print_tables(const struct compared_files *compared, bool sort) {
 }
 
 /* Two files without common runs are a mistake of the user, not a success. */
-static enum status verdict(const struct compared_files *compared, struct error *error) {
+static enum status verdict(const struct compared_files *compared, bool strict, struct error *error) {
     bool bad = false;
     for (int i = 0; i < compared->count; i++) {
         const struct comparison *comparison = &compared->comparisons[i];
@@ -75,6 +80,7 @@ static enum status verdict(const struct compared_files *compared, struct error *
             return fail(error, STATUS_USAGE, "%s and %s have no run in common", comparison->base->path,
                         comparison->new->path);
         bad |= comparison_count(comparison, RATIO_SLOWER) > 0 || comparison_worse(comparison) > 0;
+        bad |= strict && comparison_count(comparison, RATIO_UNSURE) > 0;
     }
     return bad ? STATUS_RUN : STATUS_OK; /* the table says why */
 }
@@ -82,19 +88,19 @@ static enum status verdict(const struct compared_files *compared, struct error *
 static enum status compare(const struct invocation *invocation, struct error *error) {
     const struct compare_settings *settings = invocation->settings;
     size_t count = (size_t)invocation->count - 1;
+    FREED_BY(compared_free)
     struct compared_files compared = {.news = must_malloc(count * sizeof *compared.news),
                                       .comparisons = must_malloc(count * sizeof *compared.comparisons),
                                       .contexts = must_malloc(count * sizeof *compared.contexts)};
-    enum status status = command_results_open(invocation->operands[0], &compared.base, error);
-    for (int i = 1; i < invocation->count && !status; i++)
-        status = compare_one(&compared, invocation->operands[i], settings, error);
-    if (!status && settings->json)
+    TRY(command_results_open(invocation->operands[0], &compared.base, error));
+    for (int i = 1; i < invocation->count; i++) TRY(compare_one(&compared, invocation->operands[i], settings, error));
+    if (settings->format == FORMAT_CSV)
+        comparisons_print_csv(compared.comparisons, compared.count, stdout);
+    else if (settings->format == FORMAT_JSON)
         comparisons_print_json(compared.comparisons, compared.contexts, compared.count, settings->threshold, stdout);
-    else if (!status)
-        print_tables(&compared, settings->sort);
-    if (!status) status = verdict(&compared, error);
-    compared_free(&compared);
-    return status;
+    else
+        print_tables(&compared, settings->sort, settings->format == FORMAT_MARKDOWN);
+    return verdict(&compared, settings->strict, error);
 }
 
 static const struct option_row rows[] = {
@@ -102,7 +108,14 @@ static const struct option_row rows[] = {
     {"sort", 0, NULL, "print worse results first, then the slowest runs", TAKE_FLAG(struct compare_settings, sort)},
     {"any-device", 0, NULL, "compare times of different devices too", TAKE_FLAG(struct compare_settings, any_device)},
     {"no-outputs", 0, NULL, "do not read the stored outputs", TAKE_FLAG(struct compare_settings, no_outputs)},
-    {"json", 0, NULL, "print all numbers as JSON", TAKE_FLAG(struct compare_settings, json)},
+    {"where", 0, "COLUMN=VALUE", "compare only these runs (repeatable; also != < <= > >=), as for `show`",
+     TAKE_LIST(struct compare_settings, where)},
+    {"strict", 0, NULL, "exit with 1 if a verdict is UNSURE, too", TAKE_FLAG(struct compare_settings, strict)},
+    {"md", 0, NULL, "print the table in GitHub's Markdown",
+     TAKE_NUMBER(struct compare_settings, format, FORMAT_MARKDOWN)},
+    {"csv", 0, NULL, "print a line for each pair, comma-separated",
+     TAKE_NUMBER(struct compare_settings, format, FORMAT_CSV)},
+    {"json", 0, NULL, "print all numbers as JSON", TAKE_NUMBER(struct compare_settings, format, FORMAT_JSON)},
     {0},
 };
 
@@ -115,11 +128,21 @@ const struct command command_compare = {
         "2002; successive equal samples count once) and is widened by the difference between two processes: 1 % on a "
         "GPU, 2 % on a CPU, and 1.5 us where the clock is too coarse for the samples.\n"
         "\n"
+        "Where both files have the clock of the device, the ratio is one of clock cycles: a card that had to lower its "
+        "clock "
+        "is not slower. Of runs that memory limits, and where the clock of each sample is not known, times must be "
+        "slower or faster as well.\n"
+        "\n"
         "SLOWER, FASTER: the interval excludes 1 and the ratio is beyond the threshold.\n"
         "SAME: the interval is within the threshold.\n"
         "UNSURE: neither. +N: N more samples of each would settle it; floor: more samples would not help, because two "
-        "processes differ by this much.\n"
+        "processes differ by as much; single: a run has one sample; busy: other processes used the CPUs during a run, "
+        "which is then neither faster nor slower.\n"
+        "noisy, beside a verdict: the interval of the ratio, or of a run's median, is wider than 25 %; bimodal: the "
+        "samples of a run form two groups.\n"
         "WORSE: the result failed, is missing from a file, has another shape or type, or exceeds the tolerances.\n"
+        "\n"
+        "`run --retry N` measures busy and noisy runs again; `reproduce --retry N` also those that are UNSURE.\n"
         "\n"
         "The exit code is 1 if a run is slower or a result is worse.\n",
     .operands = {"BASE NEW...", WORD_RESULTS, .least = 2, .most = -1},

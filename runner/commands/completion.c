@@ -6,7 +6,7 @@
 
 static const char banner[] = "made by `tilerun --print-completion";
 
-/* How each shell completes a word of a kind; "": it does not. For bash the value of `files` in _tilerun. */
+/* The code by which each shell completes a kind of word; "": it does not. bash: the value of `files` in _tilerun. */
 static const struct {
     const char *bash, *zsh, *fish;
 } actions[] = {
@@ -39,37 +39,43 @@ static char *known_words(enum word_kind kind, const char *const *choices) {
     return words;
 }
 
+/* Prints the known words between two texts; if there are none, `action`. */
+static void put_words(enum word_kind kind, const char *const *choices, const char *before, const char *after,
+                      const char *action, FILE *to) {
+    OWNED char *words = known_words(kind, choices);
+    if (*words)
+        fprintf(to, "%s%s%s", before, words, after);
+    else
+        fputs(action, to);
+}
+
 /* ---- bash ---- */
 
 static void bash_case(const char *pattern, const char *options, enum word_kind kind, const char *const *choices,
                       FILE *to) {
-    char *words = known_words(kind, choices);
+    OWNED char *words = known_words(kind, choices);
     fprintf(to, "    %s) options='%s' words='%s' files='%s' ;;\n", pattern, options, words, actions[kind].bash);
-    free(words);
 }
 
 static void bash_command(const struct command *command, FILE *to) {
-    char *options = must_strdup("");
+    OWNED char *options = must_strdup("");
     for (const struct option_row *row = command->rows; row->name; row++) {
         char letter[] = {row->letter, '\0'};
         if (row->letter) add(&options, "-", letter);
         add(&options, "--", row->name);
         if (!row->argument) continue;
-        char *pattern = row->letter
-                            ? must_printf("'%s --%s' | '%s -%c'", command->name, row->name, command->name, row->letter)
-                            : must_printf("'%s --%s'", command->name, row->name);
+        OWNED char *pattern =
+            row->letter ? must_printf("'%s --%s' | '%s -%c'", command->name, row->name, command->name, row->letter)
+                        : must_printf("'%s --%s'", command->name, row->name);
         bash_case(pattern, "", row->kind, row->choices, to);
-        free(pattern);
     }
     add(&options, "--", "help");
-    char *pattern = must_printf("'%s '*", command->name);
+    OWNED char *pattern = must_printf("'%s '*", command->name);
     bash_case(pattern, options, command->operands.kind, NULL, to);
-    free(pattern);
-    free(options);
 }
 
 static void print_bash(const struct command *const list[], FILE *to) {
-    char *names = command_words(list);
+    OWNED char *names = command_words(list);
     fprintf(to,
             "# bash completion of tilerun, %s bash`.\n"
             "_tilerun() {\n"
@@ -106,7 +112,6 @@ static void print_bash(const struct command *const list[], FILE *to) {
                 "    } | sort -u)\n"
                 "}\n"
                 "complete -F _tilerun tilerun\n");
-    free(names);
 }
 
 /* ---- zsh ---- */
@@ -121,15 +126,6 @@ static void zsh_text(const char *text, FILE *to) {
     }
 }
 
-static void zsh_action(enum word_kind kind, const char *const *choices, FILE *to) {
-    char *words = known_words(kind, choices);
-    if (*words)
-        fprintf(to, "(%s)", words);
-    else
-        fputs(actions[kind].zsh, to);
-    free(words);
-}
-
 static void zsh_option(const struct option_row *row, FILE *to) {
     const char *equals = row->argument ? "=" : "", *plus = row->argument ? "+" : "";
     fputs(" \\\n            ", to);
@@ -142,8 +138,10 @@ static void zsh_option(const struct option_row *row, FILE *to) {
     if (row->argument) {
         fputc(':', to);
         zsh_text(row->argument, to);
-        fputc(':', to);
-        zsh_action(row->kind, row->choices, to);
+        OWNED char *words = known_words(row->kind, row->choices);
+        fputs(*words ? ":(" : ":", to);
+        zsh_text(words, to);
+        fputs(*words ? ")" : actions[row->kind].zsh, to);
     }
     fputc('\'', to);
 }
@@ -154,14 +152,14 @@ static void zsh_command(const struct command *command, FILE *to) {
     fputs(" \\\n            '(- *)'{-h,--help}'[print what the command does, and its options]'", to);
     if (command->operands.kind != WORD_OTHER) {
         fputs(" \\\n            '*: :", to);
-        zsh_action(command->operands.kind, NULL, to);
+        put_words(command->operands.kind, NULL, "(", ")", actions[command->operands.kind].zsh, to);
         fputc('\'', to);
     }
     fputs(" ;;\n", to);
 }
 
 static void print_zsh(const struct command *const list[], FILE *to) {
-    char *names = command_words(list);
+    OWNED char *names = command_words(list);
     fprintf(to, "#compdef tilerun\n# zsh completion of tilerun, %s zsh`.\n_tilerun() {\n", banner);
     fputs("    local curcontext=$curcontext state line\n    local -a commands\n    commands=(\n", to);
     for (int i = 0; list[i]; i++) {
@@ -184,7 +182,6 @@ static void print_zsh(const struct command *const list[], FILE *to) {
     fputs("        esac ;;\n    esac\n}\n"
           "if [ \"$funcstack[1]\" = _tilerun ]; then _tilerun \"$@\"; else compdef _tilerun tilerun; fi\n",
           to);
-    free(names);
 }
 
 /* ---- fish ---- */
@@ -199,15 +196,6 @@ static void fish_begin(const char *command, FILE *to) {
     fprintf(to, "complete -c tilerun -n 'contains -- %s (commandline -opc)[2]'", command);
 }
 
-static void fish_action(enum word_kind kind, const char *const *choices, FILE *to) {
-    char *words = known_words(kind, choices);
-    if (*words)
-        fprintf(to, " -a '%s'", words);
-    else
-        fputs(actions[kind].fish, to);
-    free(words);
-}
-
 static void fish_command(const struct command *command, FILE *to) {
     for (const struct option_row *row = command->rows; row->name; row++) {
         fish_begin(command->name, to);
@@ -215,7 +203,7 @@ static void fish_command(const struct command *command, FILE *to) {
         fprintf(to, " -l %s", row->name);
         if (row->argument) {
             fputs(row->kind == WORD_FILE ? " -r" : " -x", to);
-            fish_action(row->kind, row->choices, to);
+            put_words(row->kind, row->choices, " -a '", "'", actions[row->kind].fish, to);
         }
         fputs(" -d ", to);
         fish_text(row->help, to);
@@ -223,12 +211,12 @@ static void fish_command(const struct command *command, FILE *to) {
     }
     if (command->operands.kind == WORD_OTHER) return;
     fish_begin(command->name, to);
-    fish_action(command->operands.kind, NULL, to);
+    put_words(command->operands.kind, NULL, " -a '", "'", actions[command->operands.kind].fish, to);
     fputc('\n', to);
 }
 
 static void print_fish(const struct command *const list[], FILE *to) {
-    char *names = command_words(list);
+    OWNED char *names = command_words(list);
     fprintf(to,
             "# fish completion of tilerun, %s fish`.\n"
             "complete -c tilerun -f\n"
@@ -244,7 +232,6 @@ static void print_fish(const struct command *const list[], FILE *to) {
     fish_begin("help", to);
     fprintf(to, " -a '%s'\n", names);
     for (; *list; list++) fish_command(*list, to);
-    free(names);
 }
 
 enum status completion_print(const struct command *const list[], const char *shell, FILE *to, struct error *error) {

@@ -9,10 +9,11 @@ struct devices_settings {
 };
 
 /* ", float32 51.2 TFLOP/s" */
-static void print_flops(enum dtype dtype, double flops_per_s) {
+static void print_flops(int product, double flops_per_s) {
     if (!(flops_per_s > 0)) return;
     bool tera = flops_per_s >= 1e12;
-    printf(", %s %.3g %s", dtype_name(dtype), flops_per_s / (tera ? 1e12 : 1e9), tera ? "TFLOP/s" : "GFLOP/s");
+    printf(", %s %.3g %s", limits_product_name(product), flops_per_s / (tera ? 1e12 : 1e9),
+           tera ? "TFLOP/s" : "GFLOP/s");
 }
 
 static void print_measured(const struct device_limits *limits) {
@@ -21,13 +22,12 @@ static void print_measured(const struct device_limits *limits) {
         printf("%.3g GB/s", limits->memory_bytes_per_s / 1e9);
     else
         printf("unknown");
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) print_flops((enum dtype)dtype, limits->flops_per_s[dtype]);
+    for (int product = 0; product < LIMITS_PRODUCTS; product++) print_flops(product, limits->flops_per_s[product]);
     printf("\n");
     if (limits->upload_bytes_per_s > 0)
         printf("                      copies %.3g GB/s to the device, %.3g GB/s back\n",
                limits->upload_bytes_per_s / 1e9, limits->download_bytes_per_s / 1e9);
-    printf("                      a launch %.2g us; %d rates of variants, of %s\n", limits->launch_s * 1e6,
-           limits->count, limits->measured);
+    printf("                      a launch %.2g us; of %s\n", limits->launch_s * 1e6, limits->measured);
 }
 
 static void print_assumed(const struct device_facts *facts) {
@@ -57,7 +57,7 @@ static void print_device(const struct device_facts *facts) {
 static enum status show_device(int number, struct device_facts *facts, bool measure, bool *assumed,
                                struct error *error) {
     if (measure) {
-        TRY(command_measure(facts, number, true, &facts->limits, error));
+        TRY(command_measure(facts, number, true, true, &facts->limits, error));
     } else {
         facts->limits = command_limits(facts);
     }

@@ -8,7 +8,7 @@
 
 const struct exit_code exit_codes[] = {
     {0, "all runs are done and verified"},
-    {1, "a run failed or was wrong; compare, reproduce: a result is worse or slower"},
+    {1, "a run failed, was wrong or took too long; compare, reproduce: a result is worse or slower"},
     {2, "bad usage, job or input"},
     {3, "reading or writing failed"},
     {4, "the device is missing, or it or the host is out of memory"},
@@ -49,9 +49,9 @@ static int names_of(const struct option_row *row, char text[80]) {
 }
 
 void help_print_command(const struct command *command, FILE *to) {
-    char names[80], *paragraph, *usage = command_usage(command);
+    char names[80], *paragraph;
+    OWNED char *usage = command_usage(command);
     fprintf(to, "usage: %s\n\n", usage);
-    free(usage);
     help_wrap(command->summary, 0, 0, to);
     int column = 0;
     for (const struct option_row *row = command->rows; row->name; row++) {
@@ -76,7 +76,7 @@ void help_print_program(const struct command *const list[], FILE *to) {
     help_wrap(PROGRAM_SUMMARY, 0, 0, to);
     fputc('\n', to);
     for (; *list; list++) {
-        int used = fprintf(to, "  %-10s ", (*list)->name);
+        int used = fprintf(to, "  %-13s ", (*list)->name);
         help_wrap((*list)->summary, used, used, to);
     }
     fprintf(to, "\nRun `tilerun help COMMAND` for more, `tilerun --version` for the version.\n\nExit codes:\n");

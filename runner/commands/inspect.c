@@ -9,16 +9,11 @@ struct inspect_settings {
 static enum status inspect(const struct invocation *invocation, struct error *error) {
     const struct inspect_settings *settings = invocation->settings;
     const char *path = invocation->operands[0], *object = invocation->count > 1 ? invocation->operands[1] : "/";
-    struct listing listing;
-    enum status status = listing_make(path, object, settings->all, &listing, error);
-    if (!status && settings->job)
-        status = inspect_print_job(&listing, error);
-    else if (!status && listing.list.count == 1 && invocation->count > 1)
-        inspect_print_one(&listing);
-    else if (!status)
-        inspect_print_table(&listing);
-    listing_free(&listing);
-    return status;
+    FREED_BY(listing_free) struct listing listing = {0};
+    TRY(listing_make(path, object, settings->all, &listing, error));
+    if (settings->job) return inspect_print_job(&listing, error);
+    (listing.list.count == 1 && invocation->count > 1 ? inspect_print_one : inspect_print_table)(&listing);
+    return STATUS_OK;
 }
 
 static const struct option_row rows[] = {

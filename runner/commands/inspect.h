@@ -1,4 +1,4 @@
-/* inspect.h - what `tilerun inspect` prints of a listing. */
+/* inspect.h - prints a listing for `tilerun inspect`. */
 #ifndef RUNNER_INSPECT_H
 #define RUNNER_INSPECT_H
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_INPUTS = 8 };
+enum { MAX_PROPOSALS = 8 };
 
 #define GRAM_FLOPS 2e10        /* no larger Gram matrix is proposed... */
 #define COPY_BYTES (1LL << 30) /* ...and no larger transposed copy */
@@ -19,7 +19,7 @@ struct proposal {
     char *name;
 };
 
-/* ---- the choice of data sets ------------------------------------------------------------------------------------- */
+/* ---- choosing data sets ---------------------------------------------------------------------------------------- */
 
 static bool is_utf8(const char *text) {
     for (int length; *text; text += length)
@@ -27,7 +27,7 @@ static bool is_utf8(const char *text) {
     return true;
 }
 
-/* It has elements along an axis, and a name that YAML can hold. */
+/* Can a job read it: has it elements along an axis, and a name that YAML can hold? */
 static bool fits_job(const struct candidate *it) {
     return it->described && !it->hidden && it->entry->kind < H5_NO_INPUT && !it->unusable.status &&
            it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && is_utf8(it->entry->name);
@@ -40,7 +40,7 @@ static int leave_out_coordinates(struct candidate *const sorted[], int count) {
     return count;
 }
 
-/* Does it have the name of an axis of another data set in its group? NeXus names coordinates so. */
+/* Is it named like an axis of another data set in its group? In NeXus files such a data set holds coordinates. */
 static bool is_axis_of(const struct h5_entry *entry, const struct h5_entry *other) {
     size_t group = (size_t)(strrchr(entry->name, '/') - entry->name) + 1;
     if (entry == other || entry->long_axes > 1 || strncmp(entry->name, other->name, group) != 0) return false;
@@ -79,19 +79,15 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
     while (tail < length - head && tail < other - head && first[length - 1 - tail] == last[other - 1 - tail]) tail++;
     while (tail > 0 && isdigit((unsigned char)first[length - tail])) tail--;
     const char *slash = strrchr(path, '/');
-    char *folder = must_printf("%.*s", slash && *first != '/' ? (int)(slash - path + 1) : 0, path);
-    char *begin = must_printf("%s%.*s", folder, (int)head, first), *escaped = match_escape(begin);
-    char *end = match_escape(first + length - tail), *digits = must_strdup("");
+    OWNED char *folder = must_printf("%.*s", slash && *first != '/' ? (int)(slash - path + 1) : 0, path);
+    OWNED char *begin = must_printf("%s%.*s", folder, (int)head, first);
+    OWNED char *escaped = match_escape(begin);
+    OWNED char *end = match_escape(first + length - tail);
+    OWNED char *digits = must_strdup("");
     for (size_t i = 0; length == other && i < length - head - tail; i++) {
         must_append(&digits, "[0-9]");
     }
-    char *pattern = must_printf("%s%s%s", escaped, *digits ? digits : "[0-9]*", end);
-    free(digits);
-    free(end);
-    free(escaped);
-    free(begin);
-    free(folder);
-    return pattern;
+    return must_printf("%s%s%s", escaped, *digits ? digits : "[0-9]*", end);
 }
 
 /* Does the pattern match exactly the files of these entries, in this order? */
@@ -102,16 +98,15 @@ static bool matches_all(const char *pattern, struct candidate *const part[], int
     for (int i = 0; i < found; i++) {
         size_t length = strlen(paths[i]), name = all ? strlen(part[i]->entry->link_file) : 0;
         all = all && length >= name && strcmp(paths[i] + length - name, part[i]->entry->link_file) == 0;
-        free(paths[i]);
     }
-    free(paths);
+    texts_free(paths, found);
     return all;
 }
 
 /* Joins external links that differ only by a number into one concatenated input. A detector's master file has such:
  * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns the index after the series. */
 static int join_links(struct listing *listing, int at) {
-    struct candidate **part = must_malloc((unsigned long)(listing->list.count - at) * sizeof *part);
+    OWNED struct candidate **part = must_malloc((unsigned long)(listing->list.count - at) * sizeof *part);
     struct candidate *first = &listing->candidates[at];
     int count = 1;
     for (part[0] = first; at + count < listing->list.count; count++) {
@@ -138,14 +133,7 @@ static int join_links(struct listing *listing, int at) {
         free(first->pattern);
         first->pattern = NULL;
     }
-    free(part);
     return at + count;
-}
-
-static bool same_sizes(const struct shape *one, const struct shape *other) {
-    bool same = one->rank == other->rank;
-    for (int i = 0; i < one->rank && same; i++) same = one->size[i] == other->size[i];
-    return same;
 }
 
 /* Hides virtual data sets of the same shape and type as the joined input: HDF5 would read them on one core. */
@@ -153,7 +141,7 @@ static void leave_out_virtual(struct listing *listing, const struct candidate *j
     for (int i = 0; i < listing->list.count; i++) {
         struct candidate *it = &listing->candidates[i];
         if (strcmp(it->entry->layout, "virtual") == 0 && it->described && !it->unusable.status &&
-            it->array.dtype == joined->array.dtype && same_sizes(&it->array.shape, &joined->array.shape))
+            it->array.dtype == joined->array.dtype && shape_equal(&it->array.shape, &joined->array.shape))
             it->hidden = true;
     }
 }
@@ -162,22 +150,23 @@ static void leave_out_virtual(struct listing *listing, const struct candidate *j
 
 /* Finds the numeric fields of tables and the parts of complex numbers, except indices and coordinates by their names.
  * Returns how many are in `fields`, which the caller frees with free_fields. */
-static int find_fields(const struct listing *listing, struct candidate fields[MOST_INPUTS]) {
+static int find_fields(const struct listing *listing, struct candidate fields[MAX_PROPOSALS]) {
     int count = 0;
-    for (int i = 0; i < listing->list.count && count < MOST_INPUTS; i++) {
+    for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS; i++) {
         const struct candidate *of = &listing->candidates[i];
         static const char table[] = "table: ";
         bool is_table = strncmp(of->entry->type, table, strlen(table)) == 0;
         if (of->hidden || !is_utf8(of->entry->name) || (!is_table && strncmp(of->entry->type, "complex", 7) != 0))
             continue;
-        char *names = must_strdup(is_table ? of->entry->type + strlen(table) : "r, i"), *rest = names;
-        for (char *name; count < MOST_INPUTS && (name = strsep(&rest, ","));) {
+        OWNED char *names = must_strdup(is_table ? of->entry->type + strlen(table) : "r, i");
+        char *rest = names;
+        for (char *name; count < MAX_PROPOSALS && (name = strsep(&rest, ","));) {
             struct candidate *it = &fields[count];
             name += strspn(name, " ");
             *it = (struct candidate){.entry = of->entry, .source = of->source, .described = true};
             it->source.field = must_strdup(name);
             if (h5_kind_of_field(name) == H5_VALUES &&
-                is_utf8(name) && /* the list of fields may be cut short, or name other types */
+                is_utf8(name) && /* the list of names may be truncated, and includes fields of other types */
                 !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it)) {
                 count++;
                 continue;
@@ -185,7 +174,6 @@ static int find_fields(const struct listing *listing, struct candidate fields[MO
             array_free(&it->array);
             free(it->source.field);
         }
-        free(names);
     }
     return count;
 }
@@ -201,7 +189,7 @@ static void free_fields(struct candidate fields[], int count) {
 
 struct work {
     FILE *to;         /* the text of the operations */
-    const char *stem; /* of the file's name */
+    const char *stem; /* the file's name without its ending */
     bool gram, copy;  /* one is proposed already */
 };
 
@@ -275,7 +263,7 @@ static bool propose_mean(struct work *work, const struct proposal *input) {
     return true;
 }
 
-/* The first that fits proposes. */
+/* Tried in this order; the first that returns true has proposed operations. */
 static bool (*const purposes[])(struct work *, const struct proposal *) = {
     propose_climatology, propose_copy, propose_frames, propose_samples, propose_mean,
 };
@@ -294,7 +282,7 @@ static char *input_name(const struct candidate *it, int number) {
     return whole;
 }
 
-/* Could it be the name of an operation? */
+/* Could the name be that of a proposed operation? */
 static bool is_taken(const char *name) {
     static const char *const taken[] = {"mean_of_", "std_of_", "gram_of_", "copy_of_"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
@@ -322,7 +310,7 @@ static char *stem_of(const char *path) {
     return must_printf("%.*s", dot ? (int)(dot - file) : (int)strlen(file), file);
 }
 
-/* The type to read it as, NULL: its own. A Gram matrix in float32 would lose many digits. */
+/* The type to read the input as; NULL: its own. A Gram matrix in float32 would lose many digits. */
 static const char *type_for(const struct proposal *input, const struct work *work) {
     bool gram = !work->gram && is_samples(input->it) && !(input->it->entry->marks & H5_MARK_MATLAB);
     return gram && input->it->array.dtype != FLOAT64 ? "float64" : NULL;
@@ -349,12 +337,15 @@ static void print_input(const struct listing *listing, const struct proposal *in
 
 static void print_job(const struct listing *listing, struct proposal inputs[], int count, int left_out) {
     name_inputs(inputs, count);
-    char *stem = stem_of(listing->path), *output = must_printf("mean-of-%s.h5", stem), *lines = NULL;
+    OWNED char *stem = stem_of(listing->path);
+    OWNED char *output = must_printf("mean-of-%s.h5", stem);
+    OWNED char *lines = NULL;
     size_t length;
     struct work work = {.to = must_stream(&lines, &length), .stem = stem};
-    printf("# Operations to begin with, as the file's names, axes and shapes suggest. Save this file in the current\n"
-           "# directory, and see what can be changed in it: operations by `tilerun list`, keys in configs/README.md.\n"
-           "version: 1\noutput: ");
+    printf(
+        "# These operations are suggestions, made from the file's names, axes and shapes. Save this text as a file in\n"
+        "# the current directory and edit it: `tilerun list` shows all operations, configs/README.md all keys.\n"
+        "version: 1\noutput: ");
     job_print_text(stdout, output, true);
     printf("\ninputs:\n");
     for (int i = 0; i < count; i++) {
@@ -365,23 +356,19 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     if (left_out) printf("  # %d other data set%s left out\n", left_out, left_out == 1 ? "" : "s");
     for (int i = 0; i < listing->list.count; i++)
         if (listing->list.entries[i].note)
-            text_print(stdout, "  # %s: no job reads it; make a dense copy\n", listing->list.entries[i].note);
-    printf("defaults: {warmup: 0, repeat: 1} # without this line: times\noperations:\n%s", lines);
+            text_print(stdout, "  # %s: jobs cannot read it; make a dense copy\n", listing->list.entries[i].note);
+    printf("defaults: {warmup: 0, repeat: 1} # remove this line to time the operations\noperations:\n%s", lines);
     for (int i = 0; i < count; i++) free(inputs[i].name);
-    free(lines);
-    free(output);
-    free(stem);
 }
 
 static enum status fail_nothing(const struct listing *listing, struct error *error) {
     if (listing->list.count == 1 && listing->candidates[0].unusable.status)
         return fail(error, STATUS_USAGE, "%s", listing->candidates[0].unusable.text);
-    char *reasons = listing_reasons(listing);
+    OWNED char *reasons = listing_reasons(listing);
     const char *sparse = NULL;
     for (int i = 0; i < listing->list.count && !sparse; i++) sparse = listing->list.entries[i].note;
-    fail(error, STATUS_USAGE, "%s: holds no data set with elements that a job can read%s%s%s%s%s", listing->path,
+    fail(error, STATUS_USAGE, "%s: contains no data set that a job can read%s%s%s%s%s", listing->path,
          *reasons ? " (" : "", reasons, *reasons ? ")" : "", sparse ? "; " : "", sparse ? sparse : "");
-    free(reasons);
     return STATUS_USAGE;
 }
 
@@ -389,7 +376,8 @@ static enum status fail_nothing(const struct listing *listing, struct error *err
  * many, and in *left_out how many more fit. */
 static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
-    struct candidate **fitting = must_malloc((unsigned long)(listing->list.count + field_count) * sizeof *fitting + 1);
+    OWNED struct candidate **fitting =
+        must_malloc((unsigned long)(listing->list.count + field_count) * sizeof *fitting + 1);
     int count = 0, chosen = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (fits_job(&listing->candidates[i])) fitting[count++] = &listing->candidates[i];
@@ -401,16 +389,15 @@ static int choose(struct listing *listing, struct candidate fields[], int field_
         count = all += field_count;
     }
     count = leave_out_coordinates(fitting, count);
-    for (; chosen < count && chosen < MOST_INPUTS; chosen++) inputs[chosen].it = fitting[chosen];
-    free(fitting);
+    for (; chosen < count && chosen < MAX_PROPOSALS; chosen++) inputs[chosen].it = fitting[chosen];
     *left_out = all - chosen;
     return chosen;
 }
 
 enum status inspect_print_job(struct listing *listing, struct error *error) {
-    struct candidate fields[MOST_INPUTS];
-    struct h5_entry *which[MOST_INPUTS];
-    struct proposal inputs[MOST_INPUTS];
+    struct candidate fields[MAX_PROPOSALS];
+    struct h5_entry *which[MAX_PROPOSALS];
+    struct proposal inputs[MAX_PROPOSALS];
     int left_out;
     for (int i = 0; i < listing->list.count; i = join_links(listing, i)) continue;
     for (int i = 0; i < listing->list.count; i++)

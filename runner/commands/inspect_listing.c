@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum {
-    MOST_ROWS = 40,   /* of the table */
-    ROWS_OF_ALIKE = 2 /* for data sets that are alike */
+    MAX_ROWS = 40,    /* most rows of the table */
+    ROWS_OF_ALIKE = 2 /* rows for data sets that are alike */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -35,10 +35,9 @@ const char *candidate_use(const struct h5_entry *entry) {
 }
 
 char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short) {
-    char *known = must_printf("%s: '%s' ", listing->path, it->entry->name);
+    OWNED char *known = must_printf("%s: '%s' ", listing->path, it->entry->name);
     size_t length = strlen(known);
     const char *text = it->unusable.text + (strncmp(it->unusable.text, known, length) == 0 ? length : 0);
-    free(known);
     return must_printf("%.*s", (int)strcspn(text, in_short ? ";" : ""), text);
 }
 
@@ -65,7 +64,8 @@ static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) 
                 *to++ = '0';
         *to = '\0';
     } else {
-        char *slash = strrchr(name, '/'), *last = must_strdup(slash);
+        char *slash = strrchr(name, '/');
+        OWNED char *last = must_strdup(slash);
         *slash = '\0';
         char *outer = strrchr(name, '/');
         if (likeness == SAME_BUT_NAME) /* the shape must agree instead */
@@ -73,7 +73,6 @@ static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) 
         else if (outer)
             *outer = '\0';
         char *key = must_printf("%s%s%s", name, last, likeness == SAME_BUT_NAME ? entry->shape : "");
-        free(last);
         free(name);
         name = key;
     }
@@ -95,7 +94,7 @@ static int compare_likes(const void *one, const void *other) {
 
 /* Hides all but the first of the data sets that are alike. */
 static void hide_alike(struct listing *listing, enum likeness likeness) {
-    struct like *likes = must_malloc((unsigned long)listing->list.count * sizeof *likes + 1);
+    OWNED struct like *likes = must_malloc((unsigned long)listing->list.count * sizeof *likes + 1);
     int count = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (!listing->candidates[i].hidden)
@@ -106,7 +105,7 @@ static void hide_alike(struct listing *listing, enum likeness likeness) {
         if (end - i <= 2 * ROWS_OF_ALIKE) continue;
         struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].at];
         int hidden = 0;
-        for (int j = i; j < end; j++) { /* some stand for hidden ones already */
+        for (int j = i; j < end; j++) { /* some already represent hidden ones */
             struct candidate *it = &listing->candidates[likes[j].at];
             it->hidden = j >= i + ROWS_OF_ALIKE;
             if (it->hidden) it->like = last_shown;
@@ -117,28 +116,26 @@ static void hide_alike(struct listing *listing, enum likeness likeness) {
         last_shown->last_alike = listing->candidates[likes[end - 1].at].entry->name;
     }
     for (int i = 0; i < count; i++) free(likes[i].key);
-    free(likes);
 }
 
 /* Hides data sets that are alike, and then the smallest, until a screen holds the rest. */
 static void hide_to_fit(struct listing *listing) {
     int count = count_listed(listing);
-    for (enum likeness likeness = 0; likeness < LIKENESSES && count > MOST_ROWS; likeness++) {
+    for (enum likeness likeness = 0; likeness < LIKENESSES && count > MAX_ROWS; likeness++) {
         hide_alike(listing, likeness);
         count = count_listed(listing);
     }
-    if (count <= MOST_ROWS) return;
-    struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
+    if (count <= MAX_ROWS) return;
+    OWNED struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
     count = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (!listing->candidates[i].hidden) listed[count++] = &listing->candidates[i];
     qsort(listed, (size_t)count, sizeof *listed, candidate_compare);
-    for (int i = MOST_ROWS; i < count; i++) {
+    for (int i = MAX_ROWS; i < count; i++) {
         listed[i]->hidden = true;
         listing->left_out += 1 + listed[i]->alike;
         listed[i]->alike = 0;
     }
-    free(listed);
 }
 
 /* ---- the listing ------------------------------------------------------------------------------------------------- */
@@ -238,9 +235,8 @@ char *listing_reasons(const struct listing *listing) {
     size_t length;
     FILE *to = must_stream(&text, &length);
     for (int i = 0; i < classes; i++) {
-        char *class = class_of(found[i].it, found[i].count);
+        OWNED char *class = class_of(found[i].it, found[i].count);
         fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, class);
-        free(class);
         free(found[i].class);
     }
     fclose(to);

@@ -1,4 +1,4 @@
-/* inspect_listing.h - the data sets of a file, as inputs of a job. */
+/* inspect_listing.h - lists the data sets of a file as possible inputs of a job. */
 #ifndef RUNNER_INSPECT_LISTING_H
 #define RUNNER_INSPECT_LISTING_H
 
@@ -15,8 +15,8 @@ struct candidate {
     double bytes_per_s;           /* predicted rate of reading */
     char *pattern;                /* --job: it and the next links are one array in the files that match; NULL: not */
     bool hidden;                  /* it has no row of its own */
-    const struct candidate *like; /* the candidate whose row stands for it; NULL: none */
-    int alike;                    /* how many hidden candidates its row stands for... */
+    const struct candidate *like; /* the candidate whose row represents it; NULL: none */
+    int alike;                    /* number of hidden candidates that its row represents... */
     const char *last_alike;       /* ...and the name of the last of them */
 };
 
@@ -28,18 +28,18 @@ struct listing {
     int left_out;                 /* how many are hidden and like no row */
 };
 
-/* Lists the data sets at or below `object`. Describes those that get a row, and those whose elements lie in other
+/* Lists the data sets at or below `object`. Describes those that get a row, and those whose elements are in other
  * files, because the files may be missing. `all`: each data set gets a row. Free with listing_free in any case. */
 enum status listing_make(const char *path, const char *object, bool all, struct listing *listing, struct error *error);
 void listing_free(struct listing *listing);
-/* Counts what there is instead of inputs: "12 strings, 3 missing filters". The caller frees. */
+/* Counts the data sets that cannot be inputs, by reason: "12 strings, 3 missing filters". The caller frees. */
 char *listing_reasons(const struct listing *listing);
 
 /* The size of its elements in memory, as a job sees them. */
 double candidate_bytes(const struct candidate *it);
 /* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */
 char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short);
-/* What it is for, other than its values: "coordinates"; "": nothing. */
+/* Names the use of a data set whose values are not computed with: "coordinates"; "": it has no other use. */
 const char *candidate_use(const struct h5_entry *entry);
 /* Compares pointers to candidates: possible inputs first, then by kind, the largest first, then by name. */
 int candidate_compare(const void *one, const void *other);

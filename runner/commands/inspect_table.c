@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    MOST_LINES = 6, /* about hidden data sets of one kind */
+    MAX_LINES = 6, /* lines about hidden data sets of one kind */
     /* A data set with this many chunks, each smaller than this, is slow to read. */
     MANY_CHUNKS = 1000,
     SMALL_CHUNK_BYTES = 4096
@@ -46,7 +46,8 @@ static char *axes_text(const struct h5_entry *entry) {
 
 static void add_row(struct table *table, const struct listing *listing, const struct candidate *it) {
     const struct h5_entry *entry = it->entry;
-    char text[32], *axes = axes_text(entry);
+    char text[32];
+    OWNED char *axes = axes_text(entry);
     table_row(table);
     table_cell(table, NAME, "%s", entry->name);
     table_cell(table, SHAPE, "%s", entry->shape);
@@ -64,28 +65,24 @@ static void add_row(struct table *table, const struct listing *listing, const st
     } else if (!it->unusable.status) {
         table_cell(table, INPUT, "%.1f GB/s", it->bytes_per_s / 1e9);
     } else {
-        char *why = candidate_reason(listing, it, true);
+        OWNED char *why = candidate_reason(listing, it, true);
         table_cell(table, INPUT, "no: %s", why);
-        free(why);
     }
-    free(axes);
 }
 
 /* Prints a row for each data set that is not hidden. */
 static void print_rows(struct listing *listing) {
-    struct h5_entry **which = must_malloc((unsigned long)listing->list.count * sizeof *which + 1);
+    OWNED struct h5_entry **which = must_malloc((unsigned long)listing->list.count * sizeof *which + 1);
     int count = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (!listing->candidates[i].hidden) which[count++] = listing->candidates[i].entry;
     h5_list_axes(listing->path, &listing->list, which, count);
-    free(which);
     if (count == 0) return;
-    struct table *table = table_create(columns, COLUMNS);
+    FREED_BY(table_release) struct table *table = table_create(columns, COLUMNS);
     printf("\n");
     for (int i = 0; i < listing->list.count; i++)
         if (!listing->candidates[i].hidden) add_row(table, listing, &listing->candidates[i]);
     table_print(table, table_terminal_width(), NULL, stdout);
-    table_free(table);
 }
 
 /* ---- hidden data sets -------------------------------------------------------------------------------------------- */
@@ -99,43 +96,38 @@ static char *group_of(const struct h5_entry *entry) {
     return must_printf("%.*s", end == entry->name ? 1 : (int)(end - entry->name), entry->name);
 }
 
-static int compare_texts(const void *one, const void *other) {
-    return strcmp(*(char *const *)one, *(char *const *)other);
-}
-
 static void print_kind(const struct listing *listing, enum h5_kind kind) {
     char **groups = must_malloc((unsigned long)listing->list.count * sizeof *groups + 1);
     int count = 0, lines = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (listing->list.entries[i].kind == kind) groups[count++] = group_of(&listing->list.entries[i]);
-    qsort(groups, (size_t)count, sizeof *groups, compare_texts);
+    qsort(groups, (size_t)count, sizeof *groups, text_compare);
     for (int i = 0; i < count; i++) lines += i == 0 || strcmp(groups[i], groups[i - 1]) != 0;
-    if (lines > MOST_LINES)
+    if (lines > MAX_LINES)
         text_print(stdout, "  %d %s in %d groups, such as %s\n", count, h5_kind_name(kind, count), lines, groups[0]);
-    for (int i = 0, end; i < count && lines <= MOST_LINES; i = end) {
+    for (int i = 0, end; i < count && lines <= MAX_LINES; i = end) {
         for (end = i; end < count && strcmp(groups[i], groups[end]) == 0;) end++;
         text_print(stdout, "  %s: %d %s\n", groups[i], end - i, h5_kind_name(kind, end - i));
     }
-    for (int i = 0; i < count; i++) free(groups[i]);
-    free(groups);
+    texts_free(groups, count);
 }
 
 static void print_sparse(const struct listing *listing) {
     int count = 0;
     for (int i = 0; i < listing->list.count; i++)
-        if (listing->list.entries[i].note && ++count <= MOST_LINES)
-            text_print(stdout, "  %s: no job reads it; make a dense copy\n", listing->list.entries[i].note);
-    if (count > MOST_LINES) printf("  %d more sparse matrices\n", count - MOST_LINES);
+        if (listing->list.entries[i].note && ++count <= MAX_LINES)
+            text_print(stdout, "  %s: jobs cannot read it; make a dense copy\n", listing->list.entries[i].note);
+    if (count > MAX_LINES) printf("  %d more sparse matrices\n", count - MAX_LINES);
 }
 
 static void print_aliases(const struct listing *listing) {
     int count = 0;
     for (int i = 0; i < listing->list.count; i++) {
         const struct h5_entry *entry = &listing->list.entries[i];
-        if (entry->kind == H5_ALIAS && ++count <= MOST_LINES)
+        if (entry->kind == H5_ALIAS && ++count <= MAX_LINES)
             text_print(stdout, "  %s is %s\n", entry->name, entry->same_as);
     }
-    if (count > MOST_LINES) printf("  %d more names of other data sets\n", count - MOST_LINES);
+    if (count > MAX_LINES) printf("  %d more names of other data sets\n", count - MAX_LINES);
 }
 
 static void print_alike(const struct listing *listing) {
@@ -143,7 +135,7 @@ static void print_alike(const struct listing *listing) {
     for (int i = 0; i < listing->list.count; i++) {
         const struct candidate *it = &listing->candidates[i];
         if (it->alike == 0) continue;
-        if (++lines <= 2 * MOST_LINES)
+        if (++lines <= 2 * MAX_LINES)
             text_print(stdout, "  %d like %s, up to %s\n", it->alike, it->entry->name, it->last_alike);
         else
             more += it->alike;
@@ -189,7 +181,7 @@ static void print_tiny_chunks(const struct listing *listing) {
         const struct h5_entry *entry = it->entry;
         if (it->hidden || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= SMALL_CHUNK_BYTES)
             continue;
-        if (++count > MOST_LINES / 2) continue;
+        if (++count > MAX_LINES / 2) continue;
         char sizes[SHAPE_TEXT], chunks[48], bytes[48];
         struct shape chunk = h5_chunk(it->array.dtype, &it->array.view.source, &(struct h5_layout){.shuffle = true});
         printf("\n");
@@ -197,7 +189,7 @@ static void print_tiny_chunks(const struct listing *listing) {
                    thousands(entry->chunks, chunks), thousands(entry->chunk_bytes, bytes), entry->name + 1,
                    shape_format(&chunk, sizes), listing->path);
     }
-    if (count > MOST_LINES / 2) printf("%d more data sets have chunks as small\n", count - MOST_LINES / 2);
+    if (count > MAX_LINES / 2) printf("%d more data sets have chunks as small\n", count - MAX_LINES / 2);
 }
 
 static void print_matlab(const struct listing *listing) {
@@ -227,12 +219,11 @@ static void print_remarks(const struct listing *listing) {
 /* "a link leads nowhere: /x" or "3 links lead nowhere, such as /x". */
 static void print_links(int count, const char *first, const char *what_one, const char *what_several) {
     if (count == 0) return;
-    char *name = text_clean(first);
+    OWNED char *name = text_clean(first);
     if (count == 1)
         printf("\na link %s: %s\n", what_one, name);
     else
         printf("\n%d links %s, such as %s\n", count, what_several, name);
-    free(name);
 }
 
 void inspect_print_table(struct listing *listing) {
@@ -244,14 +235,12 @@ void inspect_print_table(struct listing *listing) {
         bytes += entry->kind == H5_ALIAS ? 0 : entry->bytes;
         count += entry->kind != H5_ALIAS;
     }
-    char *path = text_clean(listing->path);
+    OWNED char *path = text_clean(listing->path);
     printf("%s: %d data set%s, %s in memory; %d can be inputs of a job\n", path, count, count == 1 ? "" : "s",
            size_text(bytes, text), listing->usable);
-    free(path);
     if (listing->usable == 0 && count > 0) {
-        char *reasons = listing_reasons(listing);
+        OWNED char *reasons = listing_reasons(listing);
         printf("(%s)\n", reasons);
-        free(reasons);
     }
     print_rows(listing);
     print_hidden(listing);
@@ -265,32 +254,28 @@ void inspect_print_table(struct listing *listing) {
 /* ---- one data set ------------------------------------------------------------------------------------------------ */
 
 static void print_line(const char *what, const char *text) {
-    char *clean = text_clean(text);
+    OWNED char *clean = text_clean(text);
     if (*clean) printf("  %-10s %s\n", what, clean);
-    free(clean);
 }
 
 /* Prints the axes that have a name or dimension scales: "0 (time), 2". */
 static void print_axes(const struct candidate *it) {
-    char *text = must_strdup("");
+    OWNED char *text = must_strdup("");
     for (int axis = 0; axis < it->array.shape.rank; axis++) {
         const char *name = it->entry->axes[axis];
         if (it->array.axes[axis].of != &it->array && !name) continue;
         must_append(&text, name ? "%s%d (%s)" : "%s%d", *text ? ", " : "", axis, name);
     }
     print_line("named axes", text);
-    free(text);
 }
 
 /* Prints the attributes that describe its numbers, and how a job decodes them. */
 static void print_values(const struct listing *listing, const struct candidate *it) {
     h5cf_list(listing->path, it->entry->name, print_line);
     if (it->array.decoding) {
-        char *how = decoding_text(it->array.decoding),
-             *text = must_printf("%s; as %s", how, dtype_name(it->array.dtype));
+        OWNED char *how = decoding_text(it->array.decoding);
+        OWNED char *text = must_printf("%s; as %s", how, dtype_name(it->array.dtype));
         print_line("decoded", text);
-        free(text);
-        free(how);
     }
     if (it->array.remark) print_line("remark", it->array.remark);
 }
@@ -299,7 +284,8 @@ void inspect_print_one(struct listing *listing) {
     const struct candidate *it = &listing->candidates[0];
     struct h5_entry *entry = it->entry;
     char memory[32], disk[32], time[32];
-    char *name = must_printf("%s in %s", entry->name, listing->path), *clean = text_clean(name);
+    OWNED char *name = must_printf("%s in %s", entry->name, listing->path);
+    OWNED char *clean = text_clean(name);
     h5_list_axes(listing->path, &listing->list, &entry, 1);
     printf("%s\n", clean);
     print_line("type", entry->type);
@@ -310,9 +296,8 @@ void inspect_print_one(struct listing *listing) {
     if (entry->bytes > 0) print_line("in memory", size_text(entry->bytes, memory));
     if (entry->stored > 0) print_line("on disk", size_text(entry->stored, disk));
     if (it->unusable.status) {
-        char *why = candidate_reason(listing, it, false);
+        OWNED char *why = candidate_reason(listing, it, false);
         print_line("no input", why);
-        free(why);
     } else {
         print_line("units", it->array.units ? it->array.units : "");
         print_line("long_name", it->array.long_name ? it->array.long_name : "");
@@ -323,6 +308,4 @@ void inspect_print_one(struct listing *listing) {
                duration_text(candidate_bytes(it) / it->bytes_per_s, time));
     }
     print_remarks(listing);
-    free(clean);
-    free(name);
 }

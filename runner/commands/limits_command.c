@@ -1,40 +1,39 @@
 /* limits_command.c - loads, measures and stores the limits of devices. */
 #include "limits_command.h"
 
-#include "../base/clock.h"
+#include "../base/cpu_load.h"
+#include "../base/fail.h"
 #include "../base/text.h"
 #include "../limits/limits_file.h"
 #include "../limits/limits_measure.h"
-#include "../record/environment.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* Names the build, because another one may have other kernels. The caller frees. */
-static char *build_name(void) {
-    return must_printf("%s %s %s", tilerun_version, tilerun_git_commit, tilerun_program_hash());
-}
+#include <unistd.h>
 
 struct device_limits *command_limits(const struct device_facts *facts) {
-    char *name = build_name();
-    struct device_limits *limits = limits_load(facts, name);
-    free(name);
-    return limits;
+    return limits_load(facts, limits_program(facts->kind));
 }
 
-enum status command_measure(const struct device_facts *facts, int number, bool verbose, struct device_limits **limits,
-                            struct error *error) {
-    double begin = now_s();
-    if (verbose) text_print_stderr("tilerun: measuring the limits of %s, once", facts->id);
-    fflush(stderr);
-    enum status status = limits_measure(number, limits, error);
-    if (verbose) fprintf(stderr, status ? ": failed\n" : " (%.1f s)\n", now_s() - begin);
-    if (status) return status;
-    char *name = build_name();
-    if (!limits_save(facts, name, *limits) && verbose)
-        text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
-    free(name);
-    return STATUS_OK;
+enum status command_measure(const struct device_facts *facts, int number, bool again, bool verbose,
+                            struct device_limits **limits, struct error *error) {
+    const char *name = limits_program(facts->kind);
+    int lock = limits_lock(facts, name); /* two processes that measure at once would halve each other's limits */
+    enum status status = STATUS_OK;
+    *limits = again ? NULL : limits_load(facts, name);
+    if (!*limits) {
+        if (verbose)
+            text_print_stderr("tilerun: measuring the limits of %s, once: about %.1f s\n", facts->id, LIMITS_SECONDS);
+        struct cpu_load load = cpu_load_now();
+        status = limits_measure(number, limits, error);
+        const struct cpu_load after = cpu_load_now();
+        if (!status && verbose && facts->kind == DEVICE_CPU && cpu_load_is_busy(&load, &after))
+            text_print_stderr("tilerun: other processes used the CPUs meanwhile, so the limits may be too low; "
+                              "`tilerun devices --measure` measures them again\n");
+        if (!status && !limits_save(facts, name, *limits) && verbose)
+            text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
+    }
+    if (lock >= 0) close(lock);
+    return status;
 }
 
 void command_predict(struct plan *plan) {
@@ -58,7 +57,7 @@ enum status command_predict_measured(struct plan *plan, int cuda_number, bool ve
         struct device_limits *limits = NULL;
         if (!plan->present[kind] || plan->facts[kind].limits || !is_timed_on(plan, (enum kernel_device)kind)) continue;
         int number = kind == DEVICE_CUDA ? cuda_number : -1;
-        enum status status = command_measure(&plan->facts[kind], number, verbose, &limits, error);
+        enum status status = command_measure(&plan->facts[kind], number, false, verbose, &limits, error);
         if (status == STATUS_INTERRUPTED) return status;
         if (status) {
             text_print_stderr("tilerun: %s\n", error->text);

@@ -36,17 +36,16 @@ static char *missing_for(const struct kernel *kernel, const struct device_facts 
     if (kernel->device == DEVICE_CUDA && !cuda) return must_strdup("needs a CUDA GPU");
     if (needs > here) return must_printf("needs compute capability %d.%d", needs / 10, needs % 10);
     if (below > 0 && below <= here) return must_printf("needs compute capability below %d.%d", below / 10, below % 10);
-    const char *missing = kernel_missing(kernel);
-    return missing ? must_strdup(missing) : NULL;
+    return must_strdup(kernel_missing(kernel));
 }
 
 static void print_availability(const struct kernel *kernel, const struct device_facts *cuda) {
-    char *missing = missing_for(kernel, cuda);
+    OWNED char *missing = missing_for(kernel, cuda);
     if (missing)
         printf("            cannot run here: %s\n", missing);
     else
         printf("            runs here, on %s\n", kernel->device == DEVICE_CPU ? "the CPU" : cuda->name);
-    free(missing);
+    if (!missing && kernel->library && kernel->library()) printf("            library: %s\n", kernel->library());
 }
 
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {

@@ -1,11 +1,12 @@
-/* manual.c - the manual page, in roff. */
+/* manual.c - prints the manual page, in roff. */
 #include "../record/environment.h"
 #include "help.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Prints text escaped for roff: hyphens stay hyphens, which can be searched for, and no line becomes a request. */
+/* Prints text escaped for roff: hyphens stay ASCII, so that a reader can search for options, and no line becomes a roff
+ * request. */
 static void put_text(const char *text, FILE *to) {
     if (*text == '.' || *text == '\'') fputs("\\&", to);
     for (; *text; text++) {
@@ -22,7 +23,7 @@ static void put_text(const char *text, FILE *to) {
     }
 }
 
-/* The same, with words in capitals in italics: "[OPTION...] JOB". */
+/* Like put_text, but prints words in capitals in italics: "[OPTION...] JOB". */
 static void put_arguments(const char *text, FILE *to) {
     while (*text) {
         unsigned long capitals = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), length = capitals ? capitals : 1;
@@ -42,12 +43,11 @@ static void put_paragraph(const char *text, FILE *to) {
 
 /* "tilerun run [OPTION...] JOB", with the command in bold. */
 static void put_usage(const struct command *command, FILE *to) {
-    char *usage = command_usage(command);
+    OWNED char *usage = command_usage(command);
     unsigned long words = strlen("tilerun ") + strlen(command->name);
     fprintf(to, "\\fB%.*s\\fR", (int)words, usage);
     put_arguments(usage + words, to);
     fputc('\n', to);
-    free(usage);
 }
 
 static void put_option(const struct option_row *row, FILE *to) {
@@ -82,12 +82,45 @@ static void put_command(const struct command *command, FILE *to) {
     }
 }
 
-static const struct {
+struct manual_entry {
     const char *name, *text;
-} environment[] = {
+};
+
+/* All variables that the program reads; environment_recorded names those that it only records. */
+static const struct manual_entry environment[] = {
     {"OMP_NUM_THREADS", "The largest number of threads that read, compute and write (default: all cores)."},
     {"SLURM_CPUS_PER_TASK", "The same, set by Slurm. The smaller of the two is used."},
     {"CUDA_VISIBLE_DEVICES", "The GPUs that the program sees; empty: none."},
+    {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_STEP",
+     "The shard of `run --shard auto` in a Slurm array."},
+    {"SLURM_PROCID, SLURM_NTASKS, OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE",
+     "The same in a Slurm step, under Open MPI and under PMI."},
+    {"SLURM_JOB_ID, SLURM_ARRAY_JOB_ID", "Name this process in logs and to processes that wait for its lock."},
+    {"TILERUN_BLAS", "The library of matmul's variant blas (default: OpenBLAS, MKL, BLIS or libblas.so.3)."},
+    {"TILERUN_LOG", "The file where a shard's messages end, which show names. The Slurm scripts set it."},
+    {"TILERUN_LOAD", "If \"ignore\", no run gets the flag busy, whatever other processes do."},
+    {"TILERUN_CPU_DEVICES", "For tests: the CPU appears as this number of devices."},
+    {"HDF5_EXT_PREFIX, HDF5_VDS_PREFIX, HDF5_EXTFILE_PREFIX",
+     "HDF5's folders of files that external links, virtual data sets and external storage name."},
+    {"TMPDIR", "Where reproduce puts temporary results if the folder of RESULTS is read-only, and kernels of a job are "
+               "compiled (default: /tmp)."},
+    {"COLUMNS", "The width of tables (default: the terminal's; in a file or pipe as wide as needed)."},
+    {"TERM", "If \"dumb\", progress is printed as plain lines."},
+    {"LC_ALL, LC_CTYPE, LANG", "The first that is set: if it names UTF-8, tables print UTF-8, else ASCII."},
+    {"TILERUN_ALLOW_SOURCE", "If 1, jobs with `source:` may compile and run code of their own, as by --allow-source."},
+    {"CC", "The compiler of kernels in .c files of a job (default: cc)."},
+    {"CUDA_HOME", "The CUDA toolkit whose NVRTC compiles kernels in .cu files (default: where the linker looks)."},
+    {"XDG_CACHE_HOME, HOME",
+     "The folder of measured limits and compiled kernels; see FILES. HOME is also `~` in a job's paths."},
+};
+
+static const struct manual_entry files[] = {
+    {"NAME.h5", "The results of NAME.yaml, in the current folder, unless -o or the job's `output` names another file."},
+    {"NAME.h5.parts/", "Finished runs, until NAME.h5 is complete; --resume and merge read them."},
+    {"$XDG_CACHE_HOME/tilerun/*.limits", "Measured limits of this host's devices (default folder: $HOME/.cache); "
+                                         "`tilerun devices --measure` renews them."},
+    {"$XDG_CACHE_HOME/tilerun/*.so, *.cubin", "Compiled kernels of jobs; they can be removed at any time."},
+    {"PREFIX/share/tilerun/configs/", "Job files, the reference of their keys, the Slurm scripts."},
 };
 
 static const struct {
@@ -99,6 +132,14 @@ static const struct {
     {"tilerun show job.h5", "Print the table of a results file again."},
     {"h5dump -d /runs job.h5", "Print the same rows without tilerun."},
 };
+
+static void put_entries(const struct manual_entry *entries, unsigned long count, FILE *to) {
+    for (unsigned long i = 0; i < count; i++) {
+        fputs(".TP\n.B ", to);
+        put_paragraph(entries[i].name, to);
+        put_paragraph(entries[i].text, to);
+    }
+}
 
 void manual_print(const struct command *const list[], FILE *to) {
     fputs(".\\\" Made by `tilerun --print-manual`.\n", to);
@@ -122,10 +163,12 @@ void manual_print(const struct command *const list[], FILE *to) {
         put_paragraph(row->meaning, to);
     }
     fputs(".SH ENVIRONMENT\n", to);
-    for (unsigned long i = 0; i < sizeof environment / sizeof environment[0]; i++) {
-        fprintf(to, ".TP\n.B %s\n", environment[i].name);
-        put_paragraph(environment[i].text, to);
-    }
+    put_entries(environment, sizeof environment / sizeof *environment, to);
+    for (int i = 0; environment_recorded(i); i++)
+        fprintf(to, "%s\n.B %s\n", i ? ".TQ" : ".TP", environment_recorded(i));
+    put_paragraph("Recorded in the results file.", to);
+    fputs(".SH FILES\n", to);
+    put_entries(files, sizeof files / sizeof *files, to);
     fputs(".SH EXAMPLES\n", to);
     for (unsigned long i = 0; i < sizeof examples / sizeof examples[0]; i++) {
         fputs(".TP\n\\fB", to);

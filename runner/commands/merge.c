@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 struct merge_settings {
-    bool overwrite, link, partial, json;
+    bool overwrite, link, partial, json, allow_source;
     enum progress_mode progress;
 };
 
 /* The job of the shards, with their text; its output gets the path of the command line. */
 static struct job *load_job(const char *path, const struct shard_job *found) {
-    struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.output = NULL});
+    struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.tolerant = true});
     job->verbatim = must_strdup(found->text);
     free(job->output);
     job->output = must_strdup(path);
@@ -27,14 +27,14 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
 
 /* No shard has left a manifest: prints the results file that is there, and removes the leftovers of a killed merge. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
-    struct results_file *file;
+    FREED_BY(results_file_release) struct results_file *file = NULL;
     if (access(path, F_OK) != 0)
         return fail(error, STATUS_USAGE,
                     "merge: %s.parts holds no results of shards; `tilerun run JOB -o %s --shard I/N` makes them", path,
                     path);
     TRY(command_results_open(path, &file, error));
     results_sweep(path);
-    char *outcome = results_file_text(file, "/", "status");
+    OWNED char *outcome = results_file_text(file, "/", "status");
     bool failed = outcome && strcmp(outcome, "failed") == 0;
     if (options->progress != PROGRESS_NONE)
         text_print_stderr("tilerun: %s is %s, and there are no results of shards beside it: nothing to do\n", path,
@@ -42,8 +42,6 @@ static enum status show_done(const char *path, const struct execute_options *opt
                           : outcome ? outcome
                                     : "unfinished");
     options->print(file->rows, file->count, stdout);
-    free(outcome);
-    results_file_close(file);
     return failed ? STATUS_RUN : STATUS_OK;
 }
 
@@ -68,26 +66,22 @@ static enum status merge(const struct invocation *invocation, struct error *erro
                                       .merge = true,
                                       .single = true,
                                       .command_line = invocation->line};
-    struct shard_job found = {.partial = false};
-    struct job *job = NULL;
-    struct plan *plan = NULL;
-    enum status status = interrupt_begin(error);
-    if (!status && !shards_find_job(path, &found)) {
-        status = show_done(path, &options, error);
-    } else if (!status) {
-        options.restricted = found.partial;
-        options.later = found.later;
-        job = load_job(path, &found);
-        const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
-        status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
-        struct units *units = status ? NULL : units_make(plan, found.divided, found.by);
-        if (!status) status = join(units, &options, error);
-        units_free(units);
-    }
-    plan_free(plan);
-    job_free(job);
-    shard_job_free(&found);
-    return status;
+    FREED_BY(shard_job_free) struct shard_job found = {.partial = false};
+    TRY(interrupt_begin(error));
+    if (options.progress != PROGRESS_NONE) command_begin_log(NULL, NULL);
+    if (!shards_find_job(path, &found)) return show_done(path, &options, error);
+    FREED_BY(job_release) struct job *job = load_job(path, &found);
+    FREED_BY(plan_release) struct plan *plan = NULL;
+    const struct device_facts *cuda = found.present[DEVICE_CUDA] ? &found.facts[DEVICE_CUDA] : NULL;
+    enum status status = command_plan_for(job, &found.facts[DEVICE_CPU], cuda, &plan, error);
+    options.restricted = found.partial;
+    options.later = found.later;
+    options.unreadable = job->unreadable;
+    if (job->unreadable) command_report_remarks(job);
+    TRY(status);
+    TRY(command_allow_source(plan, settings->allow_source, error));
+    FREED_BY(units_release) struct units *units = units_make(plan, found.divided, found.by);
+    return join(units, &options, error);
 }
 
 static const struct option_row rows[] = {
@@ -99,9 +93,9 @@ static const struct option_row rows[] = {
      TAKE_FLAG(struct merge_settings, link)},
     {"partial", 0, NULL,
      "publish what the shards have finished, with the status `partial`; RESULTS.parts stays, so that they can go on "
-     "and "
-     "merge can join the rest",
+     "and merge can join the rest",
      TAKE_FLAG(struct merge_settings, partial)},
+    ROW_ALLOW_SOURCE(struct merge_settings, allow_source),
     ROW_PROGRESS(struct merge_settings, progress),
     {"json", 0, NULL, "print the summary as JSON instead of a table", TAKE_FLAG(struct merge_settings, json)},
     {0},
@@ -124,5 +118,6 @@ const struct command command_merge = {
     .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct merge_settings),
+    .stops_early = true,
     .run = merge,
 };

@@ -45,6 +45,15 @@ enum status option_choice(const struct option_row *row, const char *argument, vo
     return fail(error, STATUS_USAGE, "--%s is %s, not '%s'", row->name, all, argument);
 }
 
+enum status option_whole(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    char *end;
+    long value = strtol(argument, &end, 10);
+    if (!(*argument >= '0' && *argument <= '9') || *end || value > 1000)
+        return fail(error, STATUS_USAGE, "--%s is a whole number from 0 to 1000, not '%s'", row->name, argument);
+    *(int *)field = (int)value;
+    return STATUS_OK;
+}
+
 enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error) {
     char *end;
     double value = strtod(argument, &end);
@@ -52,17 +61,20 @@ enum status option_share(const struct option_row *row, const char *argument, voi
     double share = percent ? value / 100 : value;
     if (end == argument || end[percent] || !(share >= 0 && share <= 10))
         return fail(error, STATUS_USAGE, "--%s is a share such as 5%% or 0.05, not '%s'", row->name, argument);
+    if (!percent && share > 1)
+        return fail(error, STATUS_USAGE, "--%s %s would be %g%%; did you mean %s%%?", row->name, argument, 100 * share,
+                    argument);
     *(double *)field = share;
     return STATUS_OK;
 }
 
 /* ---- the parser -------------------------------------------------------------------------------------------------- */
 
-enum { MOST_ROWS = 32, FIRST_CODE = 256 /* getopt's code for the first row, above all letters */ };
+enum { MAX_ROWS = 32, FIRST_CODE = 256 /* getopt's code for the first row, above all letters */ };
 
-static void make_tables(const struct option_row *rows, struct option longs[MOST_ROWS + 1], char letters[]) {
+static void make_tables(const struct option_row *rows, struct option longs[MAX_ROWS + 1], char letters[]) {
     *letters++ = ':';
-    for (int i = 0; i < MOST_ROWS && rows[i].name; i++) {
+    for (int i = 0; i < MAX_ROWS && rows[i].name; i++) {
         int takes = rows[i].argument ? required_argument : no_argument;
         longs[i] = (struct option){rows[i].name, takes, NULL, FIRST_CODE + i};
         if (rows[i].letter) *letters++ = rows[i].letter;
@@ -80,11 +92,11 @@ static const struct option_row *find_row(const struct option_row *rows, int code
 
 /* The option whose name is most like the one given ("--repaet=3"); NULL: none is like it. */
 static const char *nearest_option(const struct option_row *rows, const char *given) {
-    const char *names[MOST_ROWS];
+    const char *names[MAX_ROWS];
     char word[32];
     int count = 0;
     if (strncmp(given, "--", 2) != 0) return NULL;
-    for (; count < MOST_ROWS && rows[count].name; count++) names[count] = rows[count].name;
+    for (; count < MAX_ROWS && rows[count].name; count++) names[count] = rows[count].name;
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + 2, "="), given + 2);
     return nearest_name(word, names, count);
 }
@@ -106,8 +118,8 @@ static enum status fail_misused(const struct option_row *rows, const char *comma
 
 enum status options_parse(const struct option_row *rows, const char *command, int argc, char **argv, void *options,
                           int *operands, struct error *error) {
-    struct option longs[MOST_ROWS + 1] = {{0}};
-    char letters[2 * MOST_ROWS + 2];
+    struct option longs[MAX_ROWS + 1] = {{0}};
+    char letters[2 * MAX_ROWS + 2];
     make_tables(rows, longs, letters);
     optind = 0; /* getopt begins anew */
     for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {

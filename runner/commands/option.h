@@ -1,5 +1,5 @@
-/* option.h - the options of a command as rows of a table. The parser, `--help`, the manual page and the shells'
- * completions are all made from these rows: a new option is one row. */
+/* option.h - describes the options of a command as rows of a table. The parser, `--help`, the manual page and the
+ * shells' completions are all made from these rows: a new option is one row. */
 #ifndef RUNNER_COMMANDS_OPTION_H
 #define RUNNER_COMMANDS_OPTION_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What an argument of an option or an operand names; shells complete it. */
+/* The kind of thing that an option's argument or an operand names; shells complete it. */
 enum word_kind { WORD_OTHER, WORD_JOB, WORD_RESULTS, WORD_FILE, WORD_FOLDER, WORD_OPERATION };
 
 struct option_row {
@@ -20,13 +20,13 @@ struct option_row {
      */
     enum status (*take)(const struct option_row *row, const char *argument, void *field, struct error *error);
     size_t field;               /* its offset in the struct that the command's options fill */
-    enum word_kind kind;        /* of the argument */
+    enum word_kind kind;        /* the argument's */
     const char *const *choices; /* words that the argument may be, then NULL; NULL: unknown */
-    int number;                 /* what option_number stores, or option_choice for the first word */
+    int number;                 /* what option_number stores; what option_choice stores for the first word */
 };
 
-/* The last part of a row: how the argument is checked, and into which member of the command's struct it goes. A member
- * of another type does not compile. */
+/* The last part of a row: the function that checks the argument, and the member of the command's struct that gets it. A
+ * member of another type does not compile. */
 #define FIELD_OF(structure, member, type)                                                                              \
     .field = (offsetof(structure, member) + 0 * sizeof((type *)NULL == &((structure *)NULL)->member))
 #define ENUM_OF(structure, member)                                                                                     \
@@ -57,6 +57,8 @@ enum status option_text(const struct option_row *row, const char *argument, void
 enum status option_list(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* One of row->choices, as an enum that begins with row->number. */
 enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* A whole number, from 0 to 1000, as an int. */
+enum status option_whole(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* "5%" or "0.05", from 0 to 10. */
 enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error);
 

@@ -55,16 +55,15 @@ static void print_runs(struct plan *plan, enum plan_view view) {
 
 static enum status plan_command(const struct invocation *invocation, struct error *error) {
     const struct plan_settings *settings = invocation->settings;
-    struct job *job;
-    struct plan *plan;
-    enum status status = command_load(invocation->operands[0], &settings->job, false, &job, &plan, error);
-    if (!status && settings->division.shards > 0)
+    FREED_BY(job_release) struct job *job = NULL;
+    FREED_BY(plan_release) struct plan *plan = NULL;
+    TRY(command_load(invocation->operands[0], &settings->job, false, &job, &plan, error));
+    command_report_excluded(job);
+    if (settings->division.shards > 0)
         print_shards(plan, settings);
-    else if (!status)
+    else
         print_runs(plan, settings->view);
-    plan_free(plan);
-    job_free(job);
-    return status;
+    return STATUS_OK;
 }
 
 static const struct option_row rows[] = {

@@ -55,9 +55,8 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
 static void print_decoding(const struct array *array, FILE *to) {
     if (array->remark) text_print(to, "input '%s': %s\n", array->name, array->remark);
     if (!array->decoding) return;
-    char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
+    OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
     text_print(to, "input '%s': %s: %s\n", array->name, array->packed ? "as stored, decoded later" : "decoded", how);
-    free(how);
 }
 
 void plan_print_detail(const struct plan *plan, FILE *to) {

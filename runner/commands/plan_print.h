@@ -1,4 +1,4 @@
-/* plan_print.h - what `tilerun plan` prints. Tables are at most `width` columns wide (0: no limit). */
+/* plan_print.h - prints a plan for `tilerun plan`. Tables are at most `width` columns wide (0: no limit). */
 #ifndef RUNNER_PLAN_PRINT_H
 #define RUNNER_PLAN_PRINT_H
 
@@ -6,6 +6,8 @@
 #include "../plan/plan.h"
 #include <stdio.h>
 
+/* Prints a sentence as printf does, wrapped. */
+void plan_print_line(int width, FILE *to, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The predictions of each run, and their sum. */
 void plan_print_table(const struct plan *plan, int width, FILE *to);
 void plan_print_json(const struct plan *plan, FILE *to);

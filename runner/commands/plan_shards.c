@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    MOST_SHARDS_SHOWN = 24, /* of more shards only the longest are cells... */
-    ROWS_OF_LONGEST = 12    /* ...in this many rows */
+    MAX_SHARDS_SHOWN = 24, /* a job with more shards gets rows for the longest only, */
+    ROWS_OF_LONGEST = 12   /* as many as this */
 };
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -91,23 +91,25 @@ static void add_longest(struct table *table, struct numbered_load *of, int shard
 }
 
 static void print_table(const struct division *division, int width, FILE *to) {
-    struct table *table = table_create(columns, division->waits ? COLUMNS : WAITS);
+    FREED_BY(table_release) struct table *table = table_create(columns, division->waits ? COLUMNS : WAITS);
     const struct numbered_load sum = {.load = division->sum};
-    if (division->shards > MOST_SHARDS_SHOWN)
+    if (division->shards > MAX_SHARDS_SHOWN)
         add_longest(table, division->of, division->shards, division->waits);
     else
         for (int s = 0; s < division->shards; s++)
             add_row(table, must_printf("%d", s), &division->of[s], division->waits);
     add_row(table, must_strdup("all"), &sum, division->waits);
     table_print(table, width, NULL, to);
-    table_free(table);
 }
 
 /* ---- the summary ------------------------------------------------------------------------------------------------- */
 
-static void print_line(char *line, int width, FILE *to) {
+void plan_print_line(int width, FILE *to, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    OWNED char *line = must_vprintf(format, arguments);
+    va_end(arguments);
     text_print_wrapped(line, 0, width, to);
-    free(line);
 }
 
 static const char *plural(int count) {
@@ -116,19 +118,15 @@ static const char *plural(int count) {
 
 static void print_balance(const struct division *division, int width, FILE *to) {
     char a[32], b[32];
-    print_line(must_printf("longest %s%s, mean %s: longest / mean %.2f", duration_text(division->longest_s, a),
-                           division->waits ? " with its waits for results of other shards" : "",
-                           duration_text(division->mean_s, b), division->uneven),
-               width, to);
-    print_line(must_printf("all at once: %s; one process: %s, %.3g times as long",
-                           duration_text(division->all_at_once_s, a), duration_text(division->one_process_s, b),
-                           division->all_at_once_s > 0 ? division->one_process_s / division->all_at_once_s : 1),
-               width, to);
+    plan_print_line(width, to, "longest %s%s, mean %s: longest / mean %.2f", duration_text(division->longest_s, a),
+                    division->waits ? " with its waits for results of other shards" : "",
+                    duration_text(division->mean_s, b), division->uneven);
+    plan_print_line(width, to, "all at once: %s; one process: %s, %.3g times as long",
+                    duration_text(division->all_at_once_s, a), duration_text(division->one_process_s, b),
+                    division->all_at_once_s > 0 ? division->one_process_s / division->all_at_once_s : 1);
     if (division->idle > 0)
-        print_line(must_printf("%d shard%s ha%s nothing to do: the job divides into %d", division->idle,
-                               plural(division->idle), division->idle == 1 ? "s" : "ve",
-                               division->shards - division->idle),
-                   width, to);
+        plan_print_line(width, to, "%d shard%s ha%s nothing to do: the job divides into %d", division->idle,
+                        plural(division->idle), division->idle == 1 ? "s" : "ve", division->shards - division->idle);
 }
 
 /* "'product n=4096' alone takes 61 % of the time; more than 2 shards do not help" */
@@ -139,73 +137,66 @@ static void print_dominant(const struct division *division, int width, FILE *to)
     const struct job_operation *operation = task->operation;
     int others = longest->tasks - 1;
     double percent = 100 * longest->load.seconds / division->sum.seconds;
-    char *with = others == 0 ? must_strdup("alone takes")
-                             : must_printf("and the %d operation%s connected with it take", others, plural(others));
-    print_line(must_printf("'%s%s%s%s%s' %s %.*f %% of the time; more than %d shard%s do%s not help%s", operation->id,
-                           operation->label[0] ? " " : "", operation->label, task->panel ? ", " : "",
-                           task->panel ? task->panel : "", with, percent < 9.95 ? 1 : 0, percent,
-                           division->useful_shards, plural(division->useful_shards),
-                           division->useful_shards == 1 ? "es" : "",
-                           division->tiles_help ? "; --by tiles divides it" : ""),
-               width, to);
-    free(with);
+    OWNED char *with = others == 0
+                           ? must_strdup("alone takes")
+                           : must_printf("and the %d operation%s connected with it take", others, plural(others));
+    plan_print_line(width, to, "'%s%s%s%s%s' %s %.*f %% of the time; more than %d shard%s do%s not help%s",
+                    operation->id, operation->label[0] ? " " : "", operation->label, task->panel ? ", " : "",
+                    task->panel ? task->panel : "", with, percent < 9.95 ? 1 : 0, percent, division->useful_shards,
+                    plural(division->useful_shards), division->useful_shards == 1 ? "es" : "",
+                    division->tiles_help ? "; --by tiles divides it" : "");
 }
 
 static void print_files(const struct division *division, int width, FILE *to) {
     char a[32], b[32], c[32];
     if (division->files_s <= 0) return;
-    print_line(
-        must_printf("files: reading %s and writing %s takes at least %s, because the file system reads %.3g GB/s "
+    plan_print_line(width, to,
+                    "files: reading %s and writing %s takes at least %s, because the file system reads %.3g GB/s "
                     "and writes %.3g GB/s for all shards together (--bandwidth)",
                     size_text(division->sum.read_bytes, a), size_text(division->sum.write_bytes, b),
                     duration_text(division->files_s, c), division->read_bytes_per_s / 1e9,
-                    division->write_bytes_per_s / 1e9),
-        width, to);
+                    division->write_bytes_per_s / 1e9);
     if (division->files_shards == 0)
-        print_line(
-            must_strdup("That is less than the longest shard computes, for any number of shards: files are no limit."),
-            width, to);
+        plan_print_line(width, to,
+                        "With any number of shards the files take less time than the longest shard "
+                        "computes: they do not limit the job.");
     else if (division->files_shards == 1)
-        print_line(must_strdup("That is longer than one shard computes: files limit any number of shards."), width, to);
+        plan_print_line(width, to, "The files take longer than one shard computes: more shards gain nothing.");
     else
-        print_line(must_printf("From %d shards on, files take longer than the longest shard computes, and more shards "
-                               "gain nothing.",
-                               division->files_shards),
-                   width, to);
+        plan_print_line(width, to,
+                        "From %d shards on, files take longer than the longest shard computes, and more shards "
+                        "gain nothing.",
+                        division->files_shards);
 }
 
 void plan_print_shards(const struct plan *plan, const struct division_terms *terms, int width, FILE *to) {
-    struct division *division = division_make(plan, terms);
+    FREED_BY(division_release) struct division *division = division_make(plan, terms);
     char machine[96];
     print_table(division, width, to);
     print_balance(division, width, to);
     print_dominant(division, width, to);
     print_files(division, width, to);
-    print_line(must_printf("Times are for the machine that the division assumes, %s, not for this one.",
-                           shard_machine(plan, machine)),
-               width, to);
-    division_free(division);
+    plan_print_line(width, to, "Times are for the machine that the division assumes, %s, not for this one.",
+                    shard_machine(plan, machine));
 }
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static void put_load(const struct shard_load *load, FILE *to) {
-    fprintf(to, "\"runs\": %d, \"read_bytes\": %.0f, \"write_bytes\": %.0f, \"compute_s\": %.9g, \"total_s\": %.9g",
+    fprintf(to, "\"runs\": %d, \"read_bytes\": %.0f, \"write_bytes\": %.0f, \"compute_s\": %.9g, \"wall_s\": %.9g",
             load->runs, load->read_bytes, load->write_bytes, load->compute_s, load->seconds);
 }
 
 static void put_longest(const struct division *division, FILE *to) {
     const struct shard_group *longest = division->groups->groups;
     const struct job_operation *operation = division->plan->tasks[longest->first].operation;
-    fprintf(to, "\"longest_group\": {\"operation\": ");
-    json_write_string(to, operation->id, strlen(operation->id));
-    fprintf(to, ", \"parameters\": ");
-    json_write_string(to, operation->label, strlen(operation->label));
-    fprintf(to, ", \"operations\": %d, \"total_s\": %.9g},\n", longest->tasks, longest->load.seconds);
+    json_write_text(to, "\"longest_group\": {", "operation", operation->id);
+    json_write_text(to, ", ", "parameters", operation->label);
+    fprintf(to, ", \"operations\": %d, \"wall_s\": %.9g},\n", longest->tasks, longest->load.seconds);
 }
 
 void plan_print_shards_json(const struct plan *plan, const struct division_terms *terms, FILE *to) {
-    struct division *division = division_make(plan, terms);
+    FREED_BY(division_release) struct division *division = division_make(plan, terms);
     fprintf(to, "{\"shards\": [");
     for (int s = 0; s < division->shards; s++) {
         fprintf(to, "%s\n  {\"shard\": %d, ", s ? "," : "", s);
@@ -228,5 +219,4 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
         fprintf(to, "%d}\n", division->files_shards);
     else
         fprintf(to, "null}\n");
-    division_free(division);
 }

@@ -1,4 +1,5 @@
 /* plan_table.c - prints the predictions of each run and their sum, as a table or as JSON. */
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/table.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPERATION, PARAMETERS, VARIANT, SHAPE, DEVICE, PASS, KERNEL, TOTAL, MEMORY, ROOF, COLUMNS };
+enum { OPERATION, PARAMETERS, VARIANT, SHAPE, DEVICE, PASS, KERNEL, WALL, MEMORY, ROOF, COLUMNS };
 
 static const struct table_column columns[COLUMNS] = {
     [OPERATION] = {.name = "operation"},
@@ -20,7 +21,7 @@ static const struct table_column columns[COLUMNS] = {
     [DEVICE] = {.name = "device", .priority = 5},
     [PASS] = {.name = "pass", .right = true, .priority = 4},
     [KERNEL] = {.name = "kernel", .right = true},
-    [TOTAL] = {.name = "total", .right = true},
+    [WALL] = {.name = "wall", .right = true},
     [MEMORY] = {.name = "memory", .right = true, .priority = 3},
     [ROOF] = {.name = "of roof", .right = true, .priority = 1},
 };
@@ -34,12 +35,14 @@ static void add_row(struct table *table, const struct plan *plan, const struct r
     table_cell(table, VARIANT, "%s", run->label);
     table_cell(table, SHAPE, "%s", task->geometry.shape_text);
     table_cell(table, DEVICE, "%s", plan->facts[run->device].id);
-    table_cell(table, PASS, "%s", duration_text(cost->pass_s, text));
-    table_cell(table, KERNEL, "%s", duration_text(cost->kernel_s, text));
-    table_cell(table, TOTAL, "%s", duration_text(cost->total_s, text));
+    const bool unknown = run->tiling.unknown;
+    table_cell(table, PASS, "%s", unknown ? "unknown" : duration_text(cost->pass_s, text));
+    table_cell(table, KERNEL, "%s", unknown ? "unknown" : duration_text(cost->kernel_s, text));
+    table_cell(table, WALL, "%s", unknown ? "unknown" : duration_text(cost->total_s, text));
     table_cell(table, MEMORY, "%s", size_text((double)run->tiling.memory_bytes, text));
     double share = cost->bound_s / cost->kernel_s;
-    if (share >= 0 && isfinite(share)) table_cell(table, ROOF, share < 0.1 ? "%.1f%%" : "%.0f%%", 100 * share);
+    if (!unknown && share >= 0 && isfinite(share))
+        table_cell(table, ROOF, share < 0.1 ? "%.1f%%" : "%.0f%%", 100 * share);
     if (run->note) table_remark(table, run->note);
 }
 
@@ -53,7 +56,7 @@ static bool printed_before(const struct plan *plan, int number) {
 /* "4 runs skipped: needs a CUDA GPU (naive, tiled)" */
 static void print_skipped(const struct plan *plan, int number, int width, FILE *to) {
     const char *why = plan->runs[number].skip;
-    char *names = must_strdup("");
+    OWNED char *names = must_strdup("");
     int count = 0;
     for (int i = number; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
@@ -66,15 +69,7 @@ static void print_skipped(const struct plan *plan, int number, int width, FILE *
         if (named) continue;
         must_append(&names, "%s%s", *names ? ", " : "", run->label);
     }
-    char *line = must_printf("%d run%s skipped: %s (%s)", count, count == 1 ? "" : "s", why, names);
-    text_print_wrapped(line, 0, width, to);
-    free(line);
-    free(names);
-}
-
-static void print_line(char *line, int width, FILE *to) {
-    text_print_wrapped(line, 0, width, to);
-    free(line);
+    plan_print_line(width, to, "%d run%s skipped: %s (%s)", count, count == 1 ? "" : "s", why, names);
 }
 
 static bool measured(const struct plan *plan) {
@@ -83,11 +78,17 @@ static bool measured(const struct plan *plan) {
     return true;
 }
 
-static struct cost sum_of(const struct plan *plan, int *runs, bool *least) {
+/* The sum over the runs whose times are known. *unknown: the number of others. */
+static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool *least) {
     struct cost sum = {0};
+    *runs = *unknown = 0;
+    *least = false;
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         if (run->skip) continue;
+        ++*runs;
+        *unknown += run->tiling.unknown;
+        if (run->tiling.unknown) continue;
         struct cost cost = plan_cost(plan, run);
         const struct run_options *options = &plan->tasks[run->task].operation->run;
         sum.pass_s += cost.pass_s;
@@ -95,45 +96,44 @@ static struct cost sum_of(const struct plan *plan, int *runs, bool *least) {
         sum.verify_s += cost.verify_s;
         sum.total_s += cost.total_s;
         *least = *least || (options->repeat_until > 0 && options->repeat_min < options->repeat_max);
-        ++*runs;
     }
     return sum;
 }
 
+static void print_disk(const char *folder, double needed, int width, FILE *to) {
+    double free_bytes;
+    char a[32], b[32];
+    bool known = space_free(folder, &free_bytes);
+    plan_print_line(width, to, "disk: %s needed, %s free in %s", size_text(needed, a),
+                    known ? size_text(free_bytes, b) : "an unknown number of bytes", folder);
+}
+
 static void print_sum(const struct plan *plan, int width, FILE *to) {
     char a[32], b[32], c[32], d[32];
-    int runs = 0;
-    bool least = false;
-    struct cost sum = sum_of(plan, &runs, &least);
-    print_line(must_printf("%d run%s: %s%s (passes %s, warm-up and repeats %s, verification %s)", runs,
-                           runs == 1 ? "" : "s", least ? "at least " : "", duration_text(sum.total_s, a),
-                           duration_text(sum.pass_s, b), duration_text(sum.repeats_s, c),
-                           duration_text(sum.verify_s, d)),
-               width, to);
-    double free_bytes;
-    char *folder = space_folder(plan->job->output);
-    bool known = space_free(folder, &free_bytes);
-    print_line(must_printf("disk: %s needed, %s free in %s", size_text(space_needed(plan), a),
-                           known ? size_text(free_bytes, b) : "an unknown number of bytes", folder),
-               width, to);
-    free(folder);
-    double elsewhere = space_elsewhere(plan, &folder);
-    if (folder) {
-        known = space_free(folder, &free_bytes);
-        print_line(must_printf("disk: %s needed, %s free in %s", size_text(elsewhere, a),
-                               known ? size_text(free_bytes, b) : "an unknown number of bytes", folder),
-                   width, to);
-    }
-    free(folder);
+    int runs, unknown;
+    bool least;
+    struct cost sum = sum_of(plan, &runs, &unknown, &least);
+    plan_print_line(width, to, "%d run%s: %s%s (passes %s, warm-up and repeats %s, verification %s)", runs,
+                    runs == 1 ? "" : "s", least ? "at least " : "", duration_text(sum.total_s, a),
+                    duration_text(sum.pass_s, b), duration_text(sum.repeats_s, c), duration_text(sum.verify_s, d));
+    if (unknown)
+        plan_print_line(width, to,
+                        "%d of them not counted: neither the limits of this machine nor a model tell "
+                        "their times",
+                        unknown);
+    OWNED char *folder = path_folder(plan->job->output), *other = NULL;
+    print_disk(folder, space_needed(plan), width, to);
+    double elsewhere = space_elsewhere(plan, &other);
+    if (other) print_disk(other, elsewhere, width, to);
     if (runs > 0)
-        print_line(must_strdup(measured(plan) ? "Times are predicted from measured limits of this machine."
-                                              : "Times are predicted from assumed limits; `tilerun devices --measure` "
-                                                "measures them."),
-                   width, to);
+        plan_print_line(width, to, "%s",
+                        measured(plan) ? "Times are predicted from measured limits of this machine."
+                                       : "Times are predicted from assumed limits; `tilerun devices --measure` "
+                                         "measures them.");
 }
 
 void plan_print_table(const struct plan *plan, int width, FILE *to) {
-    struct table *table = table_create(columns, COLUMNS);
+    FREED_BY(table_release) struct table *table = table_create(columns, COLUMNS);
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         if (run->skip) continue;
@@ -141,7 +141,6 @@ void plan_print_table(const struct plan *plan, int width, FILE *to) {
         add_row(table, plan, run, &cost);
     }
     table_print(table, width, NULL, to);
-    table_free(table);
     for (int i = 0; i < plan->run_count; i++)
         if (plan->runs[i].skip && !printed_before(plan, i)) print_skipped(plan, i, width, to);
     print_sum(plan, width, to);
@@ -149,63 +148,51 @@ void plan_print_table(const struct plan *plan, int width, FILE *to) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_text(const char *name, const char *text, FILE *to) {
-    fprintf(to, ", \"%s\": ", name);
-    json_write_string(to, text, strlen(text));
-}
-
-static void put_number(const char *name, double value, FILE *to) {
-    if (isfinite(value))
-        fprintf(to, ", \"%s\": %.9g", name, value);
-    else
-        fprintf(to, ", \"%s\": null", name);
-}
-
 static void put_cost(const struct plan *plan, const struct run *run, FILE *to) {
     struct cost cost = plan_cost(plan, run);
-    put_number("pass_s", cost.pass_s, to);
-    put_number("kernel_s", cost.kernel_s, to);
-    put_number("repeats_s", cost.repeats_s, to);
-    put_number("verify_s", cost.verify_s, to);
-    put_number("total_s", cost.total_s, to);
-    put_number("bound_s", cost.bound_s, to);
-    put_text("bound_by", cost.bound_by, to);
-    put_number("memory_bytes", (double)run->tiling.memory_bytes, to);
-    put_number("steps", (double)run->tiling.steps, to);
-    put_number("traffic_bytes", run->tiling.traffic_bytes, to);
+    if (run->tiling.unknown) cost.pass_s = cost.kernel_s = cost.repeats_s = cost.total_s = NAN;
+    json_write_number(to, "pass_s", cost.pass_s, 9);
+    json_write_number(to, "kernel_s", cost.kernel_s, 9);
+    json_write_number(to, "repeats_s", cost.repeats_s, 9);
+    json_write_number(to, "verify_s", cost.verify_s, 9);
+    json_write_number(to, "wall_s", cost.total_s, 9);
+    json_write_number(to, "bound_s", cost.bound_s, 9);
+    json_write_text(to, ", ", "bound_by", cost.bound_by);
+    json_write_number(to, "memory_bytes", (double)run->tiling.memory_bytes, 9);
+    json_write_number(to, "steps", (double)run->tiling.steps, 9);
+    json_write_number(to, "traffic_bytes", run->tiling.traffic_bytes, 9);
 }
 
 void plan_print_json(const struct plan *plan, FILE *to) {
-    int runs = 0;
-    bool least = false;
-    struct cost sum = sum_of(plan, &runs, &least);
+    int runs, unknown;
+    bool least;
+    struct cost sum = sum_of(plan, &runs, &unknown, &least);
     fprintf(to, "{\"runs\": [");
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         const struct task *task = &plan->tasks[run->task];
         fprintf(to, "%s\n  {\"run\": %d", i ? "," : "", run->number);
-        put_text("operation", task->operation->id, to);
-        put_text("op", operations[task->geometry.op]->name, to);
-        put_text("variant", run->label, to);
-        put_text("parameters", task->operation->label, to);
-        put_text("shape", task->geometry.shape_text, to);
-        put_text("dtype", dtype_name(task->geometry.in[0].dtype), to);
+        json_write_text(to, ", ", "operation", task->operation->id);
+        json_write_text(to, ", ", "op", operations[task->geometry.op]->name);
+        json_write_text(to, ", ", "variant", run->label);
+        json_write_text(to, ", ", "parameters", task->operation->label);
+        json_write_text(to, ", ", "shape", task->geometry.shape_text);
+        json_write_text(to, ", ", "dtype", dtype_name(task->geometry.in[0].dtype));
         if (run->skip) {
-            put_text("skipped", run->skip, to);
+            json_write_text(to, ", ", "skipped", run->skip);
         } else {
-            put_text("device", plan->facts[run->device].id, to);
+            json_write_text(to, ", ", "device", plan->facts[run->device].id);
             put_cost(plan, run, to);
         }
         fprintf(to, "}");
     }
     double free_bytes = NAN;
-    char *folder = space_folder(plan->job->output);
+    OWNED char *folder = path_folder(plan->job->output);
     if (!space_free(folder, &free_bytes)) free_bytes = NAN;
-    free(folder);
     fprintf(to, "\n],\n\"limits\": \"%s\"", measured(plan) ? "measured" : "assumed");
-    put_text("output", plan->job->output, to);
-    put_number("total_s", sum.total_s, to);
-    put_number("disk_bytes", space_needed(plan), to);
-    put_number("disk_free_bytes", free_bytes, to);
+    json_write_text(to, ", ", "output", plan->job->output);
+    json_write_number(to, "wall_s", sum.total_s, 9);
+    json_write_number(to, "disk_bytes", space_needed(plan), 9);
+    json_write_number(to, "disk_free_bytes", free_bytes, 9);
     fprintf(to, "}\n");
 }

@@ -2,12 +2,12 @@
 #include "../report/report.h"
 #include "../base/atomic_file.h"
 #include "../base/text.h"
+#include "../compare/compare.h"
 #include "command.h"
 #include "results_open.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct report_settings {
     const char *output; /* NULL: default_output */
@@ -23,35 +23,79 @@ static char *default_output(const char *results) {
 
 /* Refuses a page that would replace one of the results files, even with --overwrite or before that file exists. */
 static enum status check_apart(const char *name, char *const results[], int count, struct error *error) {
-    struct destination page, other;
-    enum status status = destination_find("report", name, &page, error);
-    for (int i = 0; i < count && !status; i++) {
-        status = destination_find("results", results[i], &other, error);
-        if (!status && destination_same(&page, &other))
-            status = fail(error, STATUS_USAGE, "report %s: is one of the results files", name);
-        destination_free(&other);
+    FREED_BY(destination_free) struct destination page = {0};
+    TRY(destination_find("report", name, &page, error));
+    for (int i = 0; i < count; i++) {
+        FREED_BY(destination_free) struct destination other = {0};
+        TRY(destination_find("results", results[i], &other, error));
+        if (destination_same(&page, &other))
+            return fail(error, STATUS_USAGE, "report %s: is one of the results files", name);
     }
-    destination_free(&page);
-    return status;
+    return STATUS_OK;
+}
+
+static bool ends_in(const char *name, const char *ending) {
+    size_t length = strlen(name), own = strlen(ending);
+    return length > own && strcmp(name + length - own, ending) == 0;
 }
 
 static bool is_plot(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot && strcmp(dot, ".svg") == 0;
+    return ends_in(name, ".svg");
+}
+
+/* Refuses the name of another format. */
+static enum status check_format(const char *name, struct error *error) {
+    static const char *const others[] = {".png", ".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".gif", ".tif", ".webp"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (ends_in(name, others[i]))
+            return fail(error, STATUS_USAGE, "report %s: a report is an .html file, its first plot an .svg file", name);
+    return STATUS_OK;
+}
+
+/* Counts the verdicts on two files. The caller frees. */
+static char *summary_of(const struct comparison *comparison) {
+    char *text = must_strdup("B beside A: ");
+    for (enum ratio_verdict verdict = RATIO_FASTER; verdict <= RATIO_UNSURE; verdict++)
+        must_append(&text, "%d %s, ", comparison_count(comparison, verdict), ratio_verdict_names[verdict]);
+    must_append(
+        &text, "%d with a worse result; %d and %d runs without a partner. A difference within %.0f%% is SAME.%s",
+        comparison_worse(comparison), comparison->base_only_count, comparison->new_only_count, 100 * DEFAULT_THRESHOLD,
+        comparison->other_device ? " The devices differ, so no ratio shows a change of the program." : "");
+    return text;
+}
+
+/* Writes the page; two files are compared. */
+static enum status write_page(struct results_file *const *files, int count, FILE *to, struct error *error) {
+    static const struct compare_options options = {.threshold = DEFAULT_THRESHOLD};
+    if (count != 2) return report_write(files, count, &(struct report_changes){0}, to, error);
+    FREED_BY(comparison_free) struct comparison comparison = {0};
+    OWNED struct report_change *changes = must_zeroed((size_t)files[1]->count * sizeof *changes + 1);
+    comparison_pair(files[0], files[1], &comparison);
+    TRY(comparison_judge(&comparison, &options, error));
+    for (int i = 0; i < comparison.count; i++) {
+        const struct run_pair *pair = &comparison.pairs[i];
+        changes[pair->new - files[1]->rows] = (struct report_change){
+            .verdict = ratio_verdict_names[pair->ratio.verdict],
+            .reason = comparison_reason(pair),
+            .worse = pair->worse ? pair->note : NULL,
+            .ratio = pair->ratio.value,
+            .low = pair->ratio.low,
+            .high = pair->ratio.high,
+        };
+    }
+    OWNED char *summary = comparison.count ? summary_of(&comparison) : NULL;
+    return report_write(files, count, &(struct report_changes){changes, summary}, to, error);
 }
 
 static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],
                               int count, struct error *error) {
-    struct atomic_file page;
+    FREED_BY(atomic_file_discard) struct atomic_file page = {.descriptor = -1};
+    TRY(check_format(name, error));
     TRY(check_apart(name, names, count, error));
     const char *beginning = is_plot(name) ? report_plot_beginning : report_beginning;
-    enum status status = atomic_file_open("report", name, beginning, overwrite, &page, error);
-    if (!status) status = atomic_file_begin(&page, error);
-    if (!status) status = (is_plot(name) ? report_write_plot : report_write)(files, count, page.to, error);
-    if (status) {
-        atomic_file_discard(&page);
-        return status;
-    }
+    TRY(atomic_file_open("report", name, beginning, overwrite, &page, error));
+    TRY(atomic_file_begin(&page, error));
+    TRY((is_plot(name) ? report_write_plot : write_page)(files, count, page.to, error));
     TRY(atomic_file_close(&page, error));
     text_print_stderr("tilerun: report %s\n", name);
     return STATUS_OK;
@@ -59,17 +103,15 @@ static enum status write_file(const char *name, bool overwrite, struct results_f
 
 static enum status write_output(const char *output, bool overwrite, struct results_file *const *files,
                                 char *const names[], int count, struct error *error) {
-    if (output && strcmp(output, "-") == 0) return report_write(files, count, stdout, error);
-    char *name = output ? must_strdup(output) : default_output(names[0]);
-    enum status status = write_file(name, overwrite, files, names, count, error);
-    free(name);
-    return status;
+    if (output && strcmp(output, "-") == 0) return write_page(files, count, stdout, error);
+    OWNED char *name = output ? must_strdup(output) : default_output(names[0]);
+    return write_file(name, overwrite, files, names, count, error);
 }
 
 static enum status report(const struct invocation *invocation, struct error *error) {
     const struct report_settings *settings = invocation->settings;
     int count = invocation->count, opened = 0;
-    struct results_file **files = must_malloc((size_t)count * sizeof *files);
+    OWNED struct results_file **files = must_malloc((size_t)count * sizeof *files);
     enum status status = STATUS_OK;
     while (opened < count && !status) {
         status = command_results_open(invocation->operands[opened], &files[opened], error);
@@ -78,15 +120,13 @@ static enum status report(const struct invocation *invocation, struct error *err
     if (!status)
         status = write_output(settings->output, settings->overwrite, files, invocation->operands, count, error);
     for (int i = 0; i < opened; i++) results_file_close(files[i]);
-    free(files);
     return status;
 }
 
 static const struct option_row rows[] = {
     {"output", 'o', "FILE",
      "write the page to FILE (default: NAME.html here, for NAME.h5); - is standard output; NAME.svg gets the first "
-     "plot "
-     "of rates alone, for other pages",
+     "plot of rates alone, for other pages",
      TAKE_TEXT(struct report_settings, output), .kind = WORD_FILE},
     {"overwrite", 0, NULL, "replace a FILE that is no report; an earlier report is replaced anyway",
      TAKE_FLAG(struct report_settings, overwrite)},

@@ -4,9 +4,12 @@
 #include "../base/text.h"
 #include "../compare/compare.h"
 #include "../execute/execute.h"
+#include "../plan/plan_own.h"
 #include "../show/recorded_inputs.h"
+#include "../show/recorded_sources.h"
 #include "../show/result_view.h"
 #include "command.h"
+#include "pin.h"
 #include "results_open.h"
 
 #include <ftw.h>
@@ -18,15 +21,17 @@ struct reproduce_settings {
     struct job_settings job; /* output, device */
     const char *inputs;      /* folder; NULL: where they were */
     double threshold;
-    bool keep, overwrite;
+    int retry;
+    bool keep, overwrite, allow_source;
     enum progress_mode progress;
 };
 
 struct reproduction {
     const struct reproduce_settings *settings;
-    const char *path; /* of the original results */
+    const char *path; /* path of the original results */
     char *folder;     /* the temporary folder of the new results; NULL: none */
     char *output;     /* path of the new results */
+    char *sources;    /* the temporary folder of the job's own kernels; NULL: it has none */
     struct results_file *base, *new;
 };
 
@@ -74,20 +79,38 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
 
 /* ---- the second run ---------------------------------------------------------------------------------------------- */
 
-static enum status load_job(const struct reproduction *r, struct job **job, struct error *error) {
-    char *text = results_file_job(r->base, true);
+static enum status load_job(struct reproduction *r, struct job **job, struct error *error) {
+    OWNED char *text = results_file_job(r->base, true);
     *job = NULL;
     if (!text) return fail(error, STATUS_USAGE, "%s: holds no job to run again", r->path);
-    *job = job_parse(r->path, text,
-                     &(struct job_overrides){.output = r->output, .device = r->settings->job.overrides.device});
-    free(text);
+    struct job_overrides overrides = {.output = r->output, .device = r->settings->job.overrides.device};
+    *job = job_parse(r->path, text, &overrides);
+    OWNED char *only =
+        pin_only(*job, r->base->rows, r->base->count); /* what a search has chosen is not searched again */
+    if (strchr(only, ':')) {
+        job_free(*job);
+        overrides.only = only;
+        *job = job_parse(r->path, text, &overrides);
+    }
     for (int i = 0; i < (*job)->operation_count; i++) { /* do not write the original's files */
         struct job_operation *operation = &(*job)->operations[i];
         free(operation->to_file);
         operation->to_file = NULL;
     }
     if (yaml_error_count((*job)->document) > 0) return STATUS_OK; /* planning prints what is wrong */
+    TRY(recorded_sources_place(r->base, *job, &r->sources, error));
     return recorded_inputs_find(r->base, *job, r->settings->inputs, error);
+}
+
+/* Is it undecided whether a run's time differs from the original's? */
+static bool is_unsure(void *context, const struct result_row *row, const struct samples *samples) {
+    const struct reproduction *r = context;
+    struct run_pair pair = {.base = comparison_partner(r->base, row), .new = row};
+    FREED_BY(samples_free) struct samples base = {0};
+    struct error ignored = {.status = STATUS_OK};
+    if (!pair.base || results_file_samples(r->base, pair.base, &base, &ignored)) return false;
+    run_pair_judge(&pair, &base, samples, r->settings->threshold);
+    return pair.ratio.verdict == RATIO_UNSURE;
 }
 
 static enum status run_again(struct reproduction *r, const struct plan *plan, const char *line, struct error *error) {
@@ -95,13 +118,14 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, co
                                             .progress = r->settings->progress,
                                             .print = result_print_table,
                                             .single = true,
+                                            .retry = r->settings->retry,
+                                            .undecided = is_unsure,
+                                            .context = r,
                                             .command_line = line};
-    struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
+    FREED_BY(units_release) struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
     enum status status = execute_plan(units, &options, NULL, error);
-    units_free(units);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
-    if (!status) status = command_results_open(r->output, &r->new, error);
-    return status;
+    return status ? status : command_results_open(r->output, &r->new, error);
 }
 
 /* ---- the verdict ------------------------------------------------------------------------------------------------- */
@@ -166,14 +190,12 @@ static void count_output(const struct plan *plan, struct run_pair *pair, struct 
 static void count_pair(const struct comparison *comparison, const struct plan *plan, struct run_pair *pair,
                        struct tally *tally) {
     if (!result_row_done(pair->base)) return;
-    char *stored = results_file_output(comparison->base, pair->base);
-    char *gone = results_file_missing(comparison->base, pair->base);
+    OWNED char *stored = results_file_output(comparison->base, pair->base);
+    OWNED char *gone = results_file_missing(comparison->base, pair->base);
     if (stored && !gone) count_output(plan, pair, tally);
     tally->outputs += gone != NULL;
     tally->gone += gone != NULL;
-    free(gone);
     tally->lost += !result_row_done(pair->new);
-    free(stored);
 }
 
 static struct tally count_outputs(struct comparison *comparison, const struct plan *plan,
@@ -182,11 +204,10 @@ static struct tally count_outputs(struct comparison *comparison, const struct pl
     for (int i = 0; i < comparison->count; i++) count_pair(comparison, plan, &comparison->pairs[i], &tally);
     for (int i = 0; i < comparison->base_only_count; i++) {
         if (!result_row_done(comparison->base_only[i])) continue;
-        char *stored = results_file_output(comparison->base, comparison->base_only[i]);
+        OWNED char *stored = results_file_output(comparison->base, comparison->base_only[i]);
         tally.outputs += stored != NULL;
         tally.missing += stored != NULL;
         tally.lost++;
-        free(stored);
     }
     return tally;
 }
@@ -225,49 +246,51 @@ static void print_totals(const struct comparison *comparison, const struct tally
 }
 
 static enum status judge(const struct reproduction *r, const struct plan *plan, struct error *error) {
-    struct comparison comparison;
+    FREED_BY(comparison_free) struct comparison comparison = {0};
     comparison_pair(r->base, r->new, &comparison);
-    struct context context = context_compare(&comparison);
+    FREED_BY(context_free) struct context context = context_compare(&comparison);
     context_forget(&context, "command_line"); /* `run` then, `reproduce` now */
     comparison.inputs_differ = false;         /* their values were checked already */
-    enum status status = comparison_judge(&comparison, &(struct compare_options){r->settings->threshold, true}, error);
-    if (!status) {
-        bool other_device = comparison.other_device != NULL;
-        for (int i = 0; i < comparison.count && other_device; i++) comparison.pairs[i].ratio.verdict = RATIO_UNKNOWN;
-        struct tally tally = count_outputs(&comparison, plan, &context);
-        int slower = comparison_count(&comparison, RATIO_SLOWER);
-        bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
-        context_print(&context, stdout);
-        comparisons_print(&comparison, 1, false, stdout);
-        if (!good) print_likely_cause(&comparison, &context, &tally);
-        print_totals(&comparison, &tally);
-        status = good ? STATUS_OK : STATUS_RUN;
-    }
-    context_free(&context);
-    comparison_free(&comparison);
-    return status;
+    TRY(comparison_judge(&comparison, &(struct compare_options){r->settings->threshold, true}, error));
+    bool other_device = comparison.other_device != NULL;
+    for (int i = 0; i < comparison.count && other_device; i++) comparison.pairs[i].ratio.verdict = RATIO_UNKNOWN;
+    struct tally tally = count_outputs(&comparison, plan, &context);
+    int slower = comparison_count(&comparison, RATIO_SLOWER);
+    bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
+    context_print(&context, stdout);
+    comparisons_print(&comparison, 1, false, false, stdout);
+    if (!good) print_likely_cause(&comparison, &context, &tally);
+    print_totals(&comparison, &tally);
+    return good ? STATUS_OK : STATUS_RUN;
+}
+
+/* Closes the files and removes the temporary folders. */
+static void end_reproduction(struct reproduction *r) {
+    results_file_close(r->new);
+    results_file_close(r->base);
+    if (r->folder) nftw(r->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    if (r->sources) nftw(r->sources, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    free(r->sources);
+    free(r->folder);
+    free(r->output);
 }
 
 static enum status reproduce(const struct invocation *invocation, struct error *error) {
+    FREED_BY(end_reproduction)
     struct reproduction r = {.settings = invocation->settings, .path = invocation->operands[0]};
-    struct job *job = NULL;
-    struct plan *plan = NULL;
-    enum status status = interrupt_begin(error);
-    if (!status) status = command_results_open(r.path, &r.base, error);
-    if (!status) status = choose_output(&r, error);
-    if (!status) status = load_job(&r, &job, error);
-    if (!status) status = command_plan_job(job, true, &plan, error);
-    if (!status) status = recorded_inputs_check(r.base, plan, error);
-    if (!status) status = run_again(&r, plan, invocation->line, error);
-    if (!status) status = judge(&r, plan, error);
-    plan_free(plan);
-    job_free(job);
-    results_file_close(r.new);
-    results_file_close(r.base);
-    if (r.folder) nftw(r.folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(r.folder);
-    free(r.output);
-    return status;
+    FREED_BY(job_release) struct job *job = NULL;
+    FREED_BY(plan_release) struct plan *plan = NULL;
+    TRY(interrupt_begin(error));
+    TRY(command_results_open(r.path, &r.base, error));
+    TRY(choose_output(&r, error));
+    TRY(load_job(&r, &job, error));
+    TRY(command_plan_job(job, true, &plan, error));
+    if (r.settings->progress != PROGRESS_NONE) command_begin_log(plan, NULL);
+    TRY(command_allow_source(plan, r.settings->allow_source, error));
+    TRY(recorded_inputs_check(r.base, plan, error));
+    TRY(plan_own_build(plan, false, error));
+    TRY(run_again(&r, plan, invocation->line, error));
+    return judge(&r, plan, error);
 }
 
 static const struct option_row rows[] = {
@@ -280,7 +303,9 @@ static const struct option_row rows[] = {
     {"overwrite", 0, NULL, "replace the file that is kept, if there is one",
      TAKE_FLAG(struct reproduce_settings, overwrite)},
     ROW_THRESHOLD(struct reproduce_settings, threshold),
+    ROW_RETRY(struct reproduce_settings, retry, "UNSURE, busy, noisy or not within `until`"),
     ROW_DEVICE(struct reproduce_settings),
+    ROW_ALLOW_SOURCE(struct reproduce_settings, allow_source),
     ROW_PROGRESS(struct reproduce_settings, progress),
     {0},
 };
@@ -299,5 +324,6 @@ const struct command command_reproduce = {
     .rows = rows,
     .settings_bytes = sizeof(struct reproduce_settings),
     .defaults = &(const struct reproduce_settings){.threshold = DEFAULT_THRESHOLD},
+    .stops_early = true,
     .run = reproduce,
 };

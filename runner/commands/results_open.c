@@ -1,10 +1,9 @@
 /* results_open.c - opens results for commands that read them. If an output is unfinished or being written, it reads the
  * finished runs in OUTPUT.parts and reports how far the job is. It creates, locks and changes nothing there. */
 #include "results_open.h"
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../storage/h5/h5virtual.h"
-#include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include "../store/store.h"
 #include <math.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 /* "2 of 4 runs (3 more cannot run here)". */
-static char *how_far(const struct survey *survey) {
+static char *progress_counts(const struct survey *survey) {
     int wanted = survey->runs - survey->skipped;
     if (survey->results == 0) return must_strdup("no run is finished yet");
     if (survey->runs < 0 || survey->skipped < 0 || wanted < survey->results) /* the last: of a job that was edited */
@@ -22,21 +21,17 @@ static char *how_far(const struct survey *survey) {
     return must_printf("%d of %d runs (%d more cannot run here)", survey->results, wanted, survey->skipped);
 }
 
-static char *folder_of(const char *output) {
-    struct destination place;
-    struct error ignored = {STATUS_OK, ""};
-    char *folder = destination_find("output", output, &place, &ignored) ? NULL : must_printf("%s.parts", place.path);
-    destination_free(&place);
-    return folder;
+static const char *units_of(const struct survey *survey) {
+    return survey->job.by == SHARD_BY_RUNS ? "runs" : "runs and panels";
 }
 
-/* The same of shards. What cannot run, or made no result, is done too. */
-static char *how_far_shards(const struct survey *survey, const char *output) {
+/* Says how much of the job the shards have done. Runs that cannot run or made no result count as done. */
+static char *shards_state_text(const struct survey *survey, const char *output) {
     bool known = survey->runs >= survey->count;
-    const char *what = survey->whole_runs ? "runs" : "runs and panels";
-    char *far = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
-                      : must_printf("%d %s finished so far", survey->count, what),
-         *text;
+    const char *what = units_of(survey);
+    OWNED char *far = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
+                            : must_printf("%d %s finished so far", survey->count, what);
+    char *text;
     if (survey->at_work)
         text = must_printf("running: shards have done %s", far);
     else if (survey->complete)
@@ -46,53 +41,50 @@ static char *how_far_shards(const struct survey *survey, const char *output) {
         text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
                            "`tilerun merge %s` joins them",
                            far, output);
-    free(far);
     return text;
 }
 
 /* "shard 1 of 3 lacks 2 of 4 runs and panels; it is at work on node n7, job 12_1; log: /x/12_1.out": a line for each
  * shard that lacks some. NULL: none does. */
 static char *missing_of(const struct survey *survey) {
-    enum { MOST_LINES = 20 };
+    enum { MAX_LINES = 20 };
     char *text = NULL;
     size_t length;
     FILE *to = must_stream(&text, &length);
     int lines = 0;
     for (int i = 0; i < survey->shard_count; i++) {
-        const struct survey_shard *shard = &survey->shards[i];
-        if ((shard->begun && shard->lacks == 0) || (!shard->begun && survey->complete)) continue;
-        if (++lines > MOST_LINES) continue;
+        const struct shard_state *shard = &survey->job.states[i];
+        if (shard->begun ? shard->lacks == 0 && !shard->stopped : survey->complete) continue;
+        if (++lines > MAX_LINES) continue;
         fprintf(to, "shard %d of %d ", i, survey->shard_count);
         if (!shard->begun) {
             fputs("has not begun\n", to);
             continue;
         }
-        fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->units,
-                survey->whole_runs ? "runs" : "runs and panels", shard->at_work ? "is at work" : "ran",
-                shard->place ? shard->place : "an unknown node");
-        fprintf(to, "%s%s\n", shard->log ? "; log: " : "", shard->log ? shard->log : "");
+        fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->unit_count, units_of(survey),
+                shard->at_work ? "is at work" : "ran", shard->place ? shard->place : "an unknown node");
+        fprintf(to, "%s%s", shard->log ? "; log: " : "", shard->log ? shard->log : "");
+        text_print(to, "%s%s\n", shard->stopped ? "; it stopped: " : "", shard->stopped ? shard->stopped : "");
     }
-    if (lines > MOST_LINES) fprintf(to, "and %d more shards\n", lines - MOST_LINES);
+    if (lines > MAX_LINES) fprintf(to, "and %d more shards\n", lines - MAX_LINES);
     fclose(to);
     if (lines > 0) return text;
     free(text);
     return NULL;
 }
 
-static char *standing_of(const struct survey *survey, const char *output) {
-    if (survey->shard_count > 0) return how_far_shards(survey, output);
-    char *far = how_far(survey);
-    char *text = survey->at_work ? must_printf("running: %s", far)
-                                 : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
-    free(far);
-    return text;
+static char *state_text(const struct survey *survey, const char *output) {
+    if (survey->shard_count > 0) return shards_state_text(survey, output);
+    OWNED char *far = progress_counts(survey);
+    return survey->at_work ? must_printf("running: %s", far)
+                           : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
 }
 
 static bool read_parts(struct results_file *file) {
     struct survey survey;
     bool found = store_survey(file->path, &survey);
     if (found) {
-        file->standing = standing_of(&survey, file->path);
+        file->standing = state_text(&survey, file->path);
         file->missing = missing_of(&survey);
         file->rows = must_malloc((size_t)survey.count * sizeof *file->rows + 1);
         file->parts = must_malloc((size_t)survey.count * sizeof *file->parts + 1);
@@ -107,14 +99,18 @@ static bool read_parts(struct results_file *file) {
 }
 
 static void read_standing(struct results_file *file) {
-    char *state = h5_get_text(file->id, "status"), *folder = folder_of(file->path), *beside = NULL;
-    int done = 0, left = 0, listed = 0;
-    char **paths = NULL;
+    OWNED char *state = h5_get_text(file->id, "status");
+    OWNED char *folder = parts_folder_of(file->path);
+    char *beside = NULL;
+    int done = 0, late = 0, left = 0;
+    FREED_BY(texts_clear) struct texts paths = {0};
     for (int i = 0; i < file->count; i++) {
         done += result_row_done(&file->rows[i]);
+        late += strcmp(file->rows[i].status, "timeout") == 0;
         left += strcmp(file->rows[i].status, "interrupted") == 0;
     }
-    if (folder && !h5_is_linked(file->id)) parts_list(folder, &paths, &listed); /* a linked file keeps its parts */
+    if (folder && !h5_is_linked(file->id)) paths = parts_list(folder); /* a linked file keeps its parts */
+    int listed = paths.count;
     if (folder && parts_are_locked(folder))
         beside = must_printf("running: a job is writing this output again; %d run%s finished so far", listed,
                              listed == 1 ? "" : "s");
@@ -122,8 +118,8 @@ static void read_standing(struct results_file *file) {
         beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)
-        file->standing =
-            must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` redoes the others", done, file->count);
+        file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` redoes the others%s", done,
+                                     file->count, late ? ", with a longer timeout those that took too long" : "");
     else if (left > 0)
         file->standing = must_printf("unfinished: %d of %d runs; each shard's command with --resume continues, then "
                                      "`tilerun merge %s` joins them",
@@ -137,10 +133,6 @@ static void read_standing(struct results_file *file) {
         beside = both;
     }
     if (beside) file->standing = beside;
-    for (int i = 0; i < listed; i++) free(paths[i]);
-    free(paths);
-    free(folder);
-    free(state);
 }
 
 /* OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */

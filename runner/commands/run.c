@@ -3,9 +3,11 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../execute/execute.h"
+#include "../plan/plan_own.h"
 #include "../show/result_view.h"
 #include "command.h"
 #include "limits_command.h"
+#include "pin.h"
 #include "shard_option.h"
 
 #include <stdlib.h>
@@ -15,13 +17,18 @@ struct run_settings {
     struct job_settings job;
     struct shard shard; /* count 0: the whole job */
     double wait_s;      /* below 0: --wait is not given */
-    const char *trace;
-    bool resume, overwrite, json;
+    int retry;
+    const char *trace, *pin;
+    bool resume, overwrite, json, allow_source, verbose;
     enum progress_mode progress;
 };
 
 static enum status validate(const void *settings, struct error *error) {
     const struct run_settings *given = settings;
+    if (given->retry > 0 && given->job.once)
+        return fail(error, STATUS_USAGE, "--retry measures times again, and --once measures none");
+    if (given->pin && given->shard.count > 0)
+        return fail(error, STATUS_USAGE, "--pin needs the whole job, and --shard does a share of it");
     if (given->shard.count > 0) return STATUS_OK;
     if (given->shard.by != SHARD_AUTO) return fail(error, STATUS_USAGE, "--by goes with --shard");
     if (given->wait_s >= 0) return fail(error, STATUS_USAGE, "--wait goes with --shard");
@@ -48,10 +55,8 @@ static enum status execute_whole(const struct plan *whole, const struct execute_
     int divided = 1;
     bool found =
         options->resume && shards_find_division(whole->job->output, whole->job, 0 /* any number */, &divided, &by);
-    struct units *units = units_make(whole, divided, found ? by : SHARD_CHECKPOINTED);
-    enum status status = execute(units, options, error);
-    units_free(units);
-    return status;
+    FREED_BY(units_release) struct units *units = units_make(whole, divided, found ? by : SHARD_CHECKPOINTED);
+    return execute(units, options, error);
 }
 
 /* Does one shard of the job, or reports that it has nothing to do. */
@@ -59,29 +64,33 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
                                  struct error *error) {
     shard.divided = shard.count;
     if (options.resume) shards_find_division(whole->job->output, whole->job, shard.count, &shard.divided, &shard.by);
-    struct units *units = units_make(whole, shard.divided, shard.by);
+    FREED_BY(units_release) struct units *units = units_make(whole, shard.divided, shard.by);
     const struct plan *plan = &units->plan;
-    shard.of_task = shard_split(plan, shard.count);
+    OWNED int *shard_of_task = shard_split(plan, shard.count);
+    shard.of_task = shard_of_task;
     options.shard = &shard;
     int runs = shard_runs(&shard, plan);
-    enum status status = runs > 0 ? execute(units, &options, error) : STATUS_OK;
+    enum status status = runs > 0             ? execute(units, &options, error)
+                         : options.unreadable ? fail(error, STATUS_IO, "%s", options.unreadable)
+                                              : STATUS_OK;
     if (runs == 0)
         text_print_stderr("tilerun: shard %d of %d has nothing to do: the job can be divided among fewer shards only\n",
                           shard.index, shard.count);
     else if (options.progress != PROGRESS_NONE && (status == STATUS_OK || status == STATUS_RUN))
         text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
                           shard.index, shard.count, runs, plan->run_count, plan->job->output);
-    free(shard.of_task);
-    units_free(units);
     return status;
 }
 
 static enum status run(const struct invocation *invocation, struct error *error) {
     const struct run_settings *settings = invocation->settings;
-    const struct execute_options options = {
+    struct job_settings loaded = settings->job;
+    loaded.overrides.tolerant = settings->shard.count > 0;
+    struct execute_options options = {
         .overwrite = settings->overwrite,
         .resume = settings->resume,
         .wait_s = settings->wait_s < 0 ? DEFAULT_WAIT_S : settings->wait_s,
+        .retry = settings->retry,
         .restricted = settings->job.overrides.only != NULL,
         .progress = settings->progress,
         .trace = settings->trace,
@@ -89,18 +98,23 @@ static enum status run(const struct invocation *invocation, struct error *error)
         .print = settings->json ? result_print_json : result_print_table,
         .shows = true,
     };
-    struct job *job = NULL;
-    struct plan *plan = NULL;
-    enum status status = interrupt_begin(error);
-    if (!status) status = command_load(invocation->operands[0], &settings->job, true, &job, &plan, error);
-    if (!status && !settings->job.once)
-        status = command_predict_measured(plan, command_cuda_number(job), options.progress != PROGRESS_NONE, error);
-    if (!status && settings->shard.count > 0)
-        status = execute_shard(plan, settings->shard, options, error);
-    else if (!status)
-        status = execute_whole(plan, &options, error);
-    plan_free(plan);
-    job_free(job);
+    FREED_BY(job_release) struct job *job = NULL;
+    FREED_BY(plan_release) struct plan *plan = NULL;
+    FREED_BY(atomic_file_discard) struct atomic_file pin = {.descriptor = -1};
+    TRY(interrupt_begin(error));
+    TRY(command_load(invocation->operands[0], &loaded, true, &job, &plan, error));
+    options.unreadable = job->unreadable;
+    if (options.progress != PROGRESS_NONE) command_begin_log(plan, &settings->shard);
+    command_report_excluded(job);
+    TRY(command_allow_source(plan, settings->allow_source, error));
+    if (settings->pin) TRY(pin_open(job, plan, settings->pin, settings->overwrite, &pin, error));
+    TRY(plan_own_build(plan, settings->verbose, error));
+    if (!settings->job.once)
+        TRY(command_predict_measured(plan, command_cuda_number(job), options.progress != PROGRESS_NONE, error));
+    enum status status = settings->shard.count > 0 ? execute_shard(plan, settings->shard, options, error)
+                                                   : execute_whole(plan, &options, error);
+    if (settings->pin && (status == STATUS_OK || (status == STATUS_RUN && !error->text[0])))
+        TRY(pin_write(job, &settings->job.overrides, &pin, error));
     return status;
 }
 
@@ -122,8 +136,14 @@ static const struct option_row rows[] = {
     {"wait", 0, "SECONDS",
      "wait at most this long for a result of another shard, then exit with 75 (default: 86400, a day)",
      .take = option_seconds, FIELD_OF(struct run_settings, wait_s, double)},
+    ROW_RETRY(struct run_settings, retry, "busy, noisy or not within `until`"),
     {"overwrite", 0, NULL, "replace an existing FILE; without --resume also discard finished runs",
      TAKE_FLAG(struct run_settings, overwrite)},
+    {"pin", 0, "FILE", "then write the job to FILE with the fastest combination of each `search` in its place",
+     TAKE_TEXT(struct run_settings, pin), .kind = WORD_FILE},
+    ROW_ALLOW_SOURCE(struct run_settings, allow_source),
+    {"verbose", 0, NULL, "compile kernels of the job's own anew, and print what their compilers warn of",
+     TAKE_FLAG(struct run_settings, verbose)},
     {"trace", 0, "FILE", "write a timeline of every stage of every step, for Perfetto or chrome://tracing",
      TAKE_TEXT(struct run_settings, trace), .kind = WORD_FILE},
     ROW_PROGRESS(struct run_settings, progress),
@@ -139,5 +159,6 @@ const struct command command_run = {
     .settings_bytes = sizeof(struct run_settings),
     .defaults = &(const struct run_settings){.wait_s = -1},
     .validate = validate,
+    .stops_early = true,
     .run = run,
 };

@@ -1,4 +1,5 @@
-/* shard_option.c - reads which shard this process is from the command line or from the variables of a batch system. */
+/* shard_option.c - reads the number of this process's shard from the command line or from a batch system's
+ * variables. */
 #include "shard_option.h"
 
 #include <ctype.h>
@@ -16,7 +17,7 @@ static bool read_number(const char **text, int *number) {
     return true;
 }
 
-/* Reads the number in an environment variable; false: it is not set, or is no number. */
+/* Reads the number in an environment variable; false: it is not set, or is not a number. */
 static bool read_variable(const char *name, int *number) {
     const char *text = getenv(name);
     return text && read_number(&text, number) && *text == '\0';
@@ -47,8 +48,8 @@ static bool from_batch_system(int *index, int *count, const char **source) {
 }
 
 static enum status check_count(const struct option_row *row, const char *argument, int count, struct error *error) {
-    if (count >= 1 && count <= MOST_SHARDS) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "--%s %s: the number of shards is from 1 to %d", row->name, argument, MOST_SHARDS);
+    if (count >= 1 && count <= MAX_SHARDS) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "--%s %s: the number of shards is from 1 to %d", row->name, argument, MAX_SHARDS);
 }
 
 enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error) {
@@ -66,7 +67,7 @@ static enum status shard_of_environment(struct shard *shard, struct error *error
                     "--shard auto: no batch system says which shard this is; none of these sets is complete: "
                     "SLURM_ARRAY_TASK_ID, _MIN and _COUNT; SLURM_PROCID and SLURM_NTASKS; OMPI_COMM_WORLD_RANK and "
                     "_SIZE; PMI_RANK and PMI_SIZE");
-    if (shard->index >= 0 && shard->index < shard->count && shard->count <= MOST_SHARDS) return STATUS_OK;
+    if (shard->index >= 0 && shard->index < shard->count && shard->count <= MAX_SHARDS) return STATUS_OK;
     return fail(error, STATUS_USAGE,
                 "--shard auto: %s makes this shard %d of %d; shards are numbered without gaps, from 0", source,
                 shard->index, shard->count);

@@ -1,4 +1,4 @@
-/* shard_option.h - the arguments of `--shard`, `--shards` and `--wait`. */
+/* shard_option.h - reads the arguments of `--shard`, `--shards` and `--wait`. */
 #ifndef RUNNER_SHARD_OPTION_H
 #define RUNNER_SHARD_OPTION_H
 
@@ -17,7 +17,7 @@ enum status option_seconds(const struct option_row *row, const char *argument, v
 
 #define DEFAULT_WAIT_S 86400.0 /* tasks of an array may begin hours apart */
 
-/* "runs" or "tiles", into an enum shard_by. */
+/* An option that takes "runs" or "tiles" and stores it as an enum shard_by. */
 #define ROW_BY(structure, member, help)                                                                                \
     { "by", 0, "runs|tiles", help, TAKE_CHOICE(structure, member), CHOICES("runs", "tiles"), .number = SHARD_BY_RUNS }
 

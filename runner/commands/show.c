@@ -23,21 +23,23 @@ static bool is_data(enum show_format format) {
 
 static enum status validate(const void *settings, struct error *error) {
     const struct show_settings *given = settings;
-    if (!is_data(given->format) || !(given->columns || given->baseline)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "--%s is for tables; --csv and --json print all columns of /runs, and no ratio",
-                given->columns ? "columns" : "baseline");
+    if (!is_data(given->format) || given->columns || !given->baseline) return STATUS_OK;
+    return fail(error, STATUS_USAGE,
+                "--baseline goes with --columns here: --csv and --json print all columns of /runs");
 }
 
-static void print(const struct view *view, enum show_format format, FILE *to) {
+static void print(const struct view *view, const struct show_settings *settings, FILE *to) {
+    enum show_format format = settings->format;
     if (format == FORMAT_TABLE) {
         view_print(view, table_terminal_width(), "--columns chooses", to);
     } else if (format == FORMAT_MARKDOWN) {
         view_print_markdown(view, to);
+    } else if (settings->columns) {
+        view_print_data(view, format == FORMAT_JSON, to);
     } else {
         int count;
-        struct result_row *rows = view_rows(view, &count);
+        OWNED struct result_row *rows = view_rows(view, &count);
         (format == FORMAT_CSV ? result_print_csv : result_print_json)(rows, count, to);
-        free(rows);
     }
 }
 
@@ -55,28 +57,29 @@ static void print_standing(const char *standing, enum show_format format) {
 
 static enum status show(const struct invocation *invocation, struct error *error) {
     const struct show_settings *settings = invocation->settings;
-    const struct view_options options = {.columns = settings->columns,
-                                         .baseline = settings->baseline,
-                                         .sort = settings->sort,
-                                         .where = settings->where.of,
-                                         .where_count = settings->where.count};
-    struct results_file *file;
-    struct view *view = NULL;
+    struct view_options options = {.columns = settings->columns,
+                                   .baseline = settings->baseline,
+                                   .sort = settings->sort,
+                                   .where = settings->where.of,
+                                   .where_count = settings->where.count};
+    FREED_BY(results_file_release) struct results_file *file = NULL;
+    FREED_BY(view_release) struct view *view = NULL;
     struct error wrong = {.status = STATUS_OK};
     TRY(command_results_open(invocation->operands[0], &file, error));
-    enum status status = view_make(file->rows, file->count, &options, &view, &wrong);
-    if (status) fail(error, status, "show: %s", wrong.text);
-    if (!status && file->standing) print_standing(file->standing, settings->format);
-    if (!status && file->missing) fputs(file->missing, is_data(settings->format) ? stderr : stdout);
+    options.tags = file->tags;
+    options.tag_count = file->tag_count;
+    if (view_make(file->rows, file->count, &options, &view, &wrong))
+        return fail(error, wrong.status, "show: %s", wrong.text);
+    if (file->standing) print_standing(file->standing, settings->format);
+    if (file->missing) fputs(file->missing, is_data(settings->format) ? stderr : stdout);
     bool empty = file->count == 0 && file->standing && !is_data(settings->format);
-    if (!status && !empty) print(view, settings->format, stdout);
-    view_free(view);
-    results_file_close(file);
-    return status;
+    if (!empty) print(view, settings, stdout);
+    if (settings->where.count == 0 || !view_is_empty(view)) return STATUS_OK;
+    return is_data(settings->format) ? fail(error, STATUS_RUN, "show: no run matches --where") : STATUS_RUN;
 }
 
 static const struct option_row rows[] = {
-    {"columns", 0, "A,B,...", "print these columns: of the table, of /runs, or parameters (n or p_n)",
+    {"columns", 0, "A,B,...", "print these columns: of the table, of /runs, parameters (n or p_n), or tags (tag.card)",
      TAKE_TEXT(struct show_settings, columns)},
     {"baseline", 0, "VARIANT", "divide by this variant's time for ratios (default: the first variant)",
      TAKE_TEXT(struct show_settings, baseline)},
@@ -85,7 +88,7 @@ static const struct option_row rows[] = {
     {"where", 0, "COLUMN=VALUE", "print only these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms",
      TAKE_LIST(struct show_settings, where)},
     {"md", 0, NULL, "print a table in GitHub's Markdown", TAKE_NUMBER(struct show_settings, format, FORMAT_MARKDOWN)},
-    {"csv", 0, NULL, "print all columns of /runs, comma-separated",
+    {"csv", 0, NULL, "print comma-separated values: all columns of /runs, or those of --columns",
      TAKE_NUMBER(struct show_settings, format, FORMAT_CSV)},
     {"json", 0, NULL, "print an array of objects, one for each run",
      TAKE_NUMBER(struct show_settings, format, FORMAT_JSON)},

@@ -1,6 +1,8 @@
 /* compare.c - pairs the runs of two results files and judges each pair. */
 #include "compare.h"
 
+#include "../show/result_view.h"
+
 #include "../base/fail.h"
 #include <math.h>
 #include <stdlib.h>
@@ -67,17 +69,15 @@ static char *device_of(const struct results_file *file, const struct result_row 
 
 static bool on_two_devices(const struct comparison *comparison, const struct run_pair *pair) {
     if (!result_row_done(pair->base) || !result_row_done(pair->new)) return false;
-    char *base = device_of(comparison->base, pair->base), *new = device_of(comparison->new, pair->new);
-    bool two = *base && *new &&strcmp(base, new) != 0;
-    free(base);
-    free(new);
-    return two;
+    OWNED char *base = device_of(comparison->base, pair->base), *new = device_of(comparison->new, pair->new);
+    return *base && *new &&strcmp(base, new) != 0;
 }
 
+/* Sorts the rows of both files by name, pairs equal ones, and restores the order of the files. */
 void comparison_pair(const struct results_file *base, const struct results_file *new, struct comparison *comparison) {
-    struct entry *base_entries = sorted_entries(base), *new_entries = sorted_entries(new);
+    OWNED struct entry *base_entries = sorted_entries(base), *new_entries = sorted_entries(new);
     find_partners(base_entries, base->count, new_entries, new->count);
-    const struct result_row **of_base = partners(base, base_entries), **of_new = partners(new, new_entries);
+    OWNED const struct result_row **of_base = partners(base, base_entries), **of_new = partners(new, new_entries);
     *comparison = (struct comparison){.base = base, .new = new};
     comparison->pairs = must_malloc((unsigned long)base->count * sizeof *comparison->pairs);
     comparison->base_only = must_malloc((unsigned long)base->count * sizeof *comparison->base_only);
@@ -92,10 +92,60 @@ void comparison_pair(const struct results_file *base, const struct results_file 
         if (!of_new[i]) comparison->new_only[comparison->new_only_count++] = &new->rows[i];
     for (int i = comparison->count - 1; i >= 0; i--)
         if (on_two_devices(comparison, &comparison->pairs[i])) comparison->other_device = &comparison->pairs[i];
-    free(of_new);
-    free(of_base);
-    free(new_entries);
-    free(base_entries);
+}
+
+const struct result_row *comparison_partner(const struct results_file *file, const struct result_row *row) {
+    const struct result_row *found = NULL; /* prefers, among rows that are alike, the one with the same number */
+    for (int i = 0; i < file->count; i++)
+        if (compare_texts(&file->rows[i], row) == 0 && (!found || file->rows[i].run == row->run))
+            found = &file->rows[i];
+    return found;
+}
+
+/* Is one row a copy of the other, among the rows of a file? Panels of a run share its number. */
+static bool is_same_row(const struct result_row *one, const struct result_row *other) {
+    return one->run == other->run && strcmp(one->operation, other->operation) == 0 &&
+           strcmp(one->variant, other->variant) == 0 && strcmp(one->parameters, other->parameters) == 0 &&
+           strcmp(one->message, other->message) == 0;
+}
+
+/* Marks the rows of a file that meet the conditions; the caller frees. */
+static enum status rows_that_meet(const struct results_file *file, const struct view_options *options, bool **meet,
+                                  int *count, struct error *error) {
+    FREED_BY(view_release) struct view *view = NULL;
+    struct view_options of_file = *options;
+    of_file.tags = file->tags;
+    of_file.tag_count = file->tag_count;
+    TRY(view_make(file->rows, file->count, &of_file, &view, error));
+    OWNED struct result_row *rows = view_rows(view, count);
+    *meet = must_malloc((size_t)file->count * sizeof **meet + 1);
+    for (int i = 0, k = 0; i < file->count; i++) { /* both are in the order of the plan */
+        (*meet)[i] = k < *count && is_same_row(&rows[k], &file->rows[i]);
+        k += (*meet)[i];
+    }
+    return STATUS_OK;
+}
+
+static int keep_rows(const struct result_row **rows, int count, const struct results_file *file, const bool *meet) {
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (meet[rows[i] - file->rows]) rows[kept++] = rows[i];
+    return kept;
+}
+
+enum status comparison_filter(struct comparison *comparison, const char *const *where, int count, struct error *error) {
+    const struct view_options options = {.where = where, .where_count = count};
+    OWNED bool *base = NULL, *new = NULL;
+    int base_count = 0, new_count = 0, kept = 0;
+    TRY(rows_that_meet(comparison->base, &options, &base, &base_count, error));
+    TRY(rows_that_meet(comparison->new, &options, &new, &new_count, error));
+    if (base_count == 0) return fail(error, STATUS_RUN, "no run of %s matches --where", comparison->base->path);
+    for (int i = 0; i < comparison->count; i++)
+        if (base[comparison->pairs[i].base - comparison->base->rows]) comparison->pairs[kept++] = comparison->pairs[i];
+    comparison->count = kept;
+    comparison->base_only_count = keep_rows(comparison->base_only, comparison->base_only_count, comparison->base, base);
+    comparison->new_only_count = keep_rows(comparison->new_only, comparison->new_only_count, comparison->new, new);
+    return STATUS_OK;
 }
 
 void comparison_free(struct comparison *comparison) {
@@ -135,25 +185,79 @@ static void judge_states(struct run_pair *pair) {
 }
 
 static double floor_of(const struct run_pair *pair) {
-    static const char coarse[] = "below_resolution";
     return ratio_floor(fmin(pair->base->kernel_median_s, pair->new->kernel_median_s),
                        strcmp(pair->base->device, "cpu") == 0,
-                       strstr(pair->base->flags, coarse) || strstr(pair->new->flags, coarse));
+                       strstr(pair->base->flags, FLAG_COARSE) || strstr(pair->new->flags, FLAG_COARSE));
+}
+
+/* The samples in clock cycles of the device, by the clock at each or else by the run's median clock; NULL: neither is
+ * known. The caller frees. */
+static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *each) {
+    *each = samples->count > 0;
+    for (int i = 0; i < samples->count; i++) *each = *each && samples->conditions[i].clock_mhz > 0;
+    if (!*each && !(row->sm_clock_mhz > 0)) return NULL;
+    double *cycles = must_malloc((size_t)samples->count * sizeof *cycles + 1);
+    for (int i = 0; i < samples->count; i++)
+        cycles[i] = samples->seconds[i] * 1e6 * (*each ? (double)samples->conditions[i].clock_mhz : row->sm_clock_mhz);
+    return cycles;
+}
+
+static bool is_claim(enum ratio_verdict verdict) {
+    return verdict == RATIO_SLOWER || verdict == RATIO_FASTER;
+}
+
+/* Replaces the ratio of times by that of cycles where clocks are known. The memory's clock does not change with them,
+ * and a median does not show what the clock was at each sample. So of runs that memory limits, and of those without the
+ * clock of each sample, cycles may only refute what times say. */
+static void judge_cycles(struct run_pair *pair, const struct samples *base, const struct samples *new,
+                         double threshold) {
+    const struct ratio times = pair->ratio;
+    bool base_each, new_each;
+    OWNED double *base_cycles = cycles_of(base, pair->base, &base_each),
+                 *new_cycles = cycles_of(new, pair->new, &new_each);
+    if (base_cycles && new_cycles && times.verdict != RATIO_UNKNOWN) {
+        struct ratio cycles = ratio_of(base_cycles, base->count, new_cycles, new->count, times.floor, threshold);
+        bool firm = base_each && new_each && strcmp(pair->new->bound_by, "memory") != 0;
+        pair->in_cycles = firm || !is_claim(cycles.verdict) || cycles.verdict == times.verdict;
+        if (pair->in_cycles) pair->ratio = cycles;
+        pair->ratio.base_s = times.base_s;
+        pair->ratio.new_s = times.new_s;
+        if (!pair->in_cycles && is_claim(times.verdict)) pair->ratio.verdict = RATIO_UNSURE; /* they contradict */
+    }
+}
+
+/* Does a run's row or do its samples have that flag? Files of earlier versions lack newer flags in the rows. */
+static bool has_flag(const struct samples *samples, const struct result_row *row, const char *flag) {
+    char text[FLAGS_TEXT];
+    return strstr(row->flags, flag) || strstr(samples_flags(samples, text), flag);
+}
+
+/* Did the same processor's cores run at speeds that differ by more than the noise of the probe, 3 %? */
+static bool cores_differ(const struct run_pair *pair) {
+    return strcmp(pair->base->device_name, pair->new->device_name) == 0 &&
+           fabs(log(pair->new->probe_s / pair->base->probe_s)) > 0.03;
+}
+
+void run_pair_judge(struct run_pair *pair, const struct samples *base, const struct samples *new, double threshold) {
+    enum ratio_verdict *verdict = &pair->ratio.verdict;
+    pair->ratio = ratio_of(base->seconds, base->count, new->seconds, new->count, floor_of(pair), threshold);
+    judge_cycles(pair, base, new, threshold);
+    pair->busy = strstr(pair->base->flags, FLAG_BUSY) || strstr(pair->new->flags, FLAG_BUSY) || cores_differ(pair);
+    if (pair->busy && is_claim(*verdict)) *verdict = RATIO_UNSURE;
+    const struct ratio *ratio = &pair->ratio;
+    pair->noisy = (isfinite(ratio->high) && ratio->high - ratio->low > NOISY * ratio->value) ||
+                  has_flag(base, pair->base, FLAG_NOISY) || has_flag(new, pair->new, FLAG_NOISY);
+    pair->bimodal = has_flag(base, pair->base, FLAG_BIMODAL) || has_flag(new, pair->new, FLAG_BIMODAL);
 }
 
 static enum status judge_times(const struct comparison *comparison, struct run_pair *pair, double threshold,
                                struct error *error) {
-    struct samples base, new;
-    enum status status = results_file_samples(comparison->base, pair->base, &base, error);
-    if (status) return status;
-    status = results_file_samples(comparison->new, pair->new, &new, error);
-    if (!status && result_row_done(pair->base) && result_row_done(pair->new)) {
-        double floor = floor_of(pair);
-        pair->ratio = ratio_of(base.seconds, base.count, new.seconds, new.count, floor, threshold);
-    }
-    samples_free(&base);
-    samples_free(&new);
-    return status;
+    FREED_BY(samples_free) struct samples base = {0};
+    FREED_BY(samples_free) struct samples new = {0};
+    TRY(results_file_samples(comparison->base, pair->base, &base, error));
+    TRY(results_file_samples(comparison->new, pair->new, &new, error));
+    if (result_row_done(pair->base) && result_row_done(pair->new)) run_pair_judge(pair, &base, &new, threshold);
+    return STATUS_OK;
 }
 
 /* The square root of the number of terms that are summed for one element. */
@@ -163,22 +267,19 @@ static double root_of_terms(const struct run_pair *pair) {
 }
 
 static void judge_missing(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
-    char *why = results_file_missing(file, row);
+    OWNED char *why = results_file_missing(file, row);
     if (why) add_note(pair, true, why);
-    free(why);
 }
 
+/* Compares a pair's stored outputs, and notes missing ones, other shapes, and differences that are not allowed. */
 static enum status judge_output(const struct comparison *comparison, struct run_pair *pair, struct error *error) {
-    char *base = results_file_output(comparison->base, pair->base);
-    char *new = results_file_output(comparison->new, pair->new);
-    enum status status = STATUS_OK;
+    OWNED char *base = results_file_output(comparison->base, pair->base);
+    OWNED char *new = results_file_output(comparison->new, pair->new);
     judge_missing(comparison->base, pair->base, pair);
     judge_missing(comparison->new, pair->new, pair);
     if (base && new &&result_row_done(pair->base) && result_row_done(pair->new))
-        status = outputs_compare(comparison->base->path, base, comparison->new->path, new, &pair->output, error);
-    free(base);
-    free(new);
-    if (status || !pair->output.known) return status;
+        TRY(outputs_compare(comparison->base->path, base, comparison->new->path, new, &pair->output, error));
+    if (!pair->output.known) return STATUS_OK;
     pair->allowed = (pair->base->tolerance + pair->new->tolerance) * root_of_terms(pair);
     if (!pair->output.alike) add_note(pair, true, "the outputs differ in shape or type");
     if (!pair->output.alike || !(pair->output.relative > pair->allowed)) return STATUS_OK;
@@ -206,6 +307,15 @@ int comparison_count(const struct comparison *comparison, enum ratio_verdict ver
     int count = 0;
     for (int i = 0; i < comparison->count; i++) count += comparison->pairs[i].ratio.verdict == verdict;
     return count;
+}
+
+const char *comparison_reason(const struct run_pair *pair) {
+    bool unsure = pair->ratio.verdict == RATIO_UNSURE;
+    if (!unsure && pair->in_cycles) return "cycles";
+    if (unsure && pair->busy) return "busy";
+    if (unsure && (pair->base->repeats == 1 || pair->new->repeats == 1)) return "single";
+    if (unsure && isinf(pair->ratio.more)) return "floor";
+    return pair->noisy ? FLAG_NOISY : pair->bimodal ? FLAG_BIMODAL : "";
 }
 
 int comparison_worse(const struct comparison *comparison) {

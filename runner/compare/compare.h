@@ -14,7 +14,7 @@ struct output_difference {
     /* The largest difference of two elements, divided by the largest element of both; infinity: shapes or types differ,
      * or only one has a NaN or an infinity at some position. */
     double relative;
-    int64_t elements; /* of one output */
+    int64_t elements; /* number of elements of one output */
 };
 
 /* Compares two data sets piece by piece, in bounded memory. STATUS_IO, STATUS_USAGE: one cannot be read. */
@@ -30,19 +30,24 @@ struct run_pair {
      * number of terms that are summed for an element, because errors are relative to the size of these terms. NaN:
      * unknown. */
     double allowed;
+    bool in_cycles; /* the ratio is one of clock cycles: time multiplied by the device's clock, known for both runs */
+    bool busy;      /* others used the CPUs during a run, or the cores' speeds differ: neither faster nor slower */
+    bool noisy;     /* the interval of the ratio, or of a run's median, is wider than a quarter */
+    bool bimodal;   /* the samples of a run form two groups */
     bool worse;     /* the result got worse; `note` explains it */
     char note[320]; /* "": none */
 };
 
+#define DEFAULT_THRESHOLD 0.03
 struct compare_options {
-    double threshold; /* for changes of times: 0.05 is 5 % */
+    double threshold; /* the smallest change of a time that counts: 0.05 is 5 % */
     bool outputs;     /* compare stored outputs too */
 };
 
 struct comparison {
     const struct results_file *base, *new;
     int count;
-    struct run_pair *pairs; /* in the order of `base` */
+    struct run_pair *pairs; /* sorted like `base` */
     int base_only_count, new_only_count;
     const struct result_row **base_only, **new_only;
     /* The first pair that was measured on different devices; NULL: none. Its ratio does not show a change of the
@@ -57,10 +62,22 @@ struct comparison {
 void comparison_pair(const struct results_file *base, const struct results_file *new, struct comparison *comparison);
 /* Compares the times and outputs of each pair. Call it after comparison_pair. */
 enum status comparison_judge(struct comparison *comparison, const struct compare_options *options, struct error *error);
+/* Keeps only the runs that meet all conditions of `where` ("op=matmul", "n>=512"; show/result_view.h). Call it before
+ * comparison_judge. STATUS_RUN: no run of the base is left. */
+enum status comparison_filter(struct comparison *comparison, const char *const *where, int count, struct error *error);
 void comparison_free(struct comparison *comparison);
+
+/* The row of a file that is paired with this row of another; NULL: none. */
+const struct result_row *comparison_partner(const struct results_file *file, const struct result_row *row);
+/* Judges the times of a pair by the samples of its runs. */
+void run_pair_judge(struct run_pair *pair, const struct samples *base, const struct samples *new, double threshold);
 
 /* The number of pairs with that verdict. */
 int comparison_count(const struct comparison *comparison, enum ratio_verdict verdict);
+/* Returns a word that qualifies a pair's verdict; "": none. "cycles": clock cycles are compared, not seconds. If the
+ * verdict is UNSURE: "busy": other processes used the CPUs, or the cores' speeds differ; "single": a run has one
+ * sample; "floor": more samples would not help. For any verdict: "noisy", "bimodal", as in struct run_pair. */
+const char *comparison_reason(const struct run_pair *pair);
 /* The number of results that got worse. */
 int comparison_worse(const struct comparison *comparison);
 
@@ -82,11 +99,14 @@ void context_forget(struct context *context, const char *what);
 
 /* Print for people: the two files, the context, and a table of the pairs, followed by the runs without a partner.
  * `news`: comparisons with the same base; if there are several, each gets a column. `sort`: results that got worse come
- * first, then the largest ratios. */
+ * first, then the largest ratios. `markdown`: the table is one in GitHub's Markdown. */
 void comparison_print_files(const struct comparison *comparison, FILE *to);
 void context_print(const struct context *context, FILE *to);
-void comparisons_print(const struct comparison *news, int count, bool sort, FILE *to);
+void comparisons_print(const struct comparison *news, int count, bool sort, bool markdown, FILE *to);
+/* The counts of verdicts, and the geometric mean of the ratios of each operation. */
 void comparison_print_counts(const struct comparison *comparison, FILE *to);
+/* A line for each pair of each file, with the numbers of the JSON. */
+void comparisons_print_csv(const struct comparison *news, int count, FILE *to);
 void comparisons_print_json(const struct comparison *news, const struct context *contexts, int count, double threshold,
                             FILE *to);
 

@@ -3,6 +3,8 @@
 
 #include "../base/fail.h"
 #include "../base/sort.h"
+#include "../base/text.h"
+#include "../record/own_sources.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,11 +45,9 @@ void context_free(struct context *context) {
 /* Adds a text attribute that differs; with `always` also one that only one file has. */
 static void compare_text(struct context *context, const struct comparison *files, const char *object, const char *name,
                          const char *what, bool always) {
-    char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
+    OWNED char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
     bool both = base && new, differ = both ? strcmp(base, new) != 0 : always && (base || new);
     if (differ) add(context, what, base ? base : "", new ? new : "");
-    free(base);
-    free(new);
 }
 
 static void compare_number(struct context *context, const struct comparison *files, const char *object,
@@ -62,12 +62,11 @@ static void compare_number(struct context *context, const struct comparison *fil
 
 static void compare_environment(struct context *context, const struct comparison *files) {
     static const char *const texts[] = {
-        "hostname",       "os",           "cpu",      "gpu_name",     "compute_capability",
-        "driver_version", "cuda_runtime", "compiler", "hdf5_version", "gpu_uuid"};
-    compare_text(context, files, "/", "tool_version", "tool_version", false);
-    compare_text(context, files, "/", "git_commit", "git_commit", false);
-    compare_text(context, files, "/", "program_hash", "program_hash", false);
-    compare_text(context, files, "/", "status", "status", false);
+        "hostname",     "os",       "cpu",          "gpu_name",     "compute_capability", "driver_version",
+        "cuda_runtime", "compiler", "hdf5_version", "library_blas", "library_cublas",     "gpu_uuid"};
+    static const char *const of_file[] = {"tool_version", "git_commit", "program_hash", "status"};
+    for (size_t i = 0; i < sizeof of_file / sizeof *of_file; i++)
+        compare_text(context, files, "/", of_file[i], of_file[i], false);
     compare_text(context, files, "/", "mixed_conditions", "mixed_conditions", true);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         compare_text(context, files, "/environment", texts[i], texts[i], strncmp(texts[i], "gpu", 3) == 0);
@@ -80,7 +79,7 @@ static void compare_environment(struct context *context, const struct comparison
 
 /* Compares the runs' clocks by the median of their ratios, and adds the pair that has this ratio. */
 static void compare_clocks(struct context *context, const struct comparison *files) {
-    double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
+    OWNED double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
     int count = 0;
     for (int i = 0; i < files->count; i++) {
         double ratio = files->pairs[i].new->sm_clock_mhz / files->pairs[i].base->sm_clock_mhz;
@@ -97,7 +96,6 @@ static void compare_clocks(struct context *context, const struct comparison *fil
         add(context, "sm_clock_mhz", texts[0], texts[1]);
         break;
     }
-    free(ratios);
 }
 
 static void compare_threads(struct context *context, const struct comparison *files) {
@@ -120,14 +118,12 @@ static bool compare_input(struct context *context, const struct comparison *file
     static const char *const numbers[] = {"low", "high", "mean", "std", "value", "seed"};
     int before = context->count;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char *what = must_printf("input %s, %s", path + strlen("/inputs/"), texts[i]);
+        OWNED char *what = must_printf("input %s, %s", path + strlen("/inputs/"), texts[i]);
         compare_text(context, files, path, texts[i], what, false);
-        free(what);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        char *what = must_printf("input %s, %s", path + strlen("/inputs/"), numbers[i]);
+        OWNED char *what = must_printf("input %s, %s", path + strlen("/inputs/"), numbers[i]);
         compare_number(context, files, path, numbers[i], what, 0);
-        free(what);
     }
     return context->count > before;
 }
@@ -136,11 +132,8 @@ static bool compare_inputs(struct context *context, const struct comparison *fil
     char **paths;
     int count = results_file_inputs(files->base, &paths);
     bool differ = false;
-    for (int i = 0; i < count; i++) {
-        differ |= compare_input(context, files, paths[i]);
-        free(paths[i]);
-    }
-    free(paths);
+    for (int i = 0; i < count; i++) differ |= compare_input(context, files, paths[i]);
+    texts_free(paths, count);
     return differ;
 }
 
@@ -183,29 +176,29 @@ static size_t common_suffix(const char *a, size_t a_length, const char *b, size_
     return end;
 }
 
+/* Adds the difference between a line of the base job and `new`, the line of the same name (NULL: there is none). A long
+ * line is shortened to the part that differs. `name`: the bytes of the line up to its value. */
 static void compare_line(struct context *context, const char *base, const char *new, size_t name) {
     static const char operation[] = "  - {id: ";
     size_t skip = strncmp(base, operation, sizeof operation - 1) == 0 ? sizeof operation - 1 : strspn(base, " ");
     size_t a = strcspn(base, "\n"), b = new ? strcspn(new, "\n") : 0;
     if (new &&a == b && strncmp(base, new, a) == 0) return;
     bool quoted = name > skip + 1 && base[skip] == '"';
-    char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
+    OWNED char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
     size_t start = new ? common_prefix(base, a, new, b) : 0, end = new ? common_suffix(base, a, new, b, start) : 0;
     if (start < name) start = new ? name + strspn(base + name, ": ") : 0;
     if (start + end > a || start + end > b) end = 0;
-    char *before = must_printf("%.*s", (int)(a - start - end), base + start);
-    char *after = new ? must_printf("%.*s", (int)(b - start - end), new + start) : must_strdup("");
+    OWNED char *before = must_printf("%.*s", (int)(a - start - end), base + start);
+    OWNED char *after = new ? must_printf("%.*s", (int)(b - start - end), new + start) : must_strdup("");
     add(context, what, new ? before : "present", new ? after : "absent");
-    free(after);
-    free(before);
-    free(what);
 }
 
-/* Does a line of the job affect the results? `output` and `name` do not. */
+/* Does a line of the job affect the results? All do but `output` and `name`. */
 static bool is_relevant(const char *line) {
     return *line && *line != '\n' && strncmp(line, "output:", 7) != 0 && strncmp(line, "name:", 5) != 0;
 }
 
+/* Adds a difference for each line that changed, then one for each line that only the new job has. */
 static void compare_jobs(struct context *context, const char *base, const char *new) {
     for (const char *line = base; *line;) {
         size_t name = name_length(line);
@@ -227,16 +220,38 @@ static void compare_jobs(struct context *context, const char *base, const char *
     }
 }
 
+/* The hash that a file has of the own source called `name`; NULL: it has no such source. The caller frees. */
+static char *hash_of_source(const struct results_file *file, const char *name) {
+    for (int i = 0;; i++) {
+        OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);
+        OWNED char *own = results_file_text(file, object, "name");
+        if (!own) return NULL;
+        if (strcmp(own, name) == 0) return results_file_text(file, object, "sha256");
+    }
+}
+
+/* Adds the sources of the job's own kernels that have other texts. */
+static void compare_sources(struct context *context, const struct comparison *comparison) {
+    for (int i = 0;; i++) {
+        OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);
+        OWNED char *name = results_file_text(comparison->base, object, "name");
+        if (!name) return;
+        OWNED char *base = hash_of_source(comparison->base, name), *new = hash_of_source(comparison->new, name);
+        if (!base || !new || strcmp(base, new) == 0) continue;
+        OWNED char *what = must_printf("source %s", name), *before = must_printf("%.12s...", base);
+        OWNED char *after = must_printf("%.12s...", new);
+        add(context, what, before, after);
+    }
+}
+
 struct context context_compare(struct comparison *comparison) {
     struct context context = {0};
     compare_environment(&context, comparison);
     compare_clocks(&context, comparison);
     compare_threads(&context, comparison);
     comparison->inputs_differ = compare_inputs(&context, comparison);
-    char *base = results_file_job(comparison->base, true), *new = results_file_job(comparison->new, true);
+    OWNED char *base = results_file_job(comparison->base, true), *new = results_file_job(comparison->new, true);
     if (base && new) compare_jobs(&context, base, new);
-    free(base);
-    free(new);
-    compare_text(&context, comparison, "/", "command_line", "command_line", false);
+    compare_sources(&context, comparison);
     return context;
 }

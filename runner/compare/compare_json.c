@@ -1,36 +1,23 @@
-/* compare_json.c - prints comparisons as JSON, including the numbers that the tables omit. */
+/* compare_json.c - prints comparisons as JSON and CSV, including the numbers that the tables omit. */
 #include "compare.h"
 
 #include "../base/json.h"
+#include "../base/text.h"
 #include <math.h>
 #include <string.h>
 
-static void print_text(FILE *to, const char *key, const char *text) {
-    fprintf(to, "\"%s\": ", key);
-    json_write_string(to, text, strlen(text));
-}
-
-/* JSON has neither NaN nor infinity. */
-static void print_number(FILE *to, const char *key, double value) {
-    if (isfinite(value))
-        fprintf(to, "\"%s\": %.17g", key, value);
-    else
-        fprintf(to, "\"%s\": null", key);
+static const char *truth(bool is) {
+    return is ? "true" : "false";
 }
 
 static void print_names(FILE *to, const struct result_row *row) {
-    fprintf(to, "{\"run\": %d, ", row->run);
-    print_text(to, "operation", row->operation);
-    fputs(", ", to);
-    print_text(to, "variant", row->variant);
-    fputs(", ", to);
-    print_text(to, "parameters", row->parameters);
-    fputs(", ", to);
-    print_text(to, "shape", row->shape);
-    fputs(", ", to);
-    print_text(to, "dtype", row->dtype);
-    fputs(", ", to);
-    print_text(to, "device", row->device);
+    fprintf(to, "{\"run\": %d", row->run);
+    json_write_text(to, ", ", "operation", row->operation);
+    json_write_text(to, ", ", "variant", row->variant);
+    json_write_text(to, ", ", "parameters", row->parameters);
+    json_write_text(to, ", ", "shape", row->shape);
+    json_write_text(to, ", ", "dtype", row->dtype);
+    json_write_text(to, ", ", "device", row->device);
 }
 
 static void print_output(FILE *to, const struct run_pair *pair) {
@@ -38,21 +25,25 @@ static void print_output(FILE *to, const struct run_pair *pair) {
         fputs(", \"output\": null", to);
         return;
     }
-    fprintf(to, ", \"output\": {\"identical\": %s, ", pair->output.identical ? "true" : "false");
-    print_number(to, "difference", pair->output.relative);
-    fputs(", ", to);
-    print_number(to, "allowed", pair->allowed);
+    fprintf(to, ", \"output\": {\"identical\": %s", truth(pair->output.identical));
+    json_write_number(to, "difference", pair->output.relative, 17);
+    json_write_number(to, "allowed", pair->allowed, 17);
     fputc('}', to);
 }
 
-static void print_pair(FILE *to, const struct run_pair *pair) {
+struct number {
+    const char *key;
+    double value;
+};
+enum { NUMBERS = 11 };
+
+static void pair_numbers(const struct run_pair *pair, struct number numbers[NUMBERS]) {
     const struct ratio *ratio = &pair->ratio;
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {
+    const struct number of_pair[NUMBERS] = {
         {"base_s", ratio->base_s},
         {"new_s", ratio->new_s},
+        {"base_clock_mhz", pair->base ? pair->base->sm_clock_mhz : NAN},
+        {"new_clock_mhz", pair->new ? pair->new->sm_clock_mhz : NAN},
         {"ratio", ratio->value},
         {"ratio_low", ratio->low > 0 ? ratio->low : NAN},
         {"ratio_high", ratio->high},
@@ -61,20 +52,23 @@ static void print_pair(FILE *to, const struct run_pair *pair) {
         {"new_independent_samples", ratio->new_counts},
         {"samples_missing", ratio->more},
     };
+    memcpy(numbers, of_pair, sizeof of_pair);
+}
+
+static void print_pair(FILE *to, const struct run_pair *pair) {
+    struct number numbers[NUMBERS];
+    pair_numbers(pair, numbers);
     print_names(to, pair->base);
-    fprintf(to, ", \"new_run\": %d, \"base_samples\": %d, \"new_samples\": %d, ", pair->new->run, pair->base->repeats,
+    fprintf(to, ", \"new_run\": %d, \"base_samples\": %d, \"new_samples\": %d", pair->new->run, pair->base->repeats,
             pair->new->repeats);
-    print_text(to, "base_status", pair->base->status);
-    fputs(", ", to);
-    print_text(to, "new_status", pair->new->status);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        fputs(", ", to);
-        print_number(to, numbers[i].key, numbers[i].value);
-    }
-    fputs(", ", to);
-    print_text(to, "verdict", ratio_verdict_names[ratio->verdict]);
-    fprintf(to, ", \"worse\": %s, ", pair->worse ? "true" : "false");
-    print_text(to, "note", pair->note);
+    json_write_text(to, ", ", "base_status", pair->base->status);
+    json_write_text(to, ", ", "new_status", pair->new->status);
+    for (int i = 0; i < NUMBERS; i++) json_write_number(to, numbers[i].key, numbers[i].value, 17);
+    json_write_text(to, ", ", "verdict", ratio_verdict_names[pair->ratio.verdict]);
+    json_write_text(to, ", ", "reason", comparison_reason(pair));
+    fprintf(to, ", \"noisy\": %s, \"bimodal\": %s, \"in_cycles\": %s, \"worse\": %s", truth(pair->noisy),
+            truth(pair->bimodal), truth(pair->in_cycles), truth(pair->worse));
+    json_write_text(to, ", ", "note", pair->note);
     print_output(to, pair);
     fputc('}', to);
 }
@@ -84,24 +78,19 @@ static void print_rows(FILE *to, const char *key, const struct result_row *const
     for (int i = 0; i < count; i++) {
         fputs(i ? ",\n    " : "\n    ", to);
         print_names(to, rows[i]);
-        fputs(", ", to);
-        print_text(to, "status", rows[i]->status);
+        json_write_text(to, ", ", "status", rows[i]->status);
         fputc('}', to);
     }
     fputs("],\n", to);
 }
 
 static void print_comparison(FILE *to, const struct comparison *comparison, const struct context *context) {
-    fputs("  {", to);
-    print_text(to, "file", comparison->new->path);
+    json_write_text(to, "  {", "file", comparison->new->path);
     fputs(",\n   \"differs\": [", to);
     for (int i = 0; i < context->count; i++) {
-        fputs(i ? ",\n    {" : "\n    {", to);
-        print_text(to, "what", context->items[i].what);
-        fputs(", ", to);
-        print_text(to, "base", context->items[i].base);
-        fputs(", ", to);
-        print_text(to, "new", context->items[i].new);
+        json_write_text(to, i ? ",\n    {" : "\n    {", "what", context->items[i].what);
+        json_write_text(to, ", ", "base", context->items[i].base);
+        json_write_text(to, ", ", "new", context->items[i].new);
         fputc('}', to);
     }
     fputs("],\n   \"pairs\": [", to);
@@ -120,12 +109,46 @@ static void print_comparison(FILE *to, const struct comparison *comparison, cons
 
 void comparisons_print_json(const struct comparison *news, const struct context *contexts, int count, double threshold,
                             FILE *to) {
-    fputc('{', to);
-    print_text(to, "base", news[0].base->path);
+    json_write_text(to, "{", "base", news[0].base->path);
     fprintf(to, ", \"threshold\": %.17g, \"new\": [\n", threshold);
     for (int i = 0; i < count; i++) {
         if (i) fputs(",\n", to);
         print_comparison(to, &news[i], &contexts[i]);
     }
     fputs("\n]}\n", to);
+}
+
+void comparisons_print_csv(const struct comparison *news, int count, FILE *to) {
+    struct number numbers[NUMBERS];
+    fputs("file,operation,variant,parameters,shape,dtype,device,base_status,new_status", to);
+    pair_numbers(&(struct run_pair){0}, numbers);
+    for (int i = 0; i < NUMBERS; i++) fprintf(to, ",%s", numbers[i].key);
+    fputs(",output_difference,verdict,reason,noisy,bimodal,in_cycles,worse,note\n", to);
+    for (int f = 0; f < count; f++)
+        for (int p = 0; p < news[f].count; p++) {
+            const struct run_pair *pair = &news[f].pairs[p];
+            const struct result_row *row = pair->base;
+            const char *const names[] = {news[f].new->path, row->operation, row->variant, row->parameters,  row->shape,
+                                         row->dtype,        row->device,    row->status,  pair->new->status};
+            const char *const ends[] = {ratio_verdict_names[pair->ratio.verdict],
+                                        comparison_reason(pair),
+                                        truth(pair->noisy),
+                                        truth(pair->bimodal),
+                                        truth(pair->in_cycles),
+                                        truth(pair->worse),
+                                        pair->note};
+            for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+                if (i > 0) fputc(',', to);
+                text_print_csv(names[i], strlen(names[i]), to);
+            }
+            pair_numbers(pair, numbers);
+            for (int i = 0; i < NUMBERS; i++)
+                fprintf(to, isfinite(numbers[i].value) ? ",%.17g" : ",", numbers[i].value);
+            fprintf(to, pair->output.known ? ",%.17g" : ",", pair->output.relative);
+            for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+                fputc(',', to);
+                text_print_csv(ends[i], strlen(ends[i]), to);
+            }
+            fputc('\n', to);
+        }
 }

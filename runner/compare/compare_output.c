@@ -1,6 +1,7 @@
 /* compare_output.c - compares two stored outputs piece by piece, in bounded memory. */
 #include "compare.h"
 
+#include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "../storage/h5/h5io.h"
@@ -18,10 +19,11 @@ struct extremes {
     bool nonfinite; /* one output has a NaN or an infinity where the other has not */
 };
 
+/* Raises the largest difference and the largest magnitude by `count` elements; two NaNs are equal. */
 static void update_extremes(enum dtype dtype, const void *base, const void *new, int64_t count, struct extremes *seen) {
     double difference = seen->difference, largest = seen->largest;
     int nonfinite = 0;
-#pragma omp parallel for reduction(max : difference, largest) reduction(| : nonfinite)
+#pragma omp parallel for reduction(max : difference, largest) reduction(| : nonfinite) if (count > CPU_ALONE)
     for (int64_t i = 0; i < count; i++) {
         double a = dtype_load(dtype, base, i), b = dtype_load(dtype, new, i);
         double size = fmax(fabs(a), fabs(b)), apart = fabs(a - b);
@@ -39,18 +41,18 @@ static void update_extremes(enum dtype dtype, const void *base, const void *new,
 
 struct output {
     const char *path;
-    struct h5_dataset *dataset;
+    struct h5_dataset *dataset; /* NULL: not open */
 };
 
-static enum status open_output(const char *path, const char *name, struct output *output, struct error *error) {
-    FENCE(path);
-    *output = (struct output){path, NULL};
-    return h5_open_permitted(EXTERNAL_ALLOW, path, name, NULL, &output->dataset, error); /* no pipes, no circles */
+static enum status open_output(const char *name, struct output *output, struct error *error) {
+    FENCE(output->path);
+    return h5_open_permitted(EXTERNAL_ALLOW, output->path, name, NULL, &output->dataset,
+                             error); /* no pipes, no circles */
 }
 
-static void close_output(const struct output *output) {
+static void close_output(struct output *output) {
     FENCE(output->path);
-    h5_close(output->dataset);
+    h5_close(&output->dataset);
 }
 
 static enum status read_piece(const struct output *from, const struct box *piece, void *data, struct error *error) {
@@ -66,46 +68,32 @@ static enum status compare_pieces(const struct output *base_output, const struct
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&base->shape);
     struct cut cut = cut_box(&whole, &(struct grid){.grain = base->chunk}, limit);
-    char *data = malloc((size_t)(2 * limit * size));
+    OWNED char *data = try_malloc((size_t)(2 * limit * size));
     if (!data) return fail(error, STATUS_IO, "no memory left to compare outputs");
     struct extremes seen = {0};
-    enum status status = STATUS_OK;
     difference->identical = true;
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
         int64_t elements = box_elements(&piece);
         char *other = data + elements * size;
-        status = read_piece(base_output, &piece, data, error);
-        if (!status) status = read_piece(new, &piece, other, error);
-        if (status) break;
+        TRY(read_piece(base_output, &piece, data, error));
+        TRY(read_piece(new, &piece, other, error));
         difference->identical &= memcmp(data, other, (size_t)(elements * size)) == 0;
         update_extremes(base->dtype, data, other, elements, &seen);
     }
-    free(data);
     difference->relative = seen.nonfinite ? INFINITY : seen.difference > 0 ? seen.difference / seen.largest : 0;
-    return status;
-}
-
-static bool same_shape(const struct shape *a, const struct shape *b) {
-    bool same = a->rank == b->rank;
-    for (int i = 0; i < a->rank && same; i++) same = a->size[i] == b->size[i];
-    return same;
+    return STATUS_OK;
 }
 
 enum status outputs_compare(const char *base_path, const char *base_name, const char *new_path, const char *new_name,
                             struct output_difference *difference, struct error *error) {
-    struct output base, new = {new_path, NULL};
+    FREED_BY(close_output) struct output base = {base_path, NULL}, new = {new_path, NULL};
     *difference = (struct output_difference){.relative = INFINITY};
-    enum status status = open_output(base_path, base_name, &base, error);
-    if (!status) status = open_output(new_path, new_name, &new, error);
-    if (!status) {
-        difference->known = true;
-        difference->elements = shape_elements(&base.dataset->shape);
-        difference->alike =
-            base.dataset->dtype == new.dataset->dtype &&same_shape(&base.dataset->shape, &new.dataset->shape);
-        if (difference->alike) status = compare_pieces(&base, &new, difference, error);
-    }
-    close_output(&base);
-    close_output(&new);
-    return status;
+    TRY(open_output(base_name, &base, error));
+    TRY(open_output(new_name, &new, error));
+    difference->known = true;
+    difference->elements = shape_elements(&base.dataset->shape);
+    difference->alike =
+        base.dataset->dtype == new.dataset->dtype &&shape_equal(&base.dataset->shape, &new.dataset->shape);
+    return difference->alike ? compare_pieces(&base, &new, difference, error) : STATUS_OK;
 }

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/table.h"
 #include "../base/text.h"
+#include "../show/result_view_columns.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,10 @@
 /* ---- the context ------------------------------------------------------------------------------------------------- */
 
 static void print_file(const char *role, const struct results_file *file, FILE *to) {
-    char *created = results_file_text(file, "/", "created"), *status = results_file_text(file, "/", "status");
+    OWNED char *created = results_file_text(file, "/", "created"), *status = results_file_text(file, "/", "status");
     text_print(to, "%s  %s%s%s%s%s\n", role, file->path, created ? ", " : "", created ? created : "",
                status && strcmp(status, "complete") != 0 ? ", " : "",
                status && strcmp(status, "complete") != 0 ? status : "");
-    free(created);
-    free(status);
 }
 
 static const char *or_nothing(const char *text) {
@@ -36,7 +35,7 @@ void context_print(const struct context *context, FILE *to) {
     for (int i = 0; i < context->count; i++) {
         const struct context_difference *item = &context->items[i];
         const char *base = or_nothing(item->base), *new = or_nothing(item->new);
-        char *line = must_printf("%s: %s -> %s", item->what, base, new);
+        OWNED char *line = must_printf("%s: %s -> %s", item->what, base, new);
         if (text_width(line) + 2 <= LINE) {
             text_print(to, "  %s\n", line);
         } else {
@@ -45,7 +44,6 @@ void context_print(const struct context *context, FILE *to) {
             fputs("  ->\n", to);
             text_print_wrapped(new, 4, table_terminal_width(), to);
         }
-        free(line);
     }
     fputc('\n', to);
 }
@@ -57,30 +55,54 @@ static bool is_compared(const struct run_pair *pair) {
 }
 
 static void cell_seconds(struct table *table, int column, double seconds) {
-    if (isnan(seconds)) return;
-    if (seconds < 1e-3)
-        table_cell(table, column, "%.2f us", seconds * 1e6);
-    else if (seconds < 1)
-        table_cell(table, column, "%.3f ms", seconds * 1e3);
-    else
-        table_cell(table, column, "%.3f s", seconds);
+    char text[VIEW_CELL] = "";
+    view_seconds_text(seconds, text);
+    table_cell(table, column, "%s", text);
 }
 
 static const char *verdict_of(const struct run_pair *pair) {
     return pair->worse ? "WORSE" : ratio_verdict_names[pair->ratio.verdict];
 }
 
-/* Fills a cell with what would resolve the verdict UNSURE: more samples, for instance. */
-static void cell_needs(struct table *table, int column, const struct run_pair *pair) {
-    if (pair->ratio.verdict != RATIO_UNSURE) return;
-    if (pair->base->repeats == 1 || pair->new->repeats == 1)
-        table_cell(table, column, "noise unknown: 1 sample");
-    else if (isinf(pair->ratio.more))
-        table_cell(table, column, "floor %.2g%%", 100 * pair->ratio.floor);
-    else if (pair->ratio.more >= 1e6)
-        table_cell(table, column, "+%.0e", pair->ratio.more);
+/* Fills a cell with what to know of the verdict, and with the number of samples that would resolve UNSURE, if no other
+ * reason is why: "noisy, bimodal, +40". */
+static void cell_reason(struct table *table, int column, const struct run_pair *pair) {
+    const char *reason = comparison_reason(pair);
+    OWNED char *words = must_strdup(reason);
+    if (pair->noisy && strcmp(reason, FLAG_NOISY) != 0) must_append(&words, ", %s", FLAG_NOISY);
+    if (pair->bimodal && strcmp(reason, FLAG_BIMODAL) != 0) must_append(&words, ", %s", FLAG_BIMODAL);
+    bool doubted = !*reason || strcmp(reason, FLAG_NOISY) == 0 || strcmp(reason, FLAG_BIMODAL) == 0;
+    if (pair->ratio.verdict == RATIO_UNSURE && doubted)
+        must_append(&words, pair->ratio.more >= 1e6 ? "%s+%.0e" : "%s+%.0f", *words ? ", " : "", pair->ratio.more);
+    if (*words) table_cell(table, column, "%s", words);
+}
+
+/* "1.024"; beyond a factor of ten its power: ">10x", "<0.01x". */
+static const char *ratio_text(double value, char text[16]) {
+    double power = floor(fabs(log10(value)));
+    if (!(power >= 1))
+        snprintf(text, 16, "%.3f", value);
+    else if (value > 1)
+        snprintf(text, 16, ">%.0fx", pow(10, fmin(power, 9)));
     else
-        table_cell(table, column, "+%.0f", pair->ratio.more);
+        snprintf(text, 16, "<%.*fx", (int)fmin(power, 9), pow(10, -fmin(power, 9)));
+    return text;
+}
+
+/* "0.981-1.024"; an end beyond a factor of ten is "<0.1" or ">10". */
+static void cell_interval(struct table *table, int column, const struct ratio *ratio) {
+    if (isnan(ratio->low)) return;
+    char low[16] = "<0.1", high[16] = ">10";
+    if (ratio->low >= 0.1) snprintf(low, sizeof low, "%.3f", fmin(ratio->low, 1e6));
+    if (ratio->high <= 10) snprintf(high, sizeof high, "%.3f", ratio->high);
+    table_cell(table, column, "%s-%s", low, high);
+}
+
+static void print_table(const struct table *table, bool markdown, FILE *to) {
+    if (markdown)
+        table_print_markdown(table, to);
+    else
+        table_print(table, table_terminal_width(), "--json has all", to);
 }
 
 static void cell_output(struct table *table, int column, const struct output_difference *output) {
@@ -129,41 +151,40 @@ static const struct run_pair **in_order(const struct comparison *comparison, boo
 
 /* ---- one new file ------------------------------------------------------------------------------------------------ */
 
-static void print_pairs(const struct comparison *comparison, bool sort, FILE *to) {
-    enum { NEW = FIRST_OWN, RATIO, INTERVAL, VERDICT, NEEDS, OUTPUT };
+/* Prints the comparison with one new file: a row for each pair. */
+static void print_pairs(const struct comparison *comparison, bool sort, bool markdown, FILE *to) {
+    enum { NEW = FIRST_OWN, RATIO, INTERVAL, VERDICT, REASON, OUTPUT };
     static const struct table_column columns[] = {
         NAMING_COLUMNS,
         {.name = "new", .right = true, .priority = 3},
         {.name = "ratio", .right = true},
         {.name = "95 %", .priority = 2},
         {.name = "verdict"},
-        {.name = "needs", .heading = "", .joined = true},
+        {.name = "reason", .heading = "", .joined = true},
         {.name = "output", .priority = 5},
     };
-    const struct run_pair **pairs = in_order(comparison, sort);
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    OWNED const struct run_pair **pairs = in_order(comparison, sort);
+    FREED_BY(table_release) struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < comparison->count; i++) {
         const struct run_pair *pair = pairs[i];
         const struct ratio *ratio = &pair->ratio;
+        char text[16];
         if (!is_compared(pair)) continue;
         name_row(table, pair);
         cell_seconds(table, NEW, isnan(ratio->new_s) ? pair->new->kernel_median_s : ratio->new_s);
-        if (!isnan(ratio->value)) table_cell(table, RATIO, "%.3f", ratio->value);
-        if (ratio->low > 0 && isfinite(ratio->high)) table_cell(table, INTERVAL, "%.3f-%.3f", ratio->low, ratio->high);
+        if (!isnan(ratio->value)) table_cell(table, RATIO, "%s", ratio_text(ratio->value, text));
+        cell_interval(table, INTERVAL, ratio);
         table_cell(table, VERDICT, "%s", verdict_of(pair));
-        cell_needs(table, NEEDS, pair);
+        cell_reason(table, REASON, pair);
         cell_output(table, OUTPUT, &pair->output);
         if (pair->note[0]) table_remark(table, pair->note);
     }
-    table_print(table, table_terminal_width(), "--json has all", to);
-    table_free(table);
-    free(pairs);
+    print_table(table, markdown, to);
 }
 
 /* Prints the runs that have a result in neither file, grouped by their note. */
 static void print_without_result(const struct comparison *comparison, FILE *to) {
-    bool *said = must_malloc((unsigned long)comparison->count * sizeof *said);
-    memset(said, 0, (size_t)comparison->count * sizeof *said);
+    OWNED bool *said = must_zeroed((unsigned long)comparison->count * sizeof *said);
     for (int i = 0; i < comparison->count; i++) {
         const struct run_pair *pair = &comparison->pairs[i];
         int alike = 0;
@@ -175,7 +196,6 @@ static void print_without_result(const struct comparison *comparison, FILE *to) 
         }
         text_print(to, "%d run%s %s\n", alike, alike == 1 ? "" : "s", pair->note);
     }
-    free(said);
 }
 
 static void print_unmatched(const char *role, const struct result_row *const *rows, int count, FILE *to) {
@@ -212,17 +232,18 @@ static void fill_history_row(struct table *table, const struct comparison *news,
     }
     for (int i = 0; any && i < count; i++) {
         const struct run_pair *pair = pair_of(&news[i], base);
+        char text[16];
         if (!pair)
             table_cell(table, FIRST_OWN + i, "-");
         else if (isnan(pair->ratio.value))
             table_cell(table, FIRST_OWN + i, "%s", verdict_of(pair));
         else
-            table_cell(table, FIRST_OWN + i, "%.3f %s", pair->ratio.value, verdict_of(pair));
+            table_cell(table, FIRST_OWN + i, "%s %s", ratio_text(pair->ratio.value, text), verdict_of(pair));
         if (pair && pair->worse) table_remark(table, pair->note);
     }
 }
 
-/* A row of the base file, and the ratio of the last new file there. */
+/* A row of the base file, and how much slower the last new file is there, to sort by. */
 struct history_row {
     int row;
     double slowness;
@@ -234,34 +255,42 @@ static int compare_history_rows(const void *a, const void *b) {
     return x->row - y->row;
 }
 
-static void print_history(const struct comparison *news, int count, bool sort, FILE *to) {
+/* Prints the comparison with several new files: a row for each run of the base, a column for each new file. */
+static void print_history(const struct comparison *news, int count, bool sort, bool markdown, FILE *to) {
     static const struct table_column naming[] = {NAMING_COLUMNS};
-    struct table_column *columns = must_malloc((unsigned long)(FIRST_OWN + count) * sizeof *columns);
+    OWNED struct table_column *columns = must_malloc((unsigned long)(FIRST_OWN + count) * sizeof *columns);
     memcpy(columns, naming, sizeof naming);
     for (int i = 0; i < count; i++) {
         const char *slash = strrchr(news[i].new->path, '/');
         columns[FIRST_OWN + i] = (struct table_column){.name = slash ? slash + 1 : news[i].new->path};
     }
     int rows = news[0].base->count;
-    struct history_row *order = must_malloc((unsigned long)rows * sizeof *order);
+    OWNED struct history_row *order = must_malloc((unsigned long)rows * sizeof *order);
     for (int row = 0; row < rows; row++) {
         const struct run_pair *pair = pair_of(&news[count - 1], &news[0].base->rows[row]);
         order[row] = (struct history_row){row, pair ? ratio_to_sort_by(pair) : -1};
     }
     if (sort) qsort(order, (size_t)rows, sizeof *order, compare_history_rows);
-    struct table *table = table_create(columns, FIRST_OWN + count);
+    FREED_BY(table_release) struct table *table = table_create(columns, FIRST_OWN + count);
     for (int i = 0; i < rows; i++) fill_history_row(table, news, count, order[i].row);
-    table_print(table, table_terminal_width(), "--json has all", to);
-    table_free(table);
-    free(order);
-    free(columns);
+    print_table(table, markdown, to);
+}
+
+/* Prints how many ratios are those of cycles. `path`: of the new file, where there are several; else NULL. */
+static void print_cycles(const struct comparison *comparison, const char *path, FILE *to) {
+    int count = 0;
+    for (int i = 0; i < comparison->count; i++) count += comparison->pairs[i].in_cycles;
+    if (count > 0)
+        text_print(to,
+                   "%s%s%d ratio%s of clock cycles: times multiplied by the device's clock, which both files have\n",
+                   path ? path : "", path ? ": " : "", count, count == 1 ? " is one" : "s are those");
 }
 
 /* Prints how many of the slower and faster runs have flags: "2 of the slower and faster runs are flagged: throttled,
  * drift". */
 static void print_flagged(const struct comparison *comparison, FILE *to) {
     int flagged = 0;
-    char *names = must_strdup("");
+    OWNED char *names = must_strdup("");
     for (int i = 0; i < comparison->count; i++) {
         const struct run_pair *pair = &comparison->pairs[i];
         if (pair->ratio.verdict != RATIO_SLOWER && pair->ratio.verdict != RATIO_FASTER) continue;
@@ -270,30 +299,66 @@ static void print_flagged(const struct comparison *comparison, FILE *to) {
         for (int side = 0; side < 2; side++)
             for (const char *flag = sides[side]; *flag;) {
                 int length = (int)strcspn(flag, ",");
-                char *name = must_printf("%.*s", length, flag);
-                char *longer = strstr(names, name) ? NULL : must_printf("%s%s%s", names, *names ? ", " : "", name);
-                free(name);
-                if (longer) free(names), names = longer;
+                OWNED char *name = must_printf("%.*s", length, flag);
+                if (!strstr(names, name)) must_append(&names, "%s%s", *names ? ", " : "", name);
                 flag += length + (flag[length] == ',');
             }
     }
     if (flagged)
         text_print(to, "%d of the slower and faster runs %s flagged: %s (see `tilerun show`)\n", flagged,
                    flagged == 1 ? "is" : "are", names);
-    free(names);
 }
 
-void comparisons_print(const struct comparison *news, int count, bool sort, FILE *to) {
+void comparisons_print(const struct comparison *news, int count, bool sort, bool markdown, FILE *to) {
     if (count == 1)
-        print_pairs(news, sort, to);
+        print_pairs(news, sort, markdown, to);
     else
-        print_history(news, count, sort, to);
+        print_history(news, count, sort, markdown, to);
     for (int i = 0; i < count; i++) {
         const char *path = news[i].new->path;
         if (count == 1) print_without_result(&news[i], to);
+        print_cycles(&news[i], count > 1 ? path : NULL, to);
         if (count == 1) print_flagged(&news[i], to);
         print_unmatched(count == 1 ? "base" : news[i].base->path, news[i].base_only, news[i].base_only_count, to);
         print_unmatched(count == 1 ? "new" : path, news[i].new_only, news[i].new_only_count, to);
+    }
+}
+
+/* The geometric mean of the ratios of the pairs from `first` on that have its operation; *count: their number. */
+static double mean_of_operation(const struct comparison *comparison, int first, int *count) {
+    double sum = 0;
+    *count = 0;
+    for (int i = first; i < comparison->count; i++) {
+        const struct run_pair *pair = &comparison->pairs[i];
+        if (!(pair->ratio.value > 0) || strcmp(pair->base->operation, comparison->pairs[first].base->operation) != 0)
+            continue;
+        sum += log(pair->ratio.value);
+        ++*count;
+    }
+    return exp(sum / *count);
+}
+
+/* Is it the first pair of its operation? */
+static bool begins_operation(const struct comparison *comparison, int number) {
+    const char *operation = comparison->pairs[number].base->operation;
+    for (int i = 0; i < number; i++)
+        if (strcmp(comparison->pairs[i].base->operation, operation) == 0) return false;
+    return true;
+}
+
+/* "geometric mean: product 1.02 of 12 runs, means 0.98 of 3": of operations with several ratios. */
+static void print_means(const struct comparison *comparison, FILE *to) {
+    OWNED char *means = must_strdup("");
+    for (int i = 0; i < comparison->count; i++) {
+        int count = 0;
+        double mean = begins_operation(comparison, i) ? mean_of_operation(comparison, i, &count) : NAN;
+        if (isnan(mean) || count < 2) continue;
+        must_append(&means, "%s%s %.3f of %d runs", *means ? ", " : "", comparison->pairs[i].base->operation, mean,
+                    count);
+    }
+    if (*means) {
+        OWNED char *line = must_printf("geometric mean of ratios: %s", means);
+        text_print_wrapped(line, 0, table_terminal_width(), to);
     }
 }
 
@@ -303,4 +368,5 @@ void comparison_print_counts(const struct comparison *comparison, FILE *to) {
             comparison_count(comparison, RATIO_FASTER), comparison_count(comparison, RATIO_SAME),
             comparison_count(comparison, RATIO_UNSURE));
     fprintf(to, worse ? "; %d result%s got worse\n" : "; no result got worse\n", worse, worse == 1 ? "" : "s");
+    print_means(comparison, to);
 }

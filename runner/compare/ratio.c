@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define Z         1.959964 /* the normal quantile for 95 %, two-sided */
-#define MOST_LAGS 1000     /* bounds the work on strongly correlated series */
+#define MAX_LAGS  1000     /* bounds the work on strongly correlated series */
 #define GPU_FLOOR 0.01
 #define CPU_FLOOR 0.02
 #define OFFSET_S  1.5e-6 /* difference between processes in the time of the events around one short launch */
@@ -29,8 +29,8 @@ struct median {
     double median, low, high;
 };
 
-/* The side of the median on which each sample lies: 1 above, -1 below, 0 equal; minus the mean of these numbers, which
- * is not 0 if a coarse clock makes many samples equal to the median. The caller frees. */
+/* Returns 1 for each sample above the median, -1 below, 0 equal; minus the mean of these numbers, which is not 0 if a
+ * coarse clock makes many samples equal to the median. The caller frees. */
 static double *sides_of(const double *samples, int count, double median) {
     double *sides = must_malloc((unsigned long)count * sizeof *sides), mean = 0;
     for (int i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ static double correlation_time(const double *sides, int count) {
     double variance = autocovariance(sides, count, 0);
     if (!(variance > 1e-9)) return 1; /* all samples are equal */
     double time = -1, before = INFINITY;
-    int lags = count / 2 < MOST_LAGS ? count / 2 : MOST_LAGS;
+    int lags = count / 2 < MAX_LAGS ? count / 2 : MAX_LAGS;
     for (int lag = 0; lag + 1 <= lags; lag += 2) {
         double pair = (autocovariance(sides, count, lag) + autocovariance(sides, count, lag + 1)) / variance;
         if (pair <= 0) break;
@@ -65,46 +65,45 @@ static double correlation_time(const double *sides, int count) {
     return time > 1 ? time / (1 - fmin(0.5, time / count)) : 1;
 }
 
-/* By the number of independent samples, 2 to 5: the factor by which the range of the samples is lengthened at either
- * end, on the logarithmic scale, so that it covers the median of normal noise with 95 % confidence. The range of many
- * samples excludes one in 40 at either end. So few samples do not show whether they are correlated: fewer than
- * RATIO_LEAST_SAMPLES count as 2. If many samples count as so few because they are correlated, the floor already covers
- * a part of the range: a GPU's clock may move by one step (15 MHz, 0.8 %) during a measurement. */
+/* The factor by which the range of 2 to 5 independent samples is lengthened at either end, on the logarithmic scale, so
+ * that it covers the median of normal noise with 95 % confidence. The range of many samples excludes one in 40 at
+ * either end. A few samples do not show whether they are correlated: fewer than RATIO_MIN_SAMPLES count as 2. If many
+ * samples count as only 2 to 5 because they are correlated, the floor already covers a part of the range: a GPU's clock
+ * may move by one step (15 MHz, 0.8 %) during a measurement. */
 static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 
+/* The median of the positive finite samples and its 95 % interval: from order statistics, or from the range if few
+ * samples are independent. */
 static struct median median_of(const double *samples, int all, double floor_) {
     struct median of = {.low = 0, .high = INFINITY, .median = NAN};
-    double *series = must_malloc((unsigned long)all * sizeof *series);
+    OWNED double *series = must_malloc((unsigned long)all * sizeof *series);
     for (int i = 0; i < all; i++)
         if (samples[i] > 0 && isfinite(samples[i])) series[of.count++] = samples[i];
-    double *sorted = sorted_doubles(series, of.count);
+    OWNED double *sorted = sorted_doubles(series, of.count);
     if (of.count > 0) {
         of.median = median_of_sorted(sorted, of.count);
-        double *sides = sides_of(series, of.count, of.median);
+        OWNED double *sides = sides_of(series, of.count, of.median);
         of.counts = of.count / correlation_time(sides, of.count);
-        free(sides);
     }
-    /* Of that many independent samples, about half +- Z/2 * their square root lie below the true median. For correlated
-     * samples the number is itself an estimate, so Student's quantile (to first order) replaces Z. */
+    /* Of n independent samples, about n/2 +- Z/2 * sqrt(n) are below the true median. For correlated samples n is
+     * itself an estimate, so Student's quantile (to first order) replaces Z. */
     double counts = fmax(of.counts, 1), quantile = Z;
     if (of.counts < of.count) quantile += Z * (Z * Z + 1) / (4 * counts);
     double share = quantile / 2 / sqrt(counts) * of.count;
-    if (of.count >= RATIO_LEAST_SAMPLES && counts > quantile * quantile) {
+    if (of.count >= RATIO_MIN_SAMPLES && counts > quantile * quantile) {
         int lower = (int)floor(of.count / 2.0 - share), upper = (int)ceil(of.count / 2.0 + share) + 1;
         of.low = sorted[lower < 1 ? 0 : lower - 1];
         of.high = sorted[upper > of.count ? of.count - 1 : upper - 1];
     } else if (of.count > 1) {
-        int independent = of.count < RATIO_LEAST_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
-        int outliers = of.count / 40; /* at either end */
+        int independent = of.count < RATIO_MIN_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
+        int outliers = of.count / 40; /* excluded at either end */
         of.low = sorted[outliers];
         of.high = sorted[of.count - 1 - outliers];
         double length = log(of.high / of.low);
-        if (of.count >= RATIO_LEAST_SAMPLES) length = fmax(0, length - log1p(floor_));
+        if (of.count >= RATIO_MIN_SAMPLES) length = fmax(0, length - log1p(floor_));
         of.low /= exp(length * reaches[independent]);
         of.high *= exp(length * reaches[independent]);
     }
-    free(sorted);
-    free(series);
     return of;
 }
 
@@ -123,10 +122,10 @@ static double samples_missing(const struct ratio *ratio, int count, double down,
     double value = log(ratio->value), floor_ = log1p(ratio->floor);
     double times = value > limit    ? growth_needed(down, floor_, value)
                    : value < -limit ? growth_needed(up, floor_, -value)
-                                    : fmax(growth_needed(up, floor_, limit - value), /* to be SAME */
+                                    : fmax(growth_needed(up, floor_, limit - value), /* needed for SAME */
                                            growth_needed(down, floor_, limit + value));
     bool within_reach = floor_ < fmax(limit, fabs(value));
-    if (count < RATIO_LEAST_SAMPLES && within_reach) return RATIO_LEAST_SAMPLES - count;
+    if (count < RATIO_MIN_SAMPLES && within_reach) return RATIO_MIN_SAMPLES - count;
     return isfinite(times) ? fmax(1, ceil(count * (times - 1))) : INFINITY;
 }
 

@@ -1,4 +1,4 @@
-/* ratio.h - the ratio of two runs' medians, its 95 % confidence interval, and the verdict.
+/* ratio.h - computes the ratio of two runs' medians, its 95 % confidence interval, and the verdict.
  *
  * The interval of each median comes from its order statistics, for any distribution (Hahn and Meeker, Statistical
  * Intervals; Price and Bonett 2002 for ratios of medians). Correlated samples count less: n samples count as n / tau,
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#define RATIO_LEAST_SAMPLES 6 /* fewer give no 95 % interval by their order alone */
+#define RATIO_MIN_SAMPLES 6 /* fewer give no 95 % interval by their order alone */
 
 enum ratio_verdict {
     RATIO_UNKNOWN, /* there is nothing to compare */

@@ -1,16 +1,16 @@
 /* deal.c - deals tasks out to shards, and predicts when each shard ends.
  *
- * A shard does its tasks in the plan's order, and waits where one reads a result that another shard has yet to make.
- * That always comes to an end:
+ * A shard does its tasks in the plan's order. It waits when a task reads a result that another shard has yet to make.
+ * There is no deadlock:
  *
- *   - All shards at work at once: of the tasks that are not done take the first in the plan's order. What it reads is
- *     made by earlier tasks, which are done, and so are the earlier ones of its shard. So it is being done.
- *   - Shards one after another, by their numbers, or so many at a time (an array with a limit): a task's producers are
- *     in its own shard or in those of lower numbers. So a shard waits for lower ones alone; shard 0 waits for none, and
- *     each next one finds those below it begun, and ending.
+ *   - If all shards run at once: consider the first task in the plan's order that is not done. The tasks that it reads
+ *     come earlier, so they are done, and so are the earlier tasks of its shard. So it is being done.
+ *   - If shards run in the order of their numbers, one or a few at a time (a job array with a limit): a task's
+ *     producers are in its own shard or in shards with lower numbers. So a shard waits only for lower ones, all of
+ *     which have begun and will end; shard 0 waits for none.
  *
- * Both ways of dealing keep that: a group dealt out whole is in one shard, and of one that is spread each task goes to
- * no lower shard than its producers. */
+ * Both ways of dealing keep this rule: a whole group is in one shard, and in a group that is spread no task goes to a
+ * lower shard than its producers. */
 #include "shard.h"
 
 #include "../base/fail.h"
@@ -18,72 +18,73 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A task follows its producer's result to another shard, and a job is dealt out with waits, only for a gain of this
- * share: of a shard's mean time, and of the time until all is done. */
+/* The least gain for which a task goes to another shard than its producer, as a share of a shard's mean time, and for
+ * which a job is dealt out with waits, as a share of the time until all is done. */
 #define GAIN 0.05
 
-/* ---- the seconds that shards have so far ------------------------------------------------------------------------- */
+/* ---- the work of each shard so far ------------------------------------------------------------------------------- */
 
-/* A tree: each node has the less of its two children's, `seconds[leaves + s]` is that of shard s, the root is 1. */
-struct piles {
+/* A binary tree of minima: each node has the lesser value of its two children; seconds[leaves + s] belongs to shard s;
+ * the root is node 1. */
+struct load_tree {
     int leaves;
     double *seconds;
 };
 
-static struct piles piles_make(int shards) {
-    struct piles piles = {.leaves = 1};
-    while (piles.leaves < shards) piles.leaves *= 2;
-    piles.seconds = must_malloc(2 * (size_t)piles.leaves * sizeof *piles.seconds);
-    for (int s = 0; s < piles.leaves; s++) piles.seconds[piles.leaves + s] = s < shards ? 0 : INFINITY;
-    for (int node = piles.leaves - 1; node > 0; node--) /* the left child is never the emptier one */
-        piles.seconds[node] = piles.seconds[2 * node];
-    return piles;
+static struct load_tree load_tree_make(int shards) {
+    struct load_tree tree = {.leaves = 1};
+    while (tree.leaves < shards) tree.leaves *= 2;
+    tree.seconds = must_malloc(2 * (size_t)tree.leaves * sizeof *tree.seconds);
+    for (int s = 0; s < tree.leaves; s++) tree.seconds[tree.leaves + s] = s < shards ? 0 : INFINITY;
+    for (int node = tree.leaves - 1; node > 0; node--) /* all shards have 0: the left child is a minimum */
+        tree.seconds[node] = tree.seconds[2 * node];
+    return tree;
 }
 
-static void piles_set(struct piles *piles, int shard, double seconds) {
-    int node = piles->leaves + shard;
-    piles->seconds[node] = seconds;
-    while (node /= 2) piles->seconds[node] = fmin(piles->seconds[2 * node], piles->seconds[2 * node + 1]);
+static void load_tree_set(struct load_tree *tree, int shard, double seconds) {
+    int node = tree->leaves + shard;
+    tree->seconds[node] = seconds;
+    while (node /= 2) tree->seconds[node] = fmin(tree->seconds[2 * node], tree->seconds[2 * node + 1]);
 }
 
-/* Of the shards from `from` to before `to` that are below a node, whose first is `first`, the node of the one that has
- * least; of equal ones the first. 0: there are none. */
-static int least_below(const struct piles *piles, int node, int first, int shards, int from, int to) {
+/* The leaf of the shard with the least seconds among shards from .. to - 1 below a node; of equal ones the first. The
+ * node covers `shards` shards from `first` on. 0: there are none. */
+static int least_below(const struct load_tree *tree, int node, int first, int shards, int from, int to) {
     if (to <= first || first + shards <= from) return 0;
     if (from <= first && first + shards <= to) {
-        while (node < piles->leaves) node = 2 * node + (piles->seconds[2 * node + 1] < piles->seconds[2 * node]);
+        while (node < tree->leaves) node = 2 * node + (tree->seconds[2 * node + 1] < tree->seconds[2 * node]);
         return node;
     }
-    int left = least_below(piles, 2 * node, first, shards / 2, from, to);
-    int right = least_below(piles, 2 * node + 1, first + shards / 2, shards / 2, from, to);
-    return left && (!right || piles->seconds[left] <= piles->seconds[right]) ? left : right;
+    int left = least_below(tree, 2 * node, first, shards / 2, from, to);
+    int right = least_below(tree, 2 * node + 1, first + shards / 2, shards / 2, from, to);
+    return left && (!right || tree->seconds[left] <= tree->seconds[right]) ? left : right;
 }
 
-static int piles_least(const struct piles *piles, int from, int to) {
-    return least_below(piles, 1, 0, piles->leaves, from, to) - piles->leaves;
+static int load_tree_least(const struct load_tree *tree, int from, int to) {
+    return least_below(tree, 1, 0, tree->leaves, from, to) - tree->leaves;
 }
 
 /* ---- whole groups ------------------------------------------------------------------------------------------------ */
 
-/* Deals groups out whole, the longest first; those that are `spread` (may be NULL) are in *piles already. */
-static void deal_groups(const struct shard_groups *all, struct piles *piles, int shards, const bool *spread,
+/* Deals out whole groups, the longest first. Those marked in `spread` (may be NULL) are in *tree already. */
+static void deal_groups(const struct shard_groups *all, struct load_tree *tree, int shards, const bool *spread,
                         int *of_task) {
-    int *of_group = must_malloc((size_t)(all->count + 1) * sizeof *of_group);
+    OWNED int *of_group = must_malloc((size_t)(all->count + 1) * sizeof *of_group);
     for (int g = 0; g < all->count; g++) {
         if (spread && spread[g]) continue;
-        int shard = !spread && g < shards ? g : piles_least(piles, 0, shards); /* the first go to a shard each */
+        int shard = !spread && g < shards ? g : load_tree_least(tree, 0, shards); /* each shard gets one first */
         of_group[g] = shard;
-        piles_set(piles, shard, piles->seconds[piles->leaves + shard] + all->groups[g].load.seconds);
+        load_tree_set(tree, shard, tree->seconds[tree->leaves + shard] + all->groups[g].load.seconds);
     }
     for (int t = 0; t < all->plan->task_count; t++)
         if (!spread || !spread[all->of_task[t]]) of_task[t] = of_group[all->of_task[t]];
-    free(of_group);
 }
 
 /* ---- groups that are spread -------------------------------------------------------------------------------------- */
 
-/* When what a task reads is there, and the highest shard that makes some of it; -1: it reads no result. */
-static double ready(const struct plan *plan, int number, const int *of_task, const double *done, int *highest) {
+/* The second in which all results that a task reads exist. *highest: the highest shard that makes one of them; -1: it
+ * reads none. */
+static double inputs_ready(const struct plan *plan, int number, const int *of_task, const double *done, int *highest) {
     const struct task *task = &plan->tasks[number];
     double seconds = 0;
     *highest = -1;
@@ -100,59 +101,59 @@ static double ready(const struct plan *plan, int number, const int *of_task, con
 
 /* How the tasks of long groups are spread. */
 struct spread {
-    const bool *groups; /* which they are */
+    const bool *groups; /* marks them */
     double mean;        /* seconds of a shard */
     int shards;
-    int first; /* so many shards are for tasks that read no result: what reads these can go to several others then */
+    int first; /* tasks that read no result go to this many shards, so that the others are free for their readers */
 };
 
-/* Deals out the tasks of groups one by one, in the plan's order: each to the shard that can begin it first. */
-static void spread_groups(const struct shard_groups *all, const struct spread *spread, struct piles *piles,
+/* Deals out the tasks of the marked groups one by one, in the plan's order: each to the shard that can begin it
+ * first. */
+static void spread_groups(const struct shard_groups *all, const struct spread *spread, struct load_tree *tree,
                           int *of_task) {
     const struct plan *plan = all->plan;
-    double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
+    OWNED double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
     for (int t = 0; t < plan->task_count; t++) {
         if (!spread->groups[all->of_task[t]]) continue;
         int highest;
-        double from = ready(plan, t, of_task, done, &highest);
-        int shard = highest < 0 ? piles_least(piles, 0, spread->first) : piles_least(piles, highest, spread->shards);
-        double begin = fmax(from, piles->seconds[piles->leaves + shard]);
-        if (highest >= 0 && fmax(from, piles->seconds[piles->leaves + highest]) <= begin + GAIN * spread->mean) {
+        double from = inputs_ready(plan, t, of_task, done, &highest);
+        int shard =
+            highest < 0 ? load_tree_least(tree, 0, spread->first) : load_tree_least(tree, highest, spread->shards);
+        double begin = fmax(from, tree->seconds[tree->leaves + shard]);
+        if (highest >= 0 && fmax(from, tree->seconds[tree->leaves + highest]) <= begin + GAIN * spread->mean) {
             shard = highest;
-            begin = fmax(from, piles->seconds[piles->leaves + shard]);
+            begin = fmax(from, tree->seconds[tree->leaves + shard]);
         }
         of_task[t] = shard;
         done[t] = begin + all->loads[t].seconds;
-        piles_set(piles, shard, done[t]);
+        load_tree_set(tree, shard, done[t]);
     }
-    free(done);
 }
 
 /* ---- the better of the two --------------------------------------------------------------------------------------- */
 
 double *shard_ends(const struct shard_groups *all, const int *of_task, int shards) {
     const struct plan *plan = all->plan;
-    double *ends = must_malloc((size_t)shards * sizeof *ends);
-    double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
-    for (int s = 0; s < shards; s++) ends[s] = 0;
+    double *ends = must_zeroed((size_t)shards * sizeof *ends);
+    OWNED double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
     for (int t = 0; t < plan->task_count; t++) {
         int unused;
-        done[t] = fmax(ends[of_task[t]], ready(plan, t, of_task, done, &unused)) + all->loads[t].seconds;
+        done[t] = fmax(ends[of_task[t]], inputs_ready(plan, t, of_task, done, &unused)) + all->loads[t].seconds;
         ends[of_task[t]] = done[t];
     }
-    free(done);
     return ends;
 }
 
-static double last_end(const struct shard_groups *all, const int *of_task, int shards) {
+double shard_last_end(const struct shard_groups *all, const int *of_task, int shards) {
     double *ends = shard_ends(all, of_task, shards), last = 0;
     for (int s = 0; s < shards; s++) last = fmax(last, ends[s]);
     free(ends);
     return last;
 }
 
-/* Marks the groups of several tasks that are longer than the mean. Returns how many tasks of theirs read a result. */
-static int mark_long(const struct shard_groups *all, double mean, bool *marks) {
+/* Marks the groups of several tasks that take longer than the mean. Returns the number of their tasks that read a
+ * result. */
+static int mark_long_groups(const struct shard_groups *all, double mean, bool *marks) {
     const struct plan *plan = all->plan;
     int readers = 0;
     for (int g = 0; g < all->count; g++) marks[g] = all->groups[g].tasks > 1 && all->groups[g].load.seconds > mean;
@@ -165,36 +166,33 @@ static int mark_long(const struct shard_groups *all, double mean, bool *marks) {
     return readers;
 }
 
-/* Spreads the long groups in several ways, and takes one of them if that ends soon enough before `of_task`. */
+/* Spreads the long groups in several ways, and takes the best one if it ends sooner than `of_task` by GAIN. */
 static void spread_if_sooner(const struct shard_groups *all, struct spread *spread, int readers, int *of_task) {
     int shards = spread->shards;
     size_t bytes = (size_t)(all->plan->task_count + 1) * sizeof *of_task;
-    double soonest = (1 - GAIN) * last_end(all, of_task, shards);
-    int *tried = must_malloc(bytes);
+    double soonest = (1 - GAIN) * shard_last_end(all, of_task, shards);
+    OWNED int *tried = must_malloc(bytes);
     for (int others = 0; others < readers && others < shards; others = others ? 2 * others : 1) {
-        struct piles piles = piles_make(shards);
+        struct load_tree tree = load_tree_make(shards);
         spread->first = shards - others;
-        spread_groups(all, spread, &piles, tried);
-        deal_groups(all, &piles, shards, spread->groups, tried);
-        free(piles.seconds);
-        double end = last_end(all, tried, shards);
+        spread_groups(all, spread, &tree, tried);
+        deal_groups(all, &tree, shards, spread->groups, tried);
+        free(tree.seconds);
+        double end = shard_last_end(all, tried, shards);
         if (end >= soonest) continue;
         soonest = end;
         memcpy(of_task, tried, bytes);
     }
-    free(tried);
 }
 
 int *shard_deal(const struct shard_groups *all, int shards) {
     int *of_task = must_malloc((size_t)(all->plan->task_count + 1) * sizeof *of_task);
-    bool *groups = must_malloc((size_t)(all->count + 1) * sizeof *groups);
-    struct piles piles = piles_make(shards);
-    struct spread spread = {.groups = groups, .shards = shards};
-    for (int g = 0; g < all->count; g++) spread.mean += all->groups[g].load.seconds / shards;
-    deal_groups(all, &piles, shards, NULL, of_task);
-    int readers = shards > 1 ? mark_long(all, spread.mean, groups) : 0;
+    OWNED bool *groups = must_malloc((size_t)(all->count + 1) * sizeof *groups);
+    struct load_tree tree = load_tree_make(shards);
+    struct spread spread = {.groups = groups, .mean = all->seconds / shards, .shards = shards};
+    deal_groups(all, &tree, shards, NULL, of_task);
+    int readers = shards > 1 ? mark_long_groups(all, spread.mean, groups) : 0;
     if (readers > 0) spread_if_sooner(all, &spread, readers, of_task);
-    free(piles.seconds);
-    free(groups);
+    free(tree.seconds);
     return of_task;
 }

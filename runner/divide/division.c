@@ -1,29 +1,27 @@
-/* division.c - divides a job, and divides it by other numbers of shards to see what more of them gain. */
+/* division.c - divides a job, and divides it among other numbers of shards to find what these would gain. */
 #include "division.h"
 
 #include "../base/fail.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* What each of `shards` shards has to do. The caller frees. */
+/* The work of each of `shards` shards. The caller frees. */
 static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
     struct numbered_load *of = must_malloc((unsigned long)shards * sizeof *of);
-    int *of_task = shard_deal(groups, shards);
-    double *ends = shard_ends(groups, of_task, shards);
+    OWNED int *of_task = shard_deal(groups, shards);
+    OWNED double *ends = shard_ends(groups, of_task, shards);
     for (int s = 0; s < shards; s++) of[s] = (struct numbered_load){.shard = s};
     for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&of[of_task[t]].load, &groups->loads[t]);
     for (int s = 0; s < shards; s++) {
         double waits = ends[s] - of[s].load.seconds;
-        of[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* else it is rounding */
+        of[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* a smaller one is a rounding error */
     }
-    free(ends);
-    free(of_task);
     return of;
 }
 
 /* ---- other numbers of shards ------------------------------------------------------------------------------------- */
 
-/* A job that can be divided by any number. */
+/* A job that can be divided among any number of shards. */
 struct divisible {
     const struct plan *plan;
     const struct shard_groups *groups; /* of whole operations */
@@ -32,7 +30,7 @@ struct divisible {
 };
 
 struct outcome {
-    double longest_s, compute_s; /* of the shard that takes the longest, and that computes the longest */
+    double longest_s, compute_s; /* the longest total, and the longest computing time, of a shard */
     double files_s;
 };
 
@@ -41,7 +39,7 @@ static double files_seconds(const struct divisible *job, const struct shard_load
 }
 
 static struct outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
-    struct numbered_load *of = deal(groups, shards);
+    OWNED struct numbered_load *of = deal(groups, shards);
     struct outcome outcome = {0};
     struct shard_load sum = {0};
     for (int s = 0; s < shards; s++) {
@@ -50,11 +48,10 @@ static struct outcome outcome_of(const struct divisible *job, const struct shard
         shard_load_add(&sum, &of[s].load);
     }
     outcome.files_s = files_seconds(job, &sum);
-    free(of);
     return outcome;
 }
 
-/* Whether there are panels, and which, depends on the number of shards. */
+/* Divides the job anew, because its panels depend on the number of shards. */
 static struct outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
         (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))
@@ -67,16 +64,16 @@ static struct outcome outcome_among(const struct divisible *job, int shards) {
     return outcome;
 }
 
-/* The least number of shards with which files take as long as the longest computes; 0: with none they do. Exactly: with
- * this number they do, with one less they do not. */
+/* The least number of shards with which the files take as long as the longest shard computes; 0: there is none. It
+ * doubles the number, then bisects. */
 static int find_files_shards(const struct divisible *job) {
     int before = 0, with = 1;
     double last = INFINITY;
-    for (;; with = with > MOST_SHARDS / 2 ? MOST_SHARDS : 2 * with) {
+    for (;; with = with > MAX_SHARDS / 2 ? MAX_SHARDS : 2 * with) {
         const struct outcome outcome = outcome_among(job, with);
         if (outcome.files_s >= outcome.compute_s) break;
         bool stuck = with > job->groups->count && outcome.compute_s > 0.99 * last;
-        if (with == MOST_SHARDS || stuck) return 0;
+        if (with == MAX_SHARDS || stuck) return 0;
         before = with;
         last = outcome.compute_s;
     }
@@ -88,9 +85,9 @@ static int find_files_shards(const struct divisible *job) {
     return with;
 }
 
-/* The least number of shards that are done as soon as one for each task would be. */
+/* The least number of shards that end as soon as one shard for each task would. */
 static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
-    int before = 0, with = groups->plan->task_count < MOST_SHARDS ? groups->plan->task_count : MOST_SHARDS;
+    int before = 0, with = groups->plan->task_count < MAX_SHARDS ? groups->plan->task_count : MAX_SHARDS;
     if (with == 0) return 0;
     double least = outcome_of(job, groups, with).longest_s * (1 + 1e-9);
     while (with - before > 1) {

@@ -1,6 +1,5 @@
-/* division.h - the figures of a job divided among shards. Two things end the gain from more shards: the longest path of
- * tasks of which one reads the other's result, whatever their number; and files, since all shards share one file
- * system. */
+/* division.h - the figures of a job that is divided among shards. Two things limit the gain from more shards: the
+ * longest chain of tasks that read each other's results, and the file system, which all shards share. */
 #ifndef RUNNER_DIVISION_H
 #define RUNNER_DIVISION_H
 
@@ -9,35 +8,35 @@
 struct division_terms {
     int shards;
     enum shard_by by;
-    double bytes_per_s; /* that the file system gives to all shards together, reading or writing; 0: not known, so that
-                         * it is what one nominal machine gets */
+    double bytes_per_s; /* of the file system, for all shards together; 0: unknown, one nominal machine's is assumed */
 };
 
 struct numbered_load {
     int shard;
     struct shard_load load;
-    double waits_s; /* how long it waits for results of other shards, if all begin at once */
+    double waits_s; /* its waits for results of other shards, if all begin at once */
 };
 
 struct division {
-    const struct plan *plan; /* of the panels, if there are any */
+    const struct plan *plan; /* the units' plan if operations are divided, else the whole */
     struct units *units;
     struct shard_groups *groups;
     int shards, idle;
-    struct numbered_load *of; /* in the order of their numbers */
+    struct numbered_load *of; /* by shard */
     struct shard_load sum;
-    bool waits;                       /* a shard waits for another */
-    double longest_s, mean_s, uneven; /* the longest with what it waits; the mean without; longest over mean */
+    bool waits;                       /* some shard waits for another */
+    double longest_s, mean_s, uneven; /* the longest shard, with its waits; the mean, without; longest over mean */
     double read_bytes_per_s, write_bytes_per_s;
-    double files_s;                      /* of reading and writing everything */
-    double all_at_once_s, one_process_s; /* how long the job takes, by all these shards and undivided */
-    int useful_shards;                   /* the fewest that are done as soon as any number is: more gain nothing */
-    int files_shards;                    /* the fewest that compute no longer than files take; 0: no number does */
-    bool tiles_help;                     /* longest_s would be shorter with panels, and there are none */
+    double files_s;                      /* for reading and writing everything */
+    double all_at_once_s, one_process_s; /* duration of the job by these shards at once, and by one process */
+    int useful_shards;                   /* the fewest shards that end as soon as any larger number */
+    int files_shards;                    /* the fewest shards that compute no longer than the files take; 0: none */
+    bool tiles_help;                     /* panels, which the division lacks, would shorten longest_s */
 };
 
 /* Divides a plan as `run --shard` does. Free with division_free, before the plan. */
 struct division *division_make(const struct plan *whole, const struct division_terms *terms);
 void division_free(struct division *division);
+RELEASED_BY(division, division_free)
 
 #endif

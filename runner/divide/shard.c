@@ -1,4 +1,4 @@
-/* shard.c - which shard does which task. */
+/* shard.c - groups tasks and predicts their cost on the nominal machine; answers which shard has which task. */
 #include "shard.h"
 
 #include "../base/fail.h"
@@ -46,7 +46,7 @@ static bool may_use_gpu(const struct plan *plan) {
     return plan->job->device != JOB_DEVICE_CPU;
 }
 
-/* The plan as the nominal machine would have it; it shares everything with the plan but facts and budget. */
+/* The plan for the nominal machine, which shares everything with the plan except facts and budget. */
 static struct plan nominal_plan(const struct plan *plan) {
     struct plan nominal = *plan;
     for (int kind = 0; kind < 2; kind++) {
@@ -69,7 +69,7 @@ const char *shard_machine(const struct plan *plan, char text[96]) {
     return text;
 }
 
-/* What a run takes; no time if it has no kernel, or the job does without that kernel's device. */
+/* The cost of a run; no time if it has no kernel, or the job does not use that kernel's device. */
 static struct shard_load load_of(const struct plan *nominal, const struct run *run) {
     struct shard_load load = {.runs = 1};
     struct run copy = *run;
@@ -100,7 +100,8 @@ void shard_load_add(struct shard_load *sum, const struct shard_load *more) {
 
 /* ---- groups of tasks --------------------------------------------------------------------------------------------- */
 
-/* The first task of a task's group; `first` leads from each task to an earlier one of its group, or to itself. */
+/* The first task of a task's group (union-find): `first` leads from each task to an earlier one of its group, or to
+ * itself. */
 static int first_of(int *first, int task) {
     while (first[task] != task) task = first[task] = first[first[task]];
     return task;
@@ -134,9 +135,9 @@ static int compare_groups(const void *one, const void *other) {
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* What a task's runs take is what those of an earlier panel of the same size take: `panels` are two sizes of panels,
- * the most that an operation has. Without them a job of N panels would be N searches for tiles. -1: there is none. */
-static int alike(const struct plan *plan, int number, const int panels[2]) {
+/* An earlier panel of the same operation and size, whose runs cost the same: without it, N panels would need N searches
+ * for tiles. `panels`: the latest panel of each of the two sizes that an operation has at most. -1: none. */
+static int find_equal_panel(const struct plan *plan, int number, const int panels[2]) {
     const struct task *task = &plan->tasks[number];
     for (int i = 0; i < 2 && task->panel; i++) {
         const struct task *other = panels[i] < 0 ? NULL : &plan->tasks[panels[i]];
@@ -147,14 +148,14 @@ static int alike(const struct plan *plan, int number, const int panels[2]) {
     return -1;
 }
 
-/* For each task what its runs take. The caller frees. */
+/* The cost of the runs of each task. The caller frees. */
 static struct shard_load *find_loads(const struct plan *plan) {
     struct shard_load *loads = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *loads);
     const struct plan nominal = nominal_plan(plan);
     int panels[2] = {-1, -1}, next = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
-        int same = alike(plan, t, panels);
+        int same = find_equal_panel(plan, t, panels);
         loads[t] = (struct shard_load){0};
         if (same >= 0) loads[t] = loads[same];
         for (int r = task->first_run; r < task->first_run + task->run_count && same < 0; r++) {
@@ -183,7 +184,8 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
     for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
     free(first);
-    *all = (struct shard_groups){plan, count, groups, of_task, loads};
+    *all = (struct shard_groups){.plan = plan, .count = count, .groups = groups, .of_task = of_task, .loads = loads};
+    for (int g = 0; g < count; g++) all->seconds += groups[g].load.seconds;
     return all;
 }
 
@@ -215,12 +217,10 @@ int shard_runs(const struct shard *shard, const struct plan *plan) {
 }
 
 int shard_busy(const struct shard *shard, const struct plan *plan) {
-    bool *busy = must_malloc((unsigned long)shard->count * sizeof *busy);
+    OWNED bool *busy = must_zeroed((unsigned long)shard->count * sizeof *busy);
     int count = 0;
-    memset(busy, 0, (size_t)shard->count * sizeof *busy);
     for (int t = 0; t < plan->task_count; t++) busy[shard->of_task[t]] = true;
     for (int s = 0; s < shard->count; s++) count += busy[s];
-    free(busy);
     return count;
 }
 

@@ -1,38 +1,42 @@
-/* units.c - which operations are divided, along which loop, and the plan of the panels. */
+/* units.c - decides which operations are divided and along which loop, and makes the plan of the panels. */
 #include "units.h"
+#include "../../kernels/map/before.h"
 
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
 #include "../plan/plan_tiles.h"
 #include "../plan/same_bits.h"
+#include "../storage/reader.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Elements of a panel along its loop, at least (kernel->divisible); a stack is divided into single matrices. */
-#define LEAST 16
-/* An operation that takes more than this share of what a shard has to do on average is divided: else a shard could have
- * more than 1.25 times the mean. */
+/* The fewest elements of a panel along its loop (kernel->divisible); a stack is divided into single matrices. */
+#define MIN_PANEL 16
+/* An operation that takes more than this share of a shard's mean is divided: otherwise a shard could have more than
+ * 1.25 times the mean. */
 #define SHARE 0.25
-/* So are those that take more than this share, the longest of them, if dividing them adds no more than this to the job.
- * If each shard has a panel of every operation, it does not matter how well one machine's times predict another's. */
+/* The longest MAX_EVEN operations with more than EVEN_SHARE of the mean are divided too, if that adds no more than
+ * EVEN_COST to the job: if each shard has a panel of every operation, errors of the prediction do not matter. */
 #define EVEN_SHARE (1.0 / 32)
-#define EVEN_MOST  32 /* operations */
+#define MAX_EVEN   32 /* operations */
 #define EVEN_COST  0.1
-/* Panels that are kept take so long by themselves, in seconds of the nominal machine (shard.h); there are so many of an
- * operation; and all together may cost so much more than the whole. */
-#define KEEP_S     300.0
-#define KEEP_LEAST 8
-#define KEEP_MOST  256
-#define KEEP_COST  1.02
+/* Checkpointed panels: the time of a panel in seconds of the nominal machine (shard.h), their number in an operation,
+ * and their total cost over the whole's. */
+#define CHECKPOINT_S     300.0
+#define MIN_CHECKPOINTS  8
+#define MAX_CHECKPOINTS  256
+#define CHECKPOINTS_COST 1.02
+/* Bands of at least this many segments of an input's hash (reader.h) begin at segment boundaries. */
+#define ALIGNED_SEGMENTS 16
 
 /* ---- which, and how often ---------------------------------------------------------------------------------------- */
 
 static int64_t least_along(int loop) {
-    return loop == LOOP_B ? 1 : LEAST;
+    return loop == LOOP_B ? 1 : MIN_PANEL;
 }
 
-/* Into how many panels a loop can be cut: 1 if it is reduced, or unused. */
+/* The largest number of panels into which a loop can be cut; 1 if it is reduced or unused. */
 static int64_t most_panels(const struct geometry *geometry, int loop) {
     const struct operand *out = &geometry->out;
     for (int axis = 0; axis < out->shape.rank; axis++)
@@ -47,14 +51,30 @@ static int axis_of(const struct operand *operand, int loop) {
     return -1;
 }
 
-/* Operands of which a panel is a run of rows: those are read and written in one go. */
+/* Is a band along a loop also a band of the array, along one of its axes? It is not if axes are merged or reordered. */
+static bool has_own_axes(const struct geometry *geometry, const struct operand *operand) {
+    if (operand_is_plain(operand)) return true;
+    for (int group = 0; group < operand->axes.groups; group++)
+        if (operand->axes.group[group] > 1) return false;
+    return geometry->options.map && !operand_is_rearranged(operand);
+}
+
+/* The axis of the array along which a loop runs; -1: none. */
+static int array_axis_of(const struct operand *operand, int loop) {
+    int axis = axis_of(operand, loop), before = 0;
+    if (axis < 0 || operand_is_plain(operand)) return axis;
+    for (int group = 0; group < axis; group++) before += operand->axes.group[group];
+    return operand->axes.group[axis] > 0 ? operand->axes.of[before] : -1;
+}
+
+/* Counts the operands whose panels are contiguous, so that one read or write moves each; inputs count twice. */
 static int operands_in_rows(const struct geometry *geometry, int loop) {
     int rows = 0;
     for (int i = 0; i < geometry->inputs; i++) rows += 2 * (axis_of(&geometry->in[i], loop) == 0);
     return rows + (axis_of(&geometry->out, loop) == 0);
 }
 
-/* The loop that gives `wanted` panels, or the most, and of those the one with most operands in rows. */
+/* The loop that allows `wanted` panels, or else the most; of equal loops the one with most operands in rows. */
 static int choose_loop(const struct geometry *geometry, int wanted) {
     int best = 0, best_rows = -1;
     int64_t best_panels = 0;
@@ -72,51 +92,42 @@ static bool is_read(const struct plan *plan, const struct task *task) {
     return out->last_reader >= 0 || out->other;
 }
 
-/* May the task be divided into so many panels? */
+/* May the task be divided into this many panels? */
 static bool is_divisible(const struct plan *plan, const struct task *task, int panels) {
     for (int i = 0; i < task->geometry.inputs; i++)
         if (task->in[i] >= plan->input_count) return false;
     int loop = choose_loop(&task->geometry, panels);
-    if (!operand_is_plain(&task->geometry.out)) return false; /* a band of merged axes is no band of the array */
+    if (!has_own_axes(&task->geometry, &task->geometry.out)) return false;
     for (int i = 0; i < task->geometry.inputs; i++)
-        if (!operand_is_plain(&task->geometry.in[i])) return false;
+        if (!has_own_axes(&task->geometry, &task->geometry.in[i])) return false;
     for (int r = task->first_run; r < task->first_run + task->run_count; r++)
-        if (!same_bits_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
+        if (plan->runs[r].search || !same_bits_in_parts(&task->geometry, &plan->runs[r], loop, panels)) return false;
     return true;
 }
 
-static int at_most(const struct task *task, int wanted) {
+/* The number of panels, at most `wanted`, into which a task can be divided. */
+static int limit_panels(const struct task *task, int wanted) {
     int64_t most = most_panels(&task->geometry, choose_loop(&task->geometry, wanted));
     return most < wanted ? (int)most : wanted;
 }
 
-/* How many panels the operation is kept in whose passes take so long, for the sake of those that are finished. Repeats
- * do not count: who times an operation wants it timed whole. A result that is read later stays on its device, whole. */
+/* The number of checkpointed panels of an operation whose passes take `seconds`. Repeats do not count: an operation
+ * that is timed is timed whole. A result that is read later stays whole on its device. */
 static int count_checkpoints(const struct plan *plan, const struct task *task, double seconds) {
     enum job_keep keep = is_read(plan, task) ? KEEP_NEVER : task->operation->run.keep_tiles;
-    int wanted = seconds > 2 * KEEP_S ? (int)fmin(ceil(seconds / KEEP_S), KEEP_MOST) : 1;
-    if (keep == KEEP_ALWAYS && wanted < KEEP_LEAST) wanted = KEEP_LEAST;
+    int wanted = seconds > 2 * CHECKPOINT_S ? (int)fmin(ceil(seconds / CHECKPOINT_S), MAX_CHECKPOINTS) : 1;
+    if (keep == KEEP_ALWAYS && wanted < MIN_CHECKPOINTS) wanted = MIN_CHECKPOINTS;
     return keep == KEEP_NEVER ? 1 : wanted;
 }
 
-/* When all shards are done. */
+/* The second in which all shards are done. */
 static double end_of(const struct shard_groups *groups, int shards) {
-    int *of_task = shard_deal(groups, shards);
-    double *ends = shard_ends(groups, of_task, shards), last = 0;
-    for (int s = 0; s < shards; s++) last = fmax(last, ends[s]);
-    free(of_task);
-    free(ends);
-    return last;
-}
-
-static double mean_of(const struct shard_groups *groups, int shards) {
-    double all = 0;
-    for (int g = 0; g < groups->count; g++) all += groups->groups[g].load.seconds;
-    return all / shards;
+    OWNED int *of_task = shard_deal(groups, shards);
+    return shard_last_end(groups, of_task, shards);
 }
 
 bool units_uneven(const struct shard_groups *groups, int shards) {
-    return end_of(groups, shards) > UNITS_UNEVEN * mean_of(groups, shards);
+    return end_of(groups, shards) > UNITS_UNEVEN * groups->seconds / shards;
 }
 
 static int compare_seconds(const void *one, const void *other) {
@@ -124,23 +135,22 @@ static int compare_seconds(const void *one, const void *other) {
     return (*a < *b) - (*a > *b);
 }
 
-/* Operations that take longer are divided for the sake of balance. */
+/* The longest time of an operation that stays whole; longer ones are divided for balance. */
 static double longest_whole(const struct shard_groups *groups, double mean) {
     int count = groups->plan->task_count;
-    double *seconds = must_malloc((size_t)count * sizeof *seconds + 1);
+    OWNED double *seconds = must_malloc((size_t)count * sizeof *seconds + 1);
     for (int t = 0; t < count; t++) seconds[t] = groups->loads[t].seconds;
     qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
-    double least = count > EVEN_MOST ? seconds[EVEN_MOST] : 0;
-    free(seconds);
+    double least = count > MAX_EVEN ? seconds[MAX_EVEN] : 0;
     return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, least));
 }
 
 /* For each task the number of its panels. The caller frees. */
-static int *count_panels(const struct plan *plan, int shards, enum shard_by by) {
+static int *count_panels(const struct shard_groups *groups, int shards, enum shard_by by) {
+    const struct plan *plan = groups->plan;
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
-    struct shard_groups *groups = shard_groups_find(plan);
     bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || units_uneven(groups, shards)));
-    double mean = mean_of(groups, shards), whole = longest_whole(groups, mean);
+    double mean = groups->seconds / shards, whole = longest_whole(groups, mean);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         const struct shard_load *load = &groups->loads[t];
@@ -149,18 +159,13 @@ static int *count_panels(const struct plan *plan, int shards, enum shard_by by) 
         int wanted = by == SHARD_CHECKPOINTED ? count_checkpoints(plan, task, load->pass_s)
                      : deals && is_long       ? shards
                                               : 1;
-        if (wanted > 1) wanted = at_most(task, wanted);
+        if (wanted > 1) wanted = limit_panels(task, wanted);
         counts[t] = wanted > 1 && is_divisible(plan, task, wanted) ? wanted : 1;
     }
-    shard_groups_free(groups);
     return counts;
 }
 
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
-
-static char *copy_text(const char *text) {
-    return text ? must_strdup(text) : NULL;
-}
 
 /* Elements first .. first + count - 1 of a loop. */
 struct band {
@@ -168,20 +173,32 @@ struct band {
     int64_t first, count;
 };
 
-static struct band band_of(int64_t extent, int loop, int panel, int panels) {
+/* The first element of a panel of a loop: a multiple of `grain`, except at the end. */
+static int64_t begin_of(int64_t extent, int panel, int panels, int64_t grain) {
     int64_t first = extent / panels * panel + extent % panels * panel / panels;
-    int64_t end = extent / panels * (panel + 1) + extent % panels * (panel + 1) / panels;
-    return (struct band){loop, first, end - first};
+    return panel < panels ? (first + grain / 2) / grain * grain : extent;
 }
 
-/* Appends the band of an input and returns its number; of an input that lacks the loop, returns the input's own. */
+static struct band band_of(const struct geometry *geometry, int loop, int panel, int panels) {
+    int64_t extent = geometry->extent[loop], grain = 1;
+    for (int i = 0; i < geometry->inputs; i++)
+        if (axis_of(&geometry->in[i], loop) == geometry->in[i].shape.rank - 1 &&
+            extent / panels >= ALIGNED_SEGMENTS * READER_SEGMENT)
+            grain = READER_SEGMENT;
+    int64_t first = begin_of(extent, panel, panels, grain);
+    return (struct band){loop, first, begin_of(extent, panel + 1, panels, grain) - first};
+}
+
+/* Appends the band of an input and returns its number; returns the input's own number if it lacks the loop. */
 static int take_band(struct plan *plan, const struct plan *whole, int input, const struct operand *operand,
                      const struct band *band) {
-    int axis = axis_of(operand, band->loop);
+    int axis = array_axis_of(operand, band->loop);
     if (axis < 0) return input;
     struct array *array = &plan->arrays[plan->input_count];
     *array = array_copy(&whole->arrays[input]);
     array_narrow(array, axis, band->first, band->count);
+    array->band = (struct array_band){&plan->arrays[input], axis, band->first};
+    plan->arrays[input].has_bands = true;
     return plan->input_count++;
 }
 
@@ -192,15 +209,15 @@ static void copy_run(struct plan *plan, const struct run *from, int task, bool p
     *run = *from;
     run->number = plan->run_count++;
     run->task = task;
-    run->label = copy_text(from->label);
-    run->skip = copy_text(from->skip);
-    run->note = copy_text(from->note);
+    run->label = must_strdup(from->label);
+    run->skip = must_strdup(from->skip);
+    run->note = must_strdup(from->note);
     if (part && !run->skip)
         plan_tiles_of_part(&plan->tasks[task].geometry, &plan->facts[run->device], run, &from->tiling, &run->tiling);
 }
 
 /* "rows 16 to 31 of 64", by the axis of the result, from 0. */
-static char *panel_words(const struct operand *out, const struct box *place, int axis) {
+static char *panel_text(const struct operand *out, const struct box *place, int axis) {
     static const char *const one[OPERAND_RANK] = {"matrix", "row", "column"};
     static const char *const many[OPERAND_RANK] = {"matrices", "rows", "columns"};
     int rank = out->shape.rank, what = rank == 1 ? 1 : OPERAND_RANK - rank + axis;
@@ -216,18 +233,24 @@ static void make_panel(struct units *units, int number, const struct task *from,
     struct task *task = &plan->tasks[number];
     struct shape shapes[MAX_INPUTS];
     enum dtype dtypes[MAX_INPUTS];
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     for (int i = 0; i < from->geometry.inputs; i++) {
         task->in[i] = take_band(plan, units->whole, from->in[i], &from->geometry.in[i], band);
         shapes[i] = plan->arrays[task->in[i]].shape;
         dtypes[i] = from->geometry.in[i].dtype;
     }
     const struct operand *out = &from->geometry.out;
-    int axis = axis_of(out, band->loop);
-    operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);
+    int axis = array_axis_of(out, band->loop);
+    if (from->geometry.options.map) {
+        struct geometry *geometry = &task->geometry;
+        operation_geometry(from->geometry.op, &from->geometry.options, shapes, dtypes, geometry, &error);
+        struct operand *values = has_map_before(geometry) ? &geometry->mapped : &geometry->out;
+        values->axes.first[array_axis_of(values, band->loop)] = band->first;
+    } else
+        operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);
     units->place[number].start[axis] = band->first;
     units->place[number].count[axis] = band->count;
-    task->panel = panel_words(out, &units->place[number], axis);
+    task->panel = panel_text(out, &units->place[number], axis);
 }
 
 static void make_tasks(struct units *units, const int *counts) {
@@ -243,14 +266,14 @@ static void make_tasks(struct units *units, const int *counts) {
             units->whole_task[number] = t;
             struct shape shape = operand_array(&from->geometry.out);
             units->place[number] = box_whole(&shape);
-            struct band band = band_of(from->geometry.extent[loop], loop, p, counts[t]);
+            struct band band = band_of(&from->geometry, loop, p, counts[t]);
             if (counts[t] > 1) make_panel(units, number, from, &band);
         }
     }
     units->first[whole->task_count] = plan->task_count;
 }
 
-/* The number that an array of the whole has here: of a result in panels, that of the first. */
+/* The number in the units' plan of an array of the whole; for a result in panels, of the first panel. */
 static int number_of(const struct units *units, int array) {
     const struct plan *plan = &units->plan, *whole = units->whole;
     int results_end = whole->input_count + whole->task_count;
@@ -263,8 +286,8 @@ static struct array *other_of(const struct units *units, const struct array *arr
     return array->other ? &units->plan.arrays[number_of(units, (int)(array->other - units->whole->arrays))] : NULL;
 }
 
-/* The results, and those that are read a second way, follow the inputs, of which there are now as many as there will
- * be. */
+/* Appends the results, and the second entries of those that are read both packed and decoded, after the inputs, which
+ * are complete now. */
 static void make_results(struct units *units) {
     struct plan *plan = &units->plan;
     const struct plan *whole = units->whole;
@@ -316,6 +339,8 @@ static struct units *divide(const struct plan *whole, const int *counts) {
     *units = (struct units){.whole = whole, .plan = *whole};
     struct plan *plan = &units->plan;
     plan->task_count = plan->run_count = 0;
+    plan->own_count = 0; /* the whole owns its kernels */
+    plan->own = NULL;
     size_t others = (size_t)(whole->array_count - whole->task_count);
     plan->arrays = must_malloc((others + bands + tasks) * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);
@@ -336,26 +361,24 @@ static double seconds_of_panels(const struct units *units, const struct shard_gr
     return seconds;
 }
 
-/* Halves the panels of operations that cost too much by panels. false: none does. */
-static bool halve_panels(const struct units *units, int shards, int *counts) {
-    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
+/* Halves the number of panels of operations whose panels cost too much. false: it changes none. */
+static bool halve_panels(const struct units *units, const struct shard_groups *groups, const struct shard_groups *parts,
+                         int shards, int *counts) {
     bool reduced = false;
-    (void)shards;
+    (void)shards; /* one process does all */
     for (int t = 0; t < units->whole->task_count; t++) {
         if (counts[t] == 1 || units->whole->tasks[t].operation->run.keep_tiles == KEEP_ALWAYS) continue;
-        if (seconds_of_panels(units, parts, t) <= KEEP_COST * groups->loads[t].seconds) continue;
+        if (seconds_of_panels(units, parts, t) <= CHECKPOINTS_COST * groups->loads[t].seconds) continue;
         counts[t] /= 2;
         reduced = true;
     }
-    shard_groups_free(parts);
-    shard_groups_free(groups);
     return reduced;
 }
 
-/* Leaves those short operations whole that add more than their part of EVEN_COST. false: none does. */
-static bool leave_whole(const struct units *units, int shards, int *counts) {
-    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
-    double mean = mean_of(groups, shards);
+/* Leaves short operations whole if dividing them costs more than their share of EVEN_COST. false: it changes none. */
+static bool leave_whole(const struct units *units, const struct shard_groups *groups, const struct shard_groups *parts,
+                        int shards, int *counts) {
+    double mean = groups->seconds / shards;
     int divided = 0;
     bool reduced = false;
     for (int t = 0; t < units->whole->task_count; t++)
@@ -366,34 +389,26 @@ static bool leave_whole(const struct units *units, int shards, int *counts) {
         counts[t] = 1;
         reduced = true;
     }
-    shard_groups_free(parts);
-    shard_groups_free(groups);
     return reduced;
 }
 
-/* Is a job of enough operations for all shards done so much sooner by panels that operations are divided for it? */
-static bool pays(const struct units *units, int shards) {
-    struct shard_groups *parts = shard_groups_find(&units->plan), *groups = shard_groups_find(units->whole);
-    bool pays = groups->count < shards || end_of(parts, shards) < UNITS_GAIN * end_of(groups, shards);
-    shard_groups_free(parts);
-    shard_groups_free(groups);
-    return pays;
-}
-
 struct units *units_make(const struct plan *whole, int shards, enum shard_by by) {
-    int *counts = count_panels(whole, shards, by);
+    struct shard_groups *groups = shard_groups_find(whole);
+    OWNED int *counts = count_panels(groups, shards, by);
     struct units *units = divide(whole, counts);
-    bool (*cheaper)(const struct units *, int, int *) = by == SHARD_CHECKPOINTED ? halve_panels : leave_whole;
-    while (units_divide(units) && cheaper(units, shards, counts)) {
+    for (bool again = true; again && units_divide(units);) {
+        struct shard_groups *parts = shard_groups_find(&units->plan);
+        again = (by == SHARD_CHECKPOINTED ? halve_panels : leave_whole)(units, groups, parts, shards, counts);
+        /* If the job has enough operations for all shards, they are divided only if it ends much sooner. */
+        bool pays = again || by != SHARD_AUTO || groups->count < shards ||
+                    end_of(parts, shards) < UNITS_GAIN * end_of(groups, shards);
+        for (int t = 0; t < whole->task_count && !pays; t++) counts[t] = 1;
+        shard_groups_free(parts);
+        if (!again && pays) break;
         units_free(units);
         units = divide(whole, counts);
     }
-    if (by == SHARD_AUTO && units_divide(units) && !pays(units, shards)) {
-        units_free(units);
-        for (int t = 0; t < whole->task_count; t++) counts[t] = 1;
-        units = divide(whole, counts);
-    }
-    free(counts);
+    shard_groups_free(groups);
     return units;
 }
 

@@ -2,7 +2,7 @@
 #include "execute_run.h"
 
 #include "../base/clock.h"
-
+#include "../base/cpu_load.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include <math.h>
@@ -10,47 +10,51 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long a lock of another machine is waited for: Slurm may start a job again before the file system knows that its
- * last process is gone. */
+/* How long to wait for a lock of another machine: Slurm may restart a job before the file system has noticed that its
+ * last process ended. */
 #define LOCK_WAIT_S 300.0
-
-static void close_devices(struct execution *execution) {
-    for (int kind = 0; kind < 2; kind++)
-        for (int i = execution->teams[kind].count - 1; i >= 0; i--) {
-            struct device *device = execution->teams[kind].devices[i];
-            residents_free(execution->teams[kind].residents[i]);
-            device->operations->close(device);
-        }
-}
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* Opens the inputs, up to READERS_OPEN. From then on an input is the file that its name means now, even if another file
- * takes that name while the job runs. */
+/* Clears the error that an input cannot be read: the runs that read it will report it. */
+static enum status unless_lost(const struct execution *execution, enum status status, struct error *error) {
+    if (!execution_is_unreadable(execution, status, error)) return status;
+    *error = (struct error){.status = STATUS_OK};
+    return STATUS_OK;
+}
+
+/* Opens the first READERS_OPEN inputs. From now on an input is the file that has its name now, even if another file
+ * takes the name while the job runs. */
 static enum status hold_inputs(struct execution *execution, struct error *error) {
     int inputs = execution->plan->input_count;
     for (int i = 0; i < inputs && i < READERS_OPEN; i++)
         if (shard_reads(execution->options->shard, execution->plan, i))
-            TRY(readers_open(&execution->readers, i, error));
+            TRY(unless_lost(execution, readers_open(&execution->readers, i, error), error));
     return STATUS_OK;
 }
 
+/* Hashes the inputs that keys depend on, except unreadable ones: a run that reads one is not found among the kept
+ * runs. */
 static enum status hash_inputs(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     bool all = results_need_inputs(execution->results);
-    for (int i = 0; i < plan->input_count && all; i++) TRY(reader_hash(&execution->readers.of[i], error));
+    for (int i = plan->input_count - 1; i >= 0 && all; i--) /* bands first: their arrays come before them */
+        TRY(unless_lost(execution, readers_hash(&execution->readers, i, error), error));
     for (int t = 0; t < plan->task_count && !all; t++)
-        if (shard_has(execution->options->shard, t)) TRY(execution_hash_task(execution, t, error));
+        if (shard_has(execution->options->shard, t))
+            TRY(unless_lost(execution, execution_hash_task(execution, t, error), error));
     return STATUS_OK;
 }
 
-/* Publishes what the units have made, and prints it. */
+/* Publishes the results of the units. */
 static enum status publish(struct execution *execution, const char *created, struct error *error) {
     const struct plan *whole = execution->units->whole;
     struct outcome outcome = execution_outcome(execution);
-    struct environment environment;
+    OWNED int *result_run = outcome.result_run;
+    FREED_BY(environment_free) struct environment environment;
     results_environment(whole, &environment);
     execution->failed = outcome.failed;
+    execution->published = outcome.rows;
     struct result_summary summary = {
         .status = execution->incomplete            ? "partial"
                   : outcome.failed                 ? "failed"
@@ -60,38 +64,83 @@ static enum status publish(struct execution *execution, const char *created, str
         .created = created,
         .rows = outcome.rows,
         .unit_rows = execution->rows,
-        .result_run = outcome.result_run,
+        .result_run = result_run,
         .environment = &environment,
     };
-    char *mixed = result_mixed_conditions(outcome.rows, whole->run_count);
-    if (mixed) {
-        char *note = must_printf("measured under different conditions (columns of /runs): %s", mixed);
-        progress_note(&execution->progress, note);
-        free(note);
-    }
-    free(mixed);
+    OWNED char *mixed = result_mixed_conditions(outcome.rows, whole->run_count);
+    if (mixed) progress_note(&execution->progress, "measured under different conditions (columns of /runs): %s", mixed);
     progress_assemble(&execution->progress);
-    enum status status = hash_inputs(execution, error); /* inputs that no run has read */
-    if (!status) status = store_publish(execution->results, &summary, error);
-    environment_free(&environment);
-    free(outcome.result_run);
-    if (status)
-        free(outcome.rows);
-    else
-        execution->published = outcome.rows;
-    return status;
+    TRY(hash_inputs(execution, error)); /* also the inputs that no run has read */
+    return store_publish(execution->results, &summary, error);
+}
+
+/* ---- the runs of a task ------------------------------------------------------------------------------------------ */
+
+/* The trials that wait are timed when their repeats would take this long. */
+#define WAIT_S 5.0
+
+/* Must the trials that wait be timed now: would more trials make their repeats too long, or is one already timed? */
+static bool must_be_timed(const struct execution *execution) {
+    double seconds = 0;
+    for (int i = 0; i < execution->waiting; i++) {
+        const struct trial *trial = &execution->trials[i];
+        const struct run_options *options = &execution->plan->tasks[trial->run->task].operation->run;
+        int64_t repeats = options->repeat_until > 0 ? options->repeat_min : options->repeat_max;
+        if (trial->timed) return true;
+        seconds += trial->times.kernel_s * (double)(options->warmup + repeats);
+    }
+    return seconds > WAIT_S;
+}
+
+/* Settles or begins a run: afterwards its row is final, or one more trial waits. */
+static enum status take_run(struct execution *execution, const struct run *run, int *again, struct error *error) {
+    bool settled;
+    TRY(execution_settle_run(execution, run, again, &settled, error));
+    return settled ? STATUS_OK : execution_begin_run(execution, run, again, error);
+}
+
+/* Fills the rows of a task's runs. A status but STATUS_OK ends the job; execution_abandon must follow. */
+static enum status take_task(struct execution *execution, const struct task *task, struct error *error) {
+    const struct run *runs = execution->plan->runs;
+    int end = task->first_run + task->run_count;
+    for (int number = task->first_run; number < end; number++) {
+        int again = -1;
+        if (runs[number].search) {
+            int count;
+            TRY(execution_search(execution, &runs[number], &count, error));
+            number += count - 1;
+            continue;
+        }
+        enum status status = take_run(execution, &runs[number], &again, error);
+        bool full = status == STATUS_MEMORY && execution->waiting > 0;
+        if (full) {
+            *error = (struct error){.status = STATUS_OK};
+            again = number;
+        } else if (status) {
+            return status;
+        }
+        bool alone = full || number + 1 == end || runs[number + 1].search ||
+                     !execution_fits_beside(execution, &runs[number + 1]);
+        if (alone || must_be_timed(execution)) TRY(execution_time_trials(execution, &again, error));
+        if (again >= 0) number = again - 1;
+    }
+    return STATUS_OK;
 }
 
 static enum status take_all_runs(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     enum status status = STATUS_OK;
     for (int i = 0; i < plan->task_count && !status; i++)
-        if (shard_has(execution->options->shard, i)) status = execution_take_task(execution, &plan->tasks[i], error);
+        if (shard_has(execution->options->shard, i)) {
+            const char *before = fail_set_subject(plan->tasks[i].operation->id);
+            status = take_task(execution, &plan->tasks[i], error);
+            fail_set_subject(before);
+        }
     execution_abandon(execution);
     return status;
 }
 
-/* Takes the rows of a job that is complete already (`resume`), so that they can be shown. */
+/* With `resume`, for a job that is complete already: takes its rows, so that they can be printed. */
 static void show_finished(struct execution *execution) {
     const struct plan *whole = execution->units->whole;
     int count;
@@ -100,12 +149,10 @@ static void show_finished(struct execution *execution) {
         execution->published = must_malloc((unsigned long)count * sizeof *rows + 1);
         if (rows) memcpy(execution->published, rows, (unsigned long)count * sizeof *rows);
     }
-    char *note = must_printf("%s is complete: nothing to do", whole->job->output);
-    progress_note(&execution->progress, note);
-    free(note);
+    progress_note(&execution->progress, "%s is complete: nothing to do", whole->job->output);
 }
 
-/* Prints what is done: the rows of the whole, or of the units of a shard. */
+/* Prints the rows of the whole job, or of a shard's units. */
 static void print_rows(struct execution *execution) {
     const struct execute_options *options = execution->options;
     if (execution->published)
@@ -116,16 +163,16 @@ static void print_rows(struct execution *execution) {
 
 /* ---- after a signal ---------------------------------------------------------------------------------------------- */
 
-static void answer(void *context, int number) {
+static void acknowledge_signal(void *context, int number) {
     struct execution *execution = context;
     progress_announce_signal(&execution->progress, number);
 }
 
-/* Makes rows of the whole of those of its units, in their place; returns how many they are. Of a run that is done in
- * panels the row says how many are. */
+/* Replaces the rows of units by rows of the whole job, in the same array, and returns their number. The row of a run
+ * that is divided into panels tells how many of them are done. */
 static int join_rows(const struct execution *execution, struct result_row *rows, const bool *kept) {
     const struct plan *whole = execution->units->whole;
-    for (int r = 0; r < whole->run_count; r++) { /* the units of a run are never before it */
+    for (int r = 0; r < whole->run_count; r++) { /* a run's units never come before the run itself */
         int count, stride, done = 0;
         const struct run *first = units_of_run(execution->units, &whole->runs[r], &count, &stride);
         for (int p = 0; p < count; p++) {
@@ -135,26 +182,35 @@ static int join_rows(const struct execution *execution, struct result_row *rows,
         if (count == 1) {
             rows[r] = rows[first->number];
         } else {
-            char *panels = must_printf("%d of %d panels are done and kept", done, count);
+            OWNED char *panels = must_printf("%d of %d panels are done and kept", done, count);
             result_row_init(&rows[r], whole, &whole->runs[r]);
-            execution_say(&rows[r], "interrupted", panels);
-            free(panels);
+            execution_set_status(&rows[r], "interrupted", panels);
         }
         rows[r].run = r;
     }
     return whole->run_count;
 }
 
-/* Ends the job after a signal: releases the lock on the output, prints the rows and how many runs are done. Other
- * threads may still change rows that are not final, so those are filled anew in a copy. */
-static void leave(void *context) {
+/* Ends the job after a signal: releases the lock on the output, and prints the rows and how many runs are done. Other
+ * threads may still change rows that are not final, so it fills copies of those anew. */
+static void end_after_signal(void *context) {
     const struct execution *execution = context;
     const struct plan *plan = execution->plan;
-    struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
-    bool *kept = must_malloc((unsigned long)plan->run_count * sizeof *kept + 1);
+    OWNED struct result_row *rows = must_malloc((unsigned long)plan->run_count * sizeof *rows + 1);
+    OWNED bool *kept = must_malloc((unsigned long)plan->run_count * sizeof *kept + 1);
     const bool *seen = atomic_load(&execution->looked) ? results_seen(execution->results) : NULL;
-    char *table = NULL;
+    const char *reason = execution->stop_reason;
+    OWNED char *table = NULL, *hung = NULL;
     size_t length = 0;
+    int late = interrupt_by_deadline() ? atomic_load(&execution->clocked) : -1;
+    if (late >= 0) {
+        char name[320];
+        execution_name_run(execution, &plan->runs[late], name);
+        reason = "an earlier run could not be stopped at its timeout";
+        hung = must_printf("tilerun: %s does not stop at its timeout; the process ends to stop it\n", name);
+        store_note_timeout(execution->results, &plan->runs[late],
+                           plan->tasks[plan->runs[late].task].operation->run.timeout_s);
+    }
     store_leave(execution->results);
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
@@ -167,59 +223,76 @@ static void leave(void *context) {
             continue;
         }
         result_row_init(&rows[i], plan, run);
-        execution_say(&rows[i], run->skip ? "skipped" : "interrupted",
-                      run->skip ? run->skip
-                      : kept[i] ? "finished before and kept; a signal came first"
-                                : execution->stop_reason);
+        if (i == late)
+            execution_set_timeout(execution, run, &rows[i]);
+        else
+            execution_set_status(&rows[i], run->skip ? "skipped" : "interrupted",
+                                 run->skip ? run->skip
+                                 : kept[i] ? "finished before and kept; a signal came first"
+                                           : reason);
     }
     const char *go_on = execution->options->merge    ? "; the same command continues"
                         : execution->options->single ? ""
                                                      : "; `tilerun run JOB --resume` continues";
-    char *sentences = execution_summary(plan, rows, kept, go_on);
+    OWNED char *sentences = execution_summary(plan, rows, kept, go_on);
     FILE *to = must_stream(&table, &length);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
     execution->options->print(rows, count, to);
     fclose(to);
     interrupt_write(STDOUT_FILENO, table);
+    if (hung) interrupt_write(STDERR_FILENO, hung);
     interrupt_write(STDERR_FILENO, sentences);
-    free(sentences);
-    free(kept);
-    free(table);
-    free(rows);
 }
 
-/* When nothing is run, an earlier trace stays as it is. */
-static void forget_trace(struct execution *execution) {
+/* If nothing runs, an earlier trace file stays as it is. */
+static void discard_trace(struct execution *execution) {
     trace_discard(execution->trace);
     execution->trace = NULL;
 }
 
-/* Everything between opening and closing the results. */
-static enum status carry_out(struct execution *execution, bool *wrote, struct error *error) {
+/* Everything between opening and closing the results file. */
+static enum status run_job(struct execution *execution, bool *wrote, struct error *error) {
     const struct execute_options *options = execution->options;
     char created[TIME_TEXT];
     time_text(created);
     bool done = false;
     enum status status = hold_inputs(execution, error);
     if (!status && options->shard)
-        status = results_write_manifest(execution->results, options->command_line, options->restricted, error);
-    if (!status && options->resume) status = hash_inputs(execution, error); /* they are in the keys */
+        status = results_write_manifest(execution->results, options->command_line, options->restricted, NULL, error);
+    if (!status && options->resume) {
+        store_recall_inputs(execution->results);
+        status = hash_inputs(execution, error); /* the keys contain their hashes */
+    }
     if (!status && options->resume) {
         progress_pause(&execution->progress); /* it may print a line */
         status = store_resume(execution->results, options->restricted, &done, error);
         progress_resume(&execution->progress);
         atomic_store(&execution->looked, !status);
     }
-    if (status || done) forget_trace(execution);
+    if (status || done) discard_trace(execution);
     TRY(status);
     if (done) return show_finished(execution), STATUS_OK;
     TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
+    TRY(execution_report_lost(execution, error));
     if (options->shard)
         results_finish_manifest(execution->results);
     else
         TRY(publish(execution, created, error));
     if (wrote) *wrote = !options->shard;
     return execution->failed ? STATUS_RUN : STATUS_OK;
+}
+
+/* Writes why a shard ends into its manifest, for `merge` and `show`; ignores a failure to write it. */
+static void note_stop(const struct execution *execution, enum status status, const struct error *error) {
+    const struct execute_options *options = execution->options;
+    struct error ignored = {.status = STATUS_OK};
+    bool stopped = status && status != STATUS_RUN && status != STATUS_INTERRUPTED && error->text[0];
+    if (options->shard && stopped)
+        results_write_manifest(execution->results, options->command_line, options->restricted,
+                               execution->lost       ? execution_unreadable(execution)
+                               : options->unreadable ? options->unreadable
+                                                     : error->text,
+                               &ignored);
 }
 
 static void execution_begin(struct execution *execution) {
@@ -232,12 +305,11 @@ static void execution_begin(struct execution *execution) {
         execution->rows[i] = (struct result_row){.run = i};
     }
     execution->result_run = must_malloc((unsigned long)plan->task_count * sizeof(int) + 1);
-    execution->awaited = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
-    execution->hashed = must_malloc((unsigned long)plan->task_count * sizeof(bool) + 1);
-    for (int i = 0; i < plan->task_count; i++) {
-        execution->result_run[i] = -1;
-        execution->awaited[i] = execution->hashed[i] = false;
-    }
+    execution->awaited = must_zeroed((unsigned long)plan->task_count * sizeof(bool));
+    execution->hashed = must_zeroed((unsigned long)plan->task_count * sizeof(bool));
+    execution->failures = must_zeroed((unsigned long)plan->run_count * sizeof(int));
+    atomic_init(&execution->clocked, -1);
+    for (int i = 0; i < plan->task_count; i++) execution->result_run[i] = -1;
 }
 
 static void execution_end(struct execution *execution) {
@@ -247,24 +319,26 @@ static void execution_end(struct execution *execution) {
     free(execution->result_run);
     free(execution->awaited);
     free(execution->hashed);
+    free(execution->failures);
     free(execution->final);
     free(execution->rows);
 }
 
 static void begin_progress(struct execution *execution) {
     const struct plan *plan = execution->plan;
-    struct progress_work *work = plan_work(plan);
+    OWNED struct progress_work *work = plan_work(plan);
     for (int i = 0; i < plan->run_count; i++) {
         work[i].elsewhere = !shard_has(execution->options->shard, plan->runs[i].task);
         work[i].over |= work[i].elsewhere;
     }
     progress_begin(&execution->progress, execution->options->progress, work, plan->run_count);
-    free(work);
 }
 
 enum status execute_plan(const struct units *units, const struct execute_options *options, bool *wrote,
                          struct error *error) {
     struct execution execution = {.units = units, .plan = &units->plan, .options = options};
+    const struct cpu_load load = cpu_load_now();
+    cpu_load_earlier(&load); /* it is the baseline of later measurements */
     execution.truths = truth_cache_create();
     execution.stop_reason = "a signal came first";
     const char *output = units->whole->job->output, *trace = options->trace, *before = fail_set_subject(output);
@@ -272,27 +346,27 @@ enum status execute_plan(const struct units *units, const struct execute_options
     execution_begin(&execution);
     enum status status = trace ? results_check_other(output, units->whole, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
+    const struct store_policy policy = {options->overwrite, options->resume, options->merge, options->link,
+                                        options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S};
     if (!status)
-        status = store_open(output, options->overwrite, options->resume, units, options->shard,
-                            options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S, &execution.readers,
-                            &execution.results, error);
+        status = store_open(output, &policy, units, options->shard, &execution.readers, &execution.results, error);
     if (status) {
-        forget_trace(&execution);
+        discard_trace(&execution);
     } else {
-        if (options->merge) results_join(execution.results, options->link);
         begin_progress(&execution);
-        interrupt_set_handlers(answer, leave, &execution);
-        status = carry_out(&execution, wrote, error);
+        interrupt_set_handlers(acknowledge_signal, end_after_signal, &execution);
+        status = run_job(&execution, wrote, error);
+        note_stop(&execution, status, error);
         progress_end(&execution.progress);
     }
     interrupt_finish(status);
-    if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* `leave` has printed it */
-    close_devices(&execution);
+    if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* end_after_signal has printed it */
+    for (int kind = 0; kind < 2; kind++) execution_close_devices(&execution, kind);
     store_close(execution.results);
     struct error ignored = {.status = STATUS_OK};
     enum status traced = trace_close(execution.trace, status ? &ignored : error);
     if (!status) status = traced;
-    bool done = status == STATUS_OK || (status == STATUS_RUN && !error->text[0]);
+    bool done = status == STATUS_OK || (status == STATUS_RUN && !error->text[0]) || execution.lost > 0;
     if (done && options->shows) print_rows(&execution);
     execution_end(&execution);
     fail_set_subject(before);

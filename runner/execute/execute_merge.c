@@ -1,5 +1,5 @@
-/* execute_merge.c - what became of a job: the rows of its runs from those of their units, which `merge` finds in the
- * parts that shards have made. */
+/* execute_merge.c - the outcome of a job: makes the rows of its runs from those of their units, which `merge` finds in
+ * the parts of shards. */
 #include "execute_run.h"
 
 #include "../base/fail.h"
@@ -9,37 +9,35 @@
 
 enum status execution_collect(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
-    bool *missing = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *missing);
+    OWNED bool *missing = must_malloc((unsigned long)(plan->run_count + 1) * sizeof *missing);
     int lacks = 0;
-    enum status status = STATUS_OK;
-    for (int i = 0; i < plan->run_count && !status; i++) {
-        status = interrupt_check(error);
-        missing[i] = !status && !store_find_any(execution->results, &plan->runs[i], &execution->rows[i]);
+    for (int i = 0; i < plan->run_count; i++) {
+        TRY(interrupt_check(error));
+        missing[i] = !store_find(execution->results, &plan->runs[i], &execution->rows[i]);
         lacks += missing[i];
-        if (!status && !missing[i]) atomic_store(&execution->final[i], true);
+        if (!missing[i]) atomic_store(&execution->final[i], true);
     }
-    if (!status && lacks > 0) {
+    const char *unreadable = execution->options->unreadable;
+    execution->incomplete = lacks > 0 || unreadable;
+    if (lacks > 0) {
         progress_pause(&execution->progress); /* it prints lines */
         results_print_missing(execution->results, missing);
         progress_resume(&execution->progress);
-        execution->incomplete = true;
-        if (!execution->options->partial)
-            status = fail(error, STATUS_IO,
-                          "output %s: %d of %d runs are missing; with --partial merge publishes the others",
-                          plan->job->output, lacks, plan->run_count);
     }
-    if (!status && execution->options->later)
-        status =
-            fail(error, STATUS_IO,
-                 "output %s: %s has begun another job since these shards; its parts would be lost: finish that job's "
-                 "shards, or remove their folders",
-                 plan->job->output, execution->options->later);
-    free(missing);
-    return status;
+    if (execution->incomplete && !execution->options->partial)
+        return unreadable ? fail(error, STATUS_IO, "%s; `merge --partial` publishes the other runs", unreadable)
+                          : fail(error, STATUS_IO,
+                                 "output %s: %d of %d runs are missing; `merge --partial` publishes the others",
+                                 plan->job->output, lacks, plan->run_count);
+    if (execution->options->later)
+        return fail(error, STATUS_IO,
+                    "output %s: %s has begun another job since these shards, and its parts would be lost: finish that "
+                    "job's shards, or remove their folders",
+                    plan->job->output, execution->options->later);
+    return STATUS_OK;
 }
 
-/* Does the task read a result that was not made? */
-static bool lacks_input(const struct plan *plan, const struct task *task, const int *result_run) {
+bool execution_lacks_result(const struct plan *plan, const struct task *task, const int *result_run) {
     for (int i = 0; i < task->geometry.inputs; i++) {
         int producer = plan_producer(plan, task->in[i]);
         if (producer >= 0 && result_run[producer] < 0) return true;
@@ -47,7 +45,7 @@ static bool lacks_input(const struct plan *plan, const struct task *task, const 
     return false;
 }
 
-/* A run that could not run at all does not make the job fail, but one that was left out after a failure does. */
+/* A run that cannot run here does not make the job fail, but one that was skipped after a failure does. */
 struct outcome execution_outcome(const struct execution *execution) {
     const struct plan *whole = execution->units->whole;
     struct outcome outcome = {.rows = must_malloc((unsigned long)whole->run_count * sizeof *outcome.rows + 1)};
@@ -58,13 +56,13 @@ struct outcome execution_outcome(const struct execution *execution) {
         struct result_row *row = &outcome.rows[r];
         if (!results_run_row(execution->results, run, execution->rows, row)) {
             result_row_init(row, whole, run);
-            execution_say(row, "interrupted", "no shard has finished it, or all of its panels");
+            execution_set_status(row, "interrupted", "no shard has finished it, or all of its panels");
             continue;
         }
-        bool limit = run->kernel && run->kernel->is_roof, skipped = strcmp(row->status, "skipped") == 0;
+        bool is_roof = run->kernel && run->kernel->is_roof, skipped = strcmp(row->status, "skipped") == 0;
         if (!result_row_done(row))
-            outcome.failed |= !skipped || lacks_input(whole, &whole->tasks[run->task], outcome.result_run);
-        else if (!limit && outcome.result_run[run->task] < 0)
+            outcome.failed |= !skipped || execution_lacks_result(whole, &whole->tasks[run->task], outcome.result_run);
+        else if (!is_roof && outcome.result_run[run->task] < 0)
             outcome.result_run[run->task] = r;
     }
     return outcome;

@@ -4,8 +4,8 @@
  *     run 2   stream, verify -----+- time 1 2 3 1 2 3 --+- keep
  *     run 3   stream, verify -----+                     +- keep
  *
- * A trial is a run that is verified and waits to be timed, its operands in place. Trials wait as long as the device has
- * memory for one more and their repeats take seconds at most: what waits is lost if a signal comes. */
+ * A trial is a run that is verified and waits to be timed, its operands in place. Trials wait while the device has
+ * memory for one more and their repeats take seconds at most: a signal loses those that wait. */
 #ifndef RUNNER_EXECUTE_RUN_H
 #define RUNNER_EXECUTE_RUN_H
 
@@ -34,69 +34,144 @@ struct trial {
     struct stage_times times;
     struct measurement measurement;
     bool timed; /* the pass was the one sample */
+    int times_measured;
+    double spent_s, since_s; /* seconds used of its timeout; when its clock was started; 0: it is stopped */
 };
-enum { MOST_TRIALS = 32 };
+enum { MAX_TRIALS = 32 };
 
 /* Everything that lasts as long as the job. */
 struct execution {
     const struct units *units;
-    const struct plan *plan; /* of the units: what is said of tasks and runs below is said of units */
+    const struct plan *plan; /* of the units; tasks and runs below are the units' own */
     const struct execute_options *options;
     struct readers readers; /* one for each of the plan's arrays */
-    struct team teams[2];   /* by enum kernel_device; none in it: not opened yet */
+    struct team teams[2];   /* by enum kernel_device; an empty one is not opened yet */
     struct truth_cache *truths;
     struct results *results;
     struct progress progress;
     struct trace *trace; /* NULL: not wanted */
     struct result_row *rows;
-    struct result_row *published; /* of the whole; NULL: nothing is */
-    atomic_bool *final;           /* by run: its row does not change any more */
-    atomic_bool looked;           /* for runs that were finished before */
+    struct result_row *published; /* rows of the whole job; NULL: nothing is published */
+    atomic_bool *final;           /* by run: its row no longer changes */
+    atomic_bool looked;           /* `resume` has looked for runs that were finished before */
     int *result_run;              /* by task: the run that gave its result; -1: none yet */
     bool *awaited;                /* by task: other shards make its result, and result_run is known */
-    bool *hashed;                 /* by task: all inputs that its key depends on */
-    const char *stop_reason;      /* why runs are left, if any are */
-    struct trial trials[MOST_TRIALS];
-    int waiting; /* trials */
+    bool *hashed;                 /* by task: all inputs that its key depends on are hashed */
+    int *failures;                /* by run: failures of its device or of files, after each of which it is retried */
+    atomic_int clocked;           /* the run whose clock runs; -1: none */
+    const char *stop_reason;      /* why runs remain, if any do */
+    struct trial trials[MAX_TRIALS];
+    int waiting;              /* number of trials; those that a search has released have no run */
+    struct run_options brief; /* of execution_measure_briefly */
+    const char *remark;       /* for the message of a run that is kept; NULL: none */
     bool failed, stop;
+    int lost;        /* number of runs lost because an input cannot be read */
     bool incomplete; /* of `merge`: units are missing */
 };
 
-/* Fills the rows of a task's runs. A status but STATUS_OK ends the job; execution_abandon must follow. */
-enum status execution_take_task(struct execution *execution, const struct task *task, struct error *error);
-/* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and which was said. */
+/* The clock of a trial runs while it is streamed, verified and timed; its timeout ends the trial. */
+void execution_clock_start(struct execution *execution, struct trial *trial);
+void execution_clock_stop(struct execution *execution, struct trial *trial);
+/* Did the run exceed its present timeout in an earlier call? If so, fills its row. */
+bool execution_timed_out(const struct execution *execution, const struct run *run, struct result_row *row);
+/* Fills the row of a run that has exceeded its timeout. Any thread may call it. */
+void execution_set_timeout(const struct execution *execution, const struct run *run, struct result_row *row);
+/* Prepares to retry `count` runs that have failed and hold nothing any more. STATUS_OK: all may be retried. Then it
+ * reports the retry, closes files and a failed device, abandons the device's waiting trials, clears the error and waits
+ * a moment; *again: the number of the first run to be taken again. STATUS_INTERRUPTED: a signal came. Any other status
+ * is the failure's, which is final. */
+enum status execution_try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
+                                enum status status, struct error *error);
+/* Abandons all trials after their timing has failed, and prepares to retry them like execution_try_again. */
+enum status execution_retry_trials(struct execution *execution, int *again, enum status status, struct error *error);
+/* Closes the devices of a kind, which are opened again when they are needed. */
+void execution_close_devices(struct execution *execution, enum kernel_device kind);
+
+/* ---- the steps of a run ---- */
+
+/* Settles a run that need not begin, because it is skipped or was kept in an earlier call: fills its row, after timing
+ * the trials that wait (*again as in execution_time_trials). *settled false: the run must begin; if an earlier search
+ * has tried it, its row is filled nevertheless. */
+enum status execution_settle_run(struct execution *execution, const struct run *run, int *again, bool *settled,
+                                 struct error *error);
+/* Begins a run: afterwards its row is final, or one more trial waits. *again as in execution_time_trials.
+ * STATUS_MEMORY: there is no room beside the trials that wait. */
+enum status execution_begin_run(struct execution *execution, const struct run *run, int *again, struct error *error);
+/* Streams and verifies a run: it becomes a trial, or its row is final. */
+enum status execution_begin_trial(struct execution *execution, const struct run *run, struct trial *trial,
+                                  struct error *error);
+/* Can the run wait beside the waiting trials: on the same device, within its memory? */
+bool execution_fits_beside(const struct execution *execution, const struct run *run);
+/* Times and keeps all trials. If the one whose output is the task's result cannot be timed, the later ones, which have
+ * dropped their outputs, must be repeated: *again becomes the number of the first. */
+enum status execution_time_trials(struct execution *execution, int *again, struct error *error);
+/* Frees what a trial holds. `keep`: its output stays on the device as a resident. */
+void execution_release_trial(struct trial *trial, bool keep);
+/* Keeps the row of a run that made no result as a part: a shard's for `merge`, a panel's for the readers of panels, a
+ * search's for `resume`. */
+enum status execution_keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
+                               struct error *error);
+/* Reports a final row, and records what follows from it for later runs. */
+enum status execution_conclude(struct execution *execution, const struct run *run, bool reused, struct error *error);
+/* Handles a failure: if the run itself failed, or its input cannot be read, its row gets the status `word`; any other
+ * failure ends the job. */
+enum status execution_settle_failure(struct execution *execution, const struct run *run, enum status status,
+                                     const char *word, struct error *error);
+/* Searches among `count` runs from `first` on: the fastest is then taken like any run, and the others are skipped
+ * (execute_search.c). No trial waits before or after it. */
+enum status execution_search(struct execution *execution, const struct run *first, int *count, struct error *error);
+
+/* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and it has printed which. */
 enum status execution_collect(struct execution *execution, struct error *error);
-/* What became of the job: a row for each run of the whole, and for each of its tasks the run that gave its result; -1:
- * none. `failed`: a run made no result, though it could. The caller frees rows and result_run. */
+/* The outcome of the job: a row for each run of the whole, and for each of its tasks the run that gave its result; -1:
+ * none. `failed`: a run that could run made no result. The caller frees rows and result_run. */
 struct outcome {
     struct result_row *rows;
     int *result_run;
     bool failed;
 };
 struct outcome execution_outcome(const struct execution *execution);
-/* The name of an input of the task that has no result; NULL: all are there. */
+/* Does the task read a result that does not exist? `result_run`: by task; -1: none. */
+bool execution_lacks_result(const struct plan *plan, const struct task *task, const int *result_run);
+/* The name of an input of the task that has no result; NULL: all inputs exist. */
 const char *execution_lacks(const struct execution *execution, const struct task *task);
-/* Hashes all that a task's key depends on: its inputs, and those of the results that it reads. */
+/* Hashes all that a task's key depends on: its inputs, and the inputs of the results that it reads. */
 enum status execution_hash_task(struct execution *execution, int number, struct error *error);
-/* Do other shards make this task's result, so that it is not known yet? */
+/* Is this task's result made by other shards and not known yet? */
 bool execution_awaits(const struct execution *execution, int producer);
-/* Waits until the results that a run reads of other shards are there, or will not come: fills result_run. *waited:
- * the progress display is no more on that run. */
+/* Waits until the results of other shards that a run reads exist, or will never exist, and fills result_run. *waited:
+ * the progress display no longer shows the run. */
 enum status execution_await(struct execution *execution, const struct run *run, bool *waited, struct error *error);
+/* Times the waiting trials in turns; with the option `retry` it times undecided ones again. Fills the times of their
+ * rows, and raises roofs of the device that they prove too low. */
+enum status execution_measure(struct execution *execution, struct error *error);
+/* Times the waiting trials with `samples` samples each, and fills the times of their rows. */
+enum status execution_measure_briefly(struct execution *execution, int64_t samples, struct error *error);
+/* "product tiled n=512" */
+void execution_name_run(const struct execution *execution, const struct run *run, char name[320]);
+/* Is the error that an input of the job cannot be read, so that only the runs that read it are lost? */
+bool execution_is_unreadable(const struct execution *execution, enum status status, const struct error *error);
+/* Why an input cannot be read; NULL: none has failed so far. */
+const char *execution_unreadable(const struct execution *execution);
+/* STATUS_IO if runs are lost; the error names the unreadable input, the number of lost runs, and how to get the
+ * others. */
+enum status execution_report_lost(const struct execution *execution, struct error *error);
 /* Frees the trials that still wait. */
 void execution_abandon(struct execution *execution);
 /* Sets a row's status and message. */
-void execution_say(struct result_row *row, const char *status, const char *message);
+void execution_set_status(struct result_row *row, const char *status, const char *message);
+/* Adds a remark to a row's message. */
+void execution_add_remark(struct result_row *row, const char *text);
 
-/* Prints, once, what of an array has no source, how it was decoded, which of its attributes could not be applied and
- * what conversion has lost. */
-void execution_say_values(struct execution *execution, struct reader *reader);
-/* Adds to the row's message which of the run's inputs were decoded, and which lack sources. */
-void execution_note_values(const struct execution *execution, const struct task *task, struct result_row *row);
+/* Prints, once for an array, its missing sources, how it was decoded, which attributes could not be applied, and what
+ * its conversion has lost. */
+void execution_report_values(struct execution *execution, struct reader *reader);
+/* Adds to the row's message which inputs of the run were decoded, and which lack sources. */
+void execution_add_values(const struct execution *execution, const struct task *task, struct result_row *row);
 
-/* After a signal: lines that say how many runs are done (a row without a status belongs to another shard), from which
- * on runs are left ("interrupted"), how many of these read a result that is not there, and how many failed. `kept`: for
- * each run, whether a part of it is there although its row is "interrupted". `go_on`: how. The caller frees. */
+/* Lines for the user after a signal: how many runs are done (a row without a status belongs to another shard), which
+ * remain ("interrupted"), how many of these read a result that does not exist, and how many failed. `kept`: for each
+ * run, whether its part exists although its row is "interrupted". `go_on`: how to continue. The caller frees. */
 char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on);
 
 #endif

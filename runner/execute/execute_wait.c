@@ -1,4 +1,4 @@
-/* execute_wait.c - what a shard needs of others: the hashes of what their results were made from, and the results. */
+/* execute_wait.c - waits for the results of other shards, and hashes the inputs from which they are made. */
 #include "execute_run.h"
 
 #include "../base/clock.h"
@@ -8,29 +8,31 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* A wait looks again when it has lasted this much longer, but not sooner and not later than so many seconds: thousands
- * of shards may look at one file system. */
-#define LOOK_SHARE 0.1
-#define LOOK_LEAST 0.05
-#define LOOK_MOST  5.0
-#define NAP_S      0.1  /* a signal is answered within this */
-#define TELL_S     60.0 /* whether the other shard is at work is looked at anew so often */
+/* A shard that waits polls at intervals of POLL_SHARE of the time waited so far, within these bounds in seconds:
+ * thousands of shards may poll one file system. */
+#define POLL_SHARE 0.1
+#define MIN_POLL_S 0.05
+#define MAX_POLL_S 5.0
+#define NAP_S      0.1  /* the longest delay of a signal */
+#define CHECK_S    60.0 /* interval of checks whether the other shard is at work */
 
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
 enum status execution_hash_task(struct execution *execution, int number, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct task *task = &plan->tasks[number];
-    struct reader *of = execution->readers.of;
+    struct readers *readers = &execution->readers;
     if (execution->hashed[number]) return STATUS_OK;
     for (int i = 0; i < task->geometry.inputs; i++) {
         int producer = plan_producer(plan, task->in[i]);
-        if (producer < 0) TRY(reader_hash(&of[task->in[i]], error));
-        for (int p = producer, end = producer < 0 ? p : plan_producers_end(plan, producer); p < end; p++) {
-            const struct task *panel = &plan->tasks[p];
+        if (producer < 0) TRY(readers_hash(readers, task->in[i], error));
+        if (producer < 0) continue;
+        for (int p = producer, end = plan_producers_end(plan, producer); p < end; p++)
             TRY(execution_hash_task(execution, p, error));
-            for (int k = 0; k < panel->geometry.inputs && panel->panel; k++) /* the whole has a key too */
-                TRY(reader_hash(&of[plan_whole_input(plan, panel->in[k])], error));
+        const struct task *made = &plan->tasks[producer];
+        for (int k = 0; k < made->geometry.inputs; k++) { /* the whole of these panels has a key too */
+            const struct array *whole = plan->arrays[made->in[k]].band.of;
+            if (whole) TRY(readers_hash(readers, (int)(whole - plan->arrays), error));
         }
     }
     execution->hashed[number] = true;
@@ -48,55 +50,46 @@ bool execution_awaits(const struct execution *execution, int producer) {
     return is_made_elsewhere(execution, producer) && !execution->awaited[producer];
 }
 
-/* " (node n7, job 12_1)"; nothing if it has not begun. */
-static char *words_of_place(const char *place) {
-    return place ? must_printf(" (%s)", place) : must_strdup("");
+/* " (node n7, job 12_1)"; "" if the shard has not begun. */
+static char *in_parentheses(const char *host) {
+    return host ? must_printf(" (%s)", host) : must_strdup("");
 }
 
-/* Tells the progress display what is waited for. */
-static void tell(struct execution *execution, const struct awaited *awaited) {
+/* Shows in the progress display what the shard waits for. */
+static void show_wait(struct execution *execution, const struct awaited *awaited) {
     bool at_work;
-    char *name = awaited_name(awaited), *place = awaited_place(awaited, &at_work), *where = words_of_place(place);
-    char *text = must_printf("waits for %s of shard %d of %d%s%s", name, awaited_shard(awaited),
-                             execution->options->shard->count, where,
-                             !place    ? ", which has not begun"
-                             : at_work ? ""
-                                       : ", which seems not to be at work");
+    OWNED char *name = awaited_name(awaited), *host = awaited_host(awaited, &at_work), *where = in_parentheses(host);
+    OWNED char *text = must_printf("waits for %s of shard %d of %d%s%s", name, awaited_shard(awaited),
+                                   execution->options->shard->count, where,
+                                   !host     ? ", which has not begun"
+                                   : at_work ? ""
+                                             : ", which seems not to be at work");
     progress_wait(&execution->progress, text);
-    free(text);
-    free(where);
-    free(place);
-    free(name);
 }
 
-/* Says why the shard ends without the result. */
+/* Ends the shard without the result, and reports why. */
 static enum status give_up(struct execution *execution, const struct awaited *awaited, struct error *error) {
     const struct shard *shard = execution->options->shard;
     bool at_work;
     int maker = awaited_shard(awaited);
-    char *name = awaited_name(awaited), *place = awaited_place(awaited, &at_work), *where = words_of_place(place);
-    char *text = must_printf(
-        "shard %d of %d has waited %g s (--wait) for %s, which shard %d of %d makes; that %s%s. %s, then shard %d once "
-        "more with --resume",
-        shard->index, shard->count, execution->options->wait_s, name, maker, shard->count,
-        !place    ? "has not begun"
-        : at_work ? "is at work"
-                  : "seems not to be at work, and was",
-        where,
-        !place    ? "Run it"
-        : at_work ? "Let it end"
-                  : "Run it with --resume",
-        shard->index);
-    progress_note(&execution->progress, text);
+    OWNED char *name = awaited_name(awaited), *host = awaited_host(awaited, &at_work), *where = in_parentheses(host);
+    progress_note(&execution->progress,
+                  "shard %d of %d has waited %g s (--wait) for %s of shard %d of %d, which %s%s. %s, then "
+                  "run shard %d again with --resume",
+                  shard->index, shard->count, execution->options->wait_s, name, maker, shard->count,
+                  !host     ? "has not begun"
+                  : at_work ? "is at work"
+                            : "seems not to be at work any more",
+                  where,
+                  !host     ? "Run that shard"
+                  : at_work ? "Let that shard end"
+                            : "Run that shard with --resume",
+                  shard->index);
     execution->stop_reason = "the time limit of --wait came first";
-    free(text);
-    free(where);
-    free(place);
-    free(name);
     return fail(error, STATUS_INTERRUPTED, "waited too long");
 }
 
-/* A nap of so many seconds, from which a signal wakes. */
+/* Sleeps for this many seconds, or until a signal. */
 static enum status rest(double seconds, struct error *error) {
     for (double until = now_s() + seconds, left; (left = fmin(until - now_s(), NAP_S)) > 0;) {
         struct timespec nap = {.tv_nsec = (long)(left * 1e9)};
@@ -107,27 +100,26 @@ static enum status rest(double seconds, struct error *error) {
 }
 
 static enum status lost_own(const struct awaited *awaited, struct error *error) {
-    char *name = awaited_name(awaited);
-    fail(error, STATUS_IO, "the part of %s, which this shard made, is gone or damaged; --resume makes it again", name);
-    free(name);
-    return STATUS_IO;
+    OWNED char *name = awaited_name(awaited);
+    return fail(error, STATUS_IO, "the part of %s, which this shard made, is gone or damaged; --resume makes it again",
+                name);
 }
 
 static enum status wait_for(struct execution *execution, struct awaited *awaited, int *result_run, bool *waited,
                             struct error *error) {
     const struct execute_options *options = execution->options;
-    double begun = now_s(), passed = 0, told = 0;
+    double begun = now_s(), passed = 0, shown = 0;
     for (int maker = -1; !awaited_look(awaited, result_run); passed = now_s() - begun) {
         int missing = awaited_shard(awaited);
         if (missing == options->shard->index) return lost_own(awaited, error);
         if (passed >= options->wait_s) return give_up(execution, awaited, error);
-        if (missing != maker || passed >= told + TELL_S) {
-            tell(execution, awaited);
+        if (missing != maker || passed >= shown + CHECK_S) {
+            show_wait(execution, awaited);
             *waited = true;
             maker = missing;
-            told = passed;
+            shown = passed;
         }
-        double pause = fmin(fmax(LOOK_SHARE * passed, LOOK_LEAST), LOOK_MOST);
+        double pause = fmin(fmax(POLL_SHARE * passed, MIN_POLL_S), MAX_POLL_S);
         TRY(rest(fmin(pause, options->wait_s - passed), error));
     }
     return STATUS_OK;
@@ -140,10 +132,8 @@ enum status execution_await(struct execution *execution, const struct run *run, 
         int producer = plan_producer(plan, task->in[i]);
         if (producer < 0 || !execution_awaits(execution, producer)) continue;
         TRY(execution_hash_task(execution, run->task, error));
-        struct awaited *awaited = awaited_begin(execution->results, producer);
-        enum status status = wait_for(execution, awaited, &execution->result_run[producer], waited, error);
-        awaited_end(awaited);
-        TRY(status);
+        FREED_BY(awaited_end) struct awaited *awaited = awaited_begin(execution->results, producer);
+        TRY(wait_for(execution, awaited, &execution->result_run[producer], waited, error));
         execution->awaited[producer] = true;
     }
     return STATUS_OK;

@@ -1,4 +1,4 @@
-/* interrupted.c - after a signal: how many runs are done, and what is left to do. */
+/* interrupted.c - counts the runs that are done after a signal, and those that remain. */
 #include "execute_run.h"
 
 #include "../base/fail.h"
@@ -6,35 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Marks the tasks that have a result, or had one before. */
-static bool *find_results(const struct plan *plan, const struct result_row *rows, const bool *kept) {
-    bool *has_result = must_malloc((unsigned long)plan->task_count * sizeof *has_result + 1);
-    for (int i = 0; i < plan->task_count; i++) has_result[i] = false;
+/* For each task the last run that gave a result, in this call or an earlier one; -1: none did. The caller frees. */
+static int *find_results(const struct plan *plan, const struct result_row *rows, const bool *kept) {
+    int *result_run = must_malloc((unsigned long)plan->task_count * sizeof *result_run + 1);
+    for (int i = 0; i < plan->task_count; i++) result_run[i] = -1;
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         bool is_roof = run->kernel && run->kernel->is_roof;
-        if (!is_roof && (result_row_done(&rows[i]) || kept[i])) has_result[run->task] = true;
+        if (!is_roof && (result_row_done(&rows[i]) || kept[i])) result_run[run->task] = i;
     }
-    return has_result;
+    return result_run;
 }
 
-static bool waits(const struct plan *plan, const struct task *task, const bool *has_result) {
-    for (int i = 0; i < task->geometry.inputs; i++) {
-        int producer = plan_producer(plan, task->in[i]);
-        if (producer >= 0 && !has_result[producer]) return true;
-    }
-    return false;
-}
-
-/* Appends "3 failed", after ": " or ", "; nothing if there are none. */
-static void count(FILE *to, int number, const char *words, const char **before) {
-    if (number > 0) fprintf(to, "%s%d %s", *before, number, words), *before = ", ";
+/* Prints *before and "3 failed", and sets *before to the separator ", ". Prints nothing if the count is 0. */
+static void print_count(FILE *to, int count, const char *what, const char **before) {
+    if (count > 0) fprintf(to, "%s%d %s", *before, count, what), *before = ", ";
 }
 
 char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on) {
-    int own = 0, done = 0, left = 0, waiting = 0, failed = 0, wrong = 0, skipped = 0;
+    int own = 0, done = 0, remaining = 0, lacking = 0, failed = 0, late = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
-    bool *has_result = find_results(plan, rows, kept);
+    int *result_run = find_results(plan, rows, kept);
     for (int i = 0; i < plan->run_count; i++) {
         const char *status = rows[i].status;
         own += status[0] != '\0';
@@ -43,36 +35,38 @@ char *execution_summary(const struct plan *plan, const struct result_row *rows, 
             done++;
         else if (strcmp(status, "interrupted") == 0) {
             if (!first) first = &rows[i];
-            left++;
-            waiting += waits(plan, &plan->tasks[plan->runs[i].task], has_result);
+            remaining++;
+            lacking += execution_lacks_result(plan, &plan->tasks[plan->runs[i].task], result_run);
         } else if (strcmp(status, "failed") == 0)
             failed++;
+        else if (strcmp(status, "timeout") == 0)
+            late++;
         else if (strcmp(status, "wrong") == 0)
             wrong++;
         else
             skipped++;
     }
-    free(has_result);
+    free(result_run);
     char *text = NULL;
     size_t length;
     FILE *to = must_stream(&text, &length);
     fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own, go_on);
     if (first) {
-        fprintf(to, "tilerun: left: %d run%s, %s'%s %s%s%s'", left, left == 1 ? "" : "s", left == 1 ? "" : "from ",
-                first->operation, first->variant, first->parameters[0] ? " " : "", first->parameters);
-        if (left > 1) fputs(" on", to);
-        const char *comma = ", ";
-        count(to, waiting,
-              waiting == 1 ? "of which reads a result that is not there yet"
-                           : "of which read results that are not there yet",
-              &comma);
+        fprintf(to, "tilerun: %d run%s, %s'%s %s%s%s'%s", remaining, remaining == 1 ? " remains" : "s remain",
+                remaining == 1 ? "" : "from ", first->operation, first->variant, first->parameters[0] ? " " : "",
+                first->parameters, remaining == 1 ? "" : " on");
+        const char *before = "; ";
+        print_count(to, lacking,
+                    lacking == 1 ? "reads a result that does not exist yet" : "read results that do not exist yet",
+                    &before);
         fputc('\n', to);
     }
-    const char *before = "tilerun: besides: ";
-    count(to, failed, "failed", &before);
-    count(to, wrong, wrong == 1 ? "was wrong" : "were wrong", &before);
-    count(to, skipped, skipped == 1 ? "was skipped" : "were skipped", &before);
-    if (failed + wrong + skipped > 0) fputc('\n', to);
+    const char *before = "tilerun: other runs: ";
+    print_count(to, failed, "failed", &before);
+    print_count(to, late, "timed out", &before);
+    print_count(to, wrong, "wrong", &before);
+    print_count(to, skipped, "skipped", &before);
+    if (failed + late + wrong + skipped > 0) fputc('\n', to);
     fclose(to);
     return text;
 }

@@ -1,11 +1,9 @@
 /* job.c - reads a job file: the top level, parameters, and the definitions of inputs and operations. */
 #include "job.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/text.h"
-#include "job_expand.h"
-#include "job_only.h"
-#include "job_pattern.h"
+#include "job_parts.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -20,8 +18,7 @@ static bool is_job_name(const char *text) {
 
 /* The stem of the job file's name; '_' replaces characters that a job name must not contain. */
 static char *name_from_path(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *name = must_strdup(slash ? slash + 1 : path);
+    char *name = must_strdup(strcmp(path, YAML_STDIN) == 0 ? "stdin" : path_name(path));
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = '\0';
     for (char *c = name; *c; c++)
@@ -32,7 +29,8 @@ static char *name_from_path(const char *path) {
 static void check_version(struct job_reader *reader, const struct yaml_node *root) {
     const struct yaml_node *version = yaml_get(root, "version");
     if (version && (version->kind != YAML_INT || version->integer != 1))
-        job_error(reader, version, "'version' must be 1: this program reads no other");
+        job_error(reader, version, "'version' must be 1: this program reads no other%s",
+                  version->quoted ? "; the quotes make it text" : "");
 }
 
 /* Replaces values of the file by those of the command line. */
@@ -49,9 +47,30 @@ static void apply_overrides(struct job_reader *reader, const struct job_override
         yaml_error(reader->document, NULL, "--memory: %s", message);
 }
 
+/* Reads `tags`. The results file has attributes of its own, whose names tags must not take. */
+static void read_tags(struct job_reader *reader, const struct yaml_node *tags) {
+    static const char *const taken[] = {"schema",       "schema_version",   "status",  "tool_version",
+                                        "git_commit",   "program_hash",     "created", "finished",
+                                        "command_line", "mixed_conditions", "notes"};
+    struct job *job = reader->job;
+    if (!tags || !job_expect_map(reader, tags, "tags")) return;
+    job->tags = must_malloc(sizeof *job->tags * (unsigned long)(tags->count + 1));
+    for (int i = 0; i < tags->count; i++) {
+        const char *name = tags->keys[i]->text;
+        const struct yaml_node *value = job_read_scalar(reader, tags->items[i], name);
+        for (size_t j = 0; j < sizeof taken / sizeof *taken; j++)
+            if (strcmp(name, taken[j]) == 0)
+                job_error(reader, tags->keys[i], "'%s' is an attribute of every results file: choose another name",
+                          name);
+        if (!is_identifier(name))
+            job_error(reader, tags->keys[i],
+                      "'%s' is not a tag's name: use a letter or '_', then letters, digits, '_', '-'", name);
+        if (value) job->tags[job->tag_count++] = (struct job_tag){must_strdup(name), value};
+    }
+}
+
 static void read_head(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides) {
     struct job *job = reader->job;
-    job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
     check_version(reader, root);
     job_read_keys(reader, SCOPE_JOB, NULL, root, NULL, job);
     if (job->name && !is_job_name(job->name))
@@ -59,13 +78,12 @@ static void read_head(struct job_reader *reader, const struct yaml_node *root, c
                   job->name);
     if (!job->name) job->name = name_from_path(job->path);
     if (!job->description) job->description = must_strdup("");
-    const char *slash = strrchr(job->path, '/');
-    if (job->output && *job->output != '/' && slash) {
-        char *written = job->output;
-        job->output = must_printf("%.*s%s", (int)(slash + 1 - job->path), job->path, written);
-        free(written);
+    if (job->output) {
+        OWNED char *written = job->output;
+        job->output = path_beside(job->path, written);
     }
     if (!job->output) job->output = must_printf("%s.h5", job->name);
+    read_tags(reader, yaml_get(root, "tags"));
     apply_overrides(reader, overrides);
 }
 
@@ -73,7 +91,7 @@ static void read_head(struct job_reader *reader, const struct yaml_node *root, c
 static void check_defaults(struct job_reader *reader, const struct yaml_node *defaults) {
     struct run_options scratch = {0};
     if (!job_expect_map(reader, defaults, "defaults")) return;
-    reader->swept = parameters_used(&reader->parameters, NULL, defaults) & reader->parameters.swept;
+    reader->swept = parameters_used(&reader->parameters, defaults) & reader->parameters.swept;
     combination_at(&reader->parameters, reader->swept, 0, reader->choice);
     job_check_keys(reader, defaults, 1u << SCOPE_RUN, NULL);
     job_read_keys(reader, SCOPE_RUN, NULL, defaults, NULL, &scratch);
@@ -100,15 +118,16 @@ static void define_inputs(struct job_reader *reader, const struct yaml_node *map
                                         .node = map->items[i],
                                         .name = must_strdup(key->text),
                                         .is_input = true,
-                                        .uses = parameters_used(&reader->parameters, NULL, map->items[i]),
+                                        .uses = parameters_used(&reader->parameters, map->items[i]),
                                         .kept = true,
                                     });
     }
 }
 
 /* Reports that an operation reads `name`, which is neither an input nor an earlier operation. */
-static void report_unreadable(struct job_reader *reader, const struct yaml_node *list,
-                              const struct definitions *definitions, const struct yaml_node *where, const char *name) {
+static void report_unknown_input(struct job_reader *reader, const struct yaml_node *list,
+                                 const struct definitions *definitions, const struct yaml_node *where,
+                                 const char *name) {
     const struct definition *self = &definitions->items[definitions->count - 1];
     if (strcmp(self->name, name) == 0) {
         job_error(reader, where, "'%s' reads itself", name);
@@ -121,10 +140,9 @@ static void report_unreadable(struct job_reader *reader, const struct yaml_node 
                   name, id->line);
         return;
     }
-    const char **names = must_malloc(sizeof *names * (size_t)definitions->count);
+    OWNED const char **names = must_malloc(sizeof *names * (size_t)definitions->count);
     for (int i = 0; i < definitions->count - 1; i++) names[i] = definitions->items[i].name;
     job_error_unknown(reader, where, "input", name, names, definitions->count - 1);
-    free(names);
 }
 
 static void add_dependency(struct definition *definition, const struct definitions *definitions, int found) {
@@ -144,32 +162,32 @@ static void find_dependencies(struct job_reader *reader, const struct yaml_node 
     const struct yaml_node *inputs = yaml_get(definition->node, "inputs");
     if (!inputs || !job_expect_list(reader, inputs, "inputs")) return;
     const struct operation *operation = definition->op < OP_COUNT ? operations[definition->op] : NULL;
-    if (operation && inputs->count != operation->inputs)
-        job_error(reader, inputs, "%s reads %d input%s, not %d", operation->name, operation->inputs,
-                  operation->inputs == 1 ? "" : "s", inputs->count);
+    int most = operation ? job_max_inputs(definition->op, definition->node) : 0;
+    if (operation && (inputs->count < operation->least_inputs || inputs->count > most))
+        job_error(reader, inputs, "%s reads %s%d input%s, not %d", operation->name,
+                  operation->least_inputs < most ? "1 to " : "", most, most == 1 ? "" : "s", inputs->count);
     for (int i = 0; i < inputs->count; i++) {
         const struct yaml_node *item = inputs->items[i];
-        reader->swept = parameters_used(&reader->parameters, NULL, item) & reader->parameters.swept;
+        reader->swept = parameters_used(&reader->parameters, item) & reader->parameters.swept;
         int64_t count = combinations_count(&reader->parameters, reader->swept);
         for (int64_t number = 0; number < count && number < MAX_INSTANCES; number++) {
             combination_at(&reader->parameters, reader->swept, number, reader->choice);
-            char *name = job_read_text(reader, item, "inputs");
+            OWNED char *name = job_read_text(reader, item, "inputs");
             const struct definition *found = name ? definition_find(definitions, self, name) : NULL;
             if (found)
                 add_dependency(definition, definitions, (int)(found - definitions->items));
-            else if (name)
-                report_unreadable(reader, list, definitions, item, name);
-            free(name);
+            else if (name && !reader->parameters.incomplete)
+                report_unknown_input(reader, list, definitions, item, name);
         }
     }
     reader->swept = 0;
 }
 
 static uint64_t used_by_operation(struct job_reader *reader, const struct definition *definition) {
-    uint64_t uses = parameters_used(&reader->parameters, NULL, definition->node);
+    uint64_t uses = parameters_used(&reader->parameters, definition->node);
     for (int i = 0; i < job_key_count; i++)
         if (job_keys[i].scope == SCOPE_RUN)
-            uses |= parameters_used(&reader->parameters, NULL, definition_get(reader, definition, job_keys[i].name));
+            uses |= parameters_used(&reader->parameters, definition_get(reader, definition, job_keys[i].name));
     return uses;
 }
 
@@ -196,9 +214,11 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
             continue;
         }
         struct job_operation scratch = {.op = OP_COUNT};
+        unsigned scopes = 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN;
+        if (!id || !yaml_get(node, "op") || !yaml_get(node, "inputs")) job_check_keys(reader, node, scopes, NULL);
+        id = yaml_get(node, "id");
         job_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
-        job_check_keys(reader, node, 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN,
-                       scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
+        job_check_keys(reader, node, scopes, scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
         if (scratch.id) check_id(reader, id, scratch.id, definitions);
         struct definition *definition =
             add_definition(definitions, &(struct definition){
@@ -222,34 +242,59 @@ static void override_run_options(struct job_reader *reader, const struct yaml_no
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         for (int op = 0; options[i].text && list->kind == YAML_LIST && op < list->count; op++)
             if (list->items[op]->kind == YAML_MAP)
-                yaml_set(reader->document, list->items[op], options[i].key, options[i].text);
+                yaml_set(reader->document, NULL, list->items[op], options[i].key, options[i].text);
 }
 
-static void check_unused(struct job_reader *reader, uint64_t used) {
-    for (int i = 0; i < reader->parameters.count; i++)
-        if (!(used >> i & 1))
-            yaml_error(reader->document, reader->parameters.items[i].where, "nothing uses parameter '%s'",
-                       reader->parameters.items[i].name);
+static void check_unused(const struct job_reader *reader) {
+    const struct parameters *parameters = &reader->parameters;
+    for (int i = 0; i < parameters->count && !parameters->incomplete; i++)
+        if (!(parameters->used >> i & 1))
+            yaml_error(reader->document, parameters->items[i].where, "nothing uses parameter '%s'",
+                       parameters->items[i].name);
+}
+
+/* Notes inputs that no operation reads. This is no error: an operation may be commented out for a while. */
+static void note_unread_inputs(struct job_reader *reader, const struct definitions *definitions) {
+    char *text = must_strdup("");
+    for (int i = 0; i < definitions->count; i++) {
+        const struct definition *input = &definitions->items[i];
+        bool read = !input->is_input;
+        for (int k = 0; k < definitions->count && !read; k++)
+            for (int r = 0; r < definitions->items[k].read_count && !read; r++)
+                read = definitions->items[k].reads[r] == i;
+        if (read) continue;
+        OWNED char *place = yaml_place(reader->document, input->where);
+        must_append(&text, "%s: no operation reads input '%s'\n", place, input->name);
+    }
+    reader->job->remarks = text;
 }
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */
 
 static void read_job(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
                      struct definitions *definitions) {
+    job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
     const struct yaml_node *parameters = yaml_get(root, "parameters"), *inputs = yaml_get(root, "inputs");
     const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
-    uint64_t used =
-        parameters_load(&reader->parameters, reader->document, parameters, overrides->sets, overrides->set_count);
-    used |= patterns_expand(reader, inputs, overrides->sets, overrides->set_count);
+    const struct yaml_node *where = yaml_get(root, "where");
+    reader->defaults = defaults;
+    parameters_load(&reader->parameters, parameters);
+    patterns_expand(reader, inputs);
+    sweep_zip(&reader->parameters, yaml_get(root, "zip"));
+    sweep_where(&reader->parameters, where, &reader->conditions);
+    sweep_check_derived(&reader->parameters, &reader->conditions);
+    reader->job->combinations = reader->conditions.count;
+    reader->job->excluded = reader->conditions.dropped;
     for (int i = 0; i < root->count; i++)
-        if (root->items[i] != parameters)
-            used |= parameters_used(&reader->parameters, reader->document, root->items[i]);
-    check_unused(reader, used);
+        if (root->items[i] != parameters && root->items[i] != where)
+            parameters_check(&reader->parameters, root->items[i]);
+    check_unused(reader);
     read_head(reader, root, overrides);
     if (defaults) check_defaults(reader, defaults);
     if (inputs) define_inputs(reader, inputs, definitions);
     if (list) override_run_options(reader, list, overrides);
     if (list) define_operations(reader, list, definitions);
+    note_unread_inputs(reader, definitions);
     if (overrides->only) only_keep(reader, definitions, overrides->only);
     job_expand(reader, definitions);
     for (int i = 0; i < reader->job->input_count; i++) reader->job->inputs[i].external = reader->job->external;
@@ -261,30 +306,40 @@ static struct job *read_document(struct yaml_document *document, const char *pat
                                  const struct job_overrides *overrides) {
     static const struct job_overrides none;
     struct job *job = must_malloc(sizeof *job);
-    *job = (struct job){.document = document, .path = must_strdup(path)};
-    const struct yaml_node *root = yaml_root(job->document);
+    if (!overrides) overrides = &none;
+    *job = (struct job){.document = document, .path = must_strdup(path), .tolerant = overrides->tolerant};
+    const struct yaml_node *root = yaml_root(document);
     if (!root) return job;
     if (root->kind != YAML_MAP) {
-        yaml_error(job->document, root, "a job file is a map that begins with 'version: 1'");
+        yaml_error(document, root, "a job file is a map that begins with 'version: 1'%s",
+                   root->text && yaml_lacks_space(root->text) ? ": a space must follow the colon" : "");
         return job;
     }
-    struct job_reader *reader = must_malloc(sizeof *reader);
-    *reader = (struct job_reader){.job = job, .document = job->document};
+    bool incomplete = !job_include(job);
+    job_read_environment(job);
+    OWNED struct job_reader *reader = must_malloc(sizeof *reader);
+    *reader = (struct job_reader){.job = job,
+                                  .document = document,
+                                  .parameters = {.document = document,
+                                                 .sets = overrides->sets,
+                                                 .set_count = overrides->set_count,
+                                                 .incomplete = incomplete}};
     struct definitions definitions = {0};
-    read_job(reader, root, overrides ? overrides : &none, &definitions);
+    read_job(reader, root, overrides, &definitions);
     for (int i = 0; i < definitions.count; i++) {
+        only_forget(&definitions.items[i]);
         free(definitions.items[i].name);
         free(definitions.items[i].reads);
-        for (int j = 0; j < definitions.items[i].only_count; j++) free(definitions.items[i].only[j].label);
-        free(definitions.items[i].only);
+        free(definitions.items[i].instances);
     }
     free(definitions.items);
+    free(reader->conditions.holds);
     parameters_free(&reader->parameters);
-    free(reader);
     return job;
 }
 
 struct job *job_load(const char *path, const struct job_overrides *overrides) {
+    if (strcmp(path, "-") == 0) path = YAML_STDIN;
     return read_document(yaml_load(path), path, overrides);
 }
 

@@ -11,82 +11,56 @@
 #define RUNNER_JOB_H
 
 #include "../../kernels/core/operation.h"
-#include "random_terms.h"
+#include "../base/fail.h"
+#include "../base/job_input.h"
 #include "yaml.h"
 
 /* The widths of the name and label columns in the results file, in bytes with a NUL. Longer ones are errors. */
 #define JOB_NAME_BYTES  64
 #define JOB_LABEL_BYTES 160
 
-/* One entry of `select`: the elements to take along one axis, with Python's meaning. */
-struct job_slice {
-    bool index;               /* only element `first`, and the axis is dropped */
-    bool has_end;             /* false: to the end of the axis */
-    int64_t first, end, step; /* negative: counted from the end of the axis; step >= 1 */
-};
-#define JOB_SLICE_TEXT 72
-const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]);
+/* The kernel's own parameters and JOB_THREADS, which every CPU variant has. */
+#define JOB_MAX_PARAMETERS (KERNEL_MAX_PARAMETERS + 1)
+#define JOB_THREADS        "threads"
 
-struct job_select {
+/* A number of a launch: an expression over those of m, n, k, batch, rows, cols, outer, length, inner and count that the
+ * operation has. Its parameters are already replaced by their values. */
+struct job_launch_number {
     const struct yaml_node *where;
-    int rank; /* number of entries; 0: the key is not given */
-    struct job_slice of[MAX_RANK];
+    char *text;
 };
 
-/* "[0:100, ::2, -1]"; the caller frees. */
-char *job_select_text(const struct job_select *select);
-
-/* Which other files an input's file may refer to by external links, virtual data sets and external storage. */
-enum job_external { EXTERNAL_SAME_FOLDER, EXTERNAL_ALLOW, EXTERNAL_DENY };
-
-/* A number in a job file; exact if it is a 64-bit integer. */
-struct job_number {
-    bool is_integer;
-    int64_t integer;
-    double real;
-};
-#define JOB_MISSING_MOST 16
-struct job_missing {
-    int count;
-    struct job_number of[JOB_MISSING_MOST];
+/* A variant's own source file. */
+struct job_source {
+    const struct yaml_node *where, *map; /* the value of `source`; the variant's map */
+    char *path, *as_written;             /* relative to the current directory, or absolute; as in the job */
+    char *kernel;                        /* the function in it */
+    bool cuda;                           /* a .cu file */
+    int block_count, grid_count;         /* of a .cu file; 0: not given */
+    struct job_launch_number block[3], grid[3], shared; /* shared.text NULL: not given */
 };
 
-struct job_input {
-    const struct yaml_node *where;
-    char *name, *label;
-    bool random; /* generated (the last three members); false: read from a file (the members in between) */
-    char *file;  /* relative to the current directory, or absolute */
-    char *file_as_written;
-    char *dataset, *field;      /* field: of a table; NULL: none */
-    enum job_external external; /* copied from the job */
-    bool concatenated;          /* `file` is a pattern, and its matches are concatenated... */
-    int concatenate;            /* ...along this axis */
-    bool has_rows;
-    int64_t rows[2]; /* first, count */
-    struct job_select select;
-    bool fill;                  /* missing sources of a virtual data set are read as fill values */
-    bool has_dtype;             /* elements are converted... */
-    enum dtype as;              /* ...to this type */
-    bool stored_numbers;        /* scale_factor, _FillValue and the like are not applied (`decode: none`) */
-    struct job_missing missing; /* stored numbers that mean "no value" */
-    struct random_terms terms;
-    struct shape shape;
-    enum dtype dtype;
+/* `search` of a variant: its combinations are tried, and the fastest one is the variant. */
+struct job_search {
+    int group;       /* of the operation's variants, from 1; 0: no search */
+    double budget_s; /* for all tries */
+    int64_t seed;    /* of the order in which they are tried */
 };
 
 struct job_variant {
     const struct yaml_node *where;
+    struct job_source *source; /* NULL: a built-in variant */
+    struct job_search search;
     char *name;  /* "tiled"; "auto" */
     char *label; /* "tiled,tile=16": the name and the parameters that the job gives, in its order */
     int count;   /* parameters given; names and values are texts that are not yet checked against the kernel */
-    char *names[KERNEL_MAX_PARAMETERS], *values[KERNEL_MAX_PARAMETERS];
-    const struct yaml_node *parameter_where[KERNEL_MAX_PARAMETERS];
+    char *names[JOB_MAX_PARAMETERS], *values[JOB_MAX_PARAMETERS];
+    const struct yaml_node *parameter_where[JOB_MAX_PARAMETERS];
 };
 
 enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
 enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
 
-enum job_compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_LZF, COMPRESSION_ZSTD };
 enum job_keep { KEEP_AUTO, KEEP_ALWAYS, KEEP_NEVER };
 
 struct run_options {
@@ -98,6 +72,8 @@ struct run_options {
     double tolerance; /* NaN: the operation's default */
     enum job_store store;
     bool stop_on_error;
+    double timeout_s; /* of a run; INFINITY: none */
+    int retries;      /* after a failure of a device or a file */
     enum job_keep keep_tiles;
     struct shape chunks; /* rank 0: not given */
     enum job_compression compression;
@@ -110,6 +86,11 @@ static inline bool job_is_timed(const struct run_options *options) {
     return options->warmup > 0 || options->repeat_max > 1;
 }
 
+/* The value of `key` in an input's or operation's map, or entry `item` of it if it is a list that has the entry;
+ * `where` if the map lacks the key. */
+const struct yaml_node *job_value(const struct yaml_node *map, const char *key, int item,
+                                  const struct yaml_node *where);
+
 /* An operand of an operation: an input or an earlier operation. */
 struct job_reference {
     bool is_input;
@@ -117,7 +98,9 @@ struct job_reference {
 };
 
 struct job_operation {
-    const struct yaml_node *where, *inputs_where;
+    const struct yaml_node *where, *node;       /* its id, its map */
+    bool unread, options_unread, result_unread; /* reported mistakes: in `inputs`; in its operation's options; in
+                                                   `dtype` */
     char *id, *label;
     enum op op;
     struct op_options options;
@@ -133,6 +116,12 @@ struct job_operation {
     char *to_file, *to_name;
     const struct yaml_node *to_where;
     char *resolved; /* canonical one-line text of op, options, run options: for `--resolved` and the resume key */
+};
+
+/* An attribute of the results file. */
+struct job_tag {
+    char *name;
+    const struct yaml_node *value; /* a scalar */
 };
 
 enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_CUDA };
@@ -151,9 +140,16 @@ struct job {
     int input_count, operation_count;
     struct job_input *inputs;
     struct job_operation *operations; /* an operation's inputs come before it */
-    char *resolved;                   /* the whole job as YAML after parameters, defaults and merges: /job_resolved */
-    char *
-        verbatim; /* the user's original text, if the document is a resolved text; NULL: the document is the original */
+    bool tolerant;                    /* an unreadable input only removes the operations that need it... */
+    char *unreadable;                 /* ...and this says why; NULL: none were removed */
+    char *remarks;                    /* lines about probable slips that are no mistakes; NULL: none */
+    int64_t combinations, excluded;   /* of the parameters in `where`: all, and those for which it is false */
+    char *notes;
+    int tag_count, variable_count;
+    struct job_tag *tags;
+    char **variables; /* names of environment variables to record, in order */
+    char *resolved;   /* the whole job as YAML after parameters, defaults and merges: /job_resolved */
+    char *verbatim;   /* if the document is a resolved text: the user's original text; else NULL */
 };
 
 /* Overrides from the command line. NULL or 0: not given. */
@@ -163,19 +159,29 @@ struct job_overrides {
     int set_count;
     const char *only; /* "product:tiled,total": these operations (job_only.h) and the ones that they read */
     const char *repeat, *warmup, *verify; /* for all operations */
+    bool tolerant;                        /* see struct job */
 };
 
-/* Reads a job. Never returns NULL; yaml_error_count(job->document) is 0 if the job is valid. Errors in overrides count
- * too, without a line. plan_make checks shapes, files and variants later, and adds to the same list of errors. */
+/* Reads a job; "-" is the standard input, whose paths are relative to the current directory. Never returns NULL;
+ * yaml_error_count(job->document) is 0 if the job is valid. Errors in overrides count too, without a line. plan_make
+ * checks shapes, files and variants later, and adds to the same list of errors. */
 struct job *job_load(const char *path, const struct job_overrides *overrides);
 /* The same for the text of a job. `path` is its file: messages name it, and paths are relative to its folder. */
 struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides);
 void job_free(struct job *job);
+RELEASED_BY(job, job_free)
+/* Removes the inputs that are marked, by number, and the operations that need them, directly or through others. Returns
+ * the number of these operations. */
+int job_remove(struct job *job, const bool *inputs);
 
-/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory. false: malformed;
- * `message` explains. */
+/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory, and a duration.
+ * false: malformed; `message` explains. */
 bool job_parse_device(const char *text, struct job *job, char message[256]);
 bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
+/* Parses a duration, "90s" or "10min"; "none" is INFINITY. */
+bool job_parse_duration(const char *text, double *seconds, char message[256]);
+/* Parses an index, or "first:end:step" with optional parts. false: malformed. */
+bool job_parse_slice(const char *text, struct job_slice *slice);
 
 /* Prints text as a value in a job file. It is double-quoted if `quoted` is set or if YAML would not read it back
  * unchanged, and each `$` is doubled, so that it does not begin a parameter. */

@@ -20,6 +20,7 @@
 #define MATMUL  WORDS("matmul")
 #define REDUCE  WORDS("reduce")
 #define SCALES  WORDS("matmul", "scale")
+#define MAP     WORDS("map")
 #define BOUNDED WORDS("uniform", "integer")
 #define FILES   WORDS("file")
 
@@ -43,7 +44,21 @@ const struct job_key job_keys[] = {
         .harmless = true,
         .help = "Which other files an input's file may refer to by external links, virtual data sets and external "
                 "storage: those in its folder, any, or none."},
-    {SCOPE_JOB, "parameters", KEY_CUSTOM, "", .help = "Values for `$name`; a list is swept."},
+    {SCOPE_JOB, "include", KEY_CUSTOM, "",
+        .help = "A file, or a list of files, whose maps are merged into this one. The including file wins; of several "
+                "included files, the later one."},
+    {SCOPE_JOB, "environment", KEY_CUSTOM, "",
+        .help = "Environment variables that are recorded in `/environment`: names and patterns, `[OMP_NUM_THREADS, "
+                "\"NCCL_*\"]`. Variables in `${env:NAME}` are recorded too."},
+    {SCOPE_JOB, "tags", KEY_CUSTOM, "", .help = "Attributes of the results file: names and values."},
+    {SCOPE_JOB, "notes", KEY_TEXT, "", JOB(notes), .help = "Text for the results file's attribute `notes`."},
+    {SCOPE_JOB, "parameters", KEY_CUSTOM, "",
+        .help = "Values for `$name`. A list is swept, and so is a range, `{from, to, step}` or `{from, to, times}`; an "
+                "expression of other parameters is derived from them."},
+    {SCOPE_JOB, "zip", KEY_CUSTOM, "",
+        .help = "Lists of names of swept parameters that advance together, `[[rows, cols]]`."},
+    {SCOPE_JOB, "where", KEY_CUSTOM, "",
+        .help = "An expression of parameters, or a list of them: combinations for which one is false are not run."},
     {SCOPE_JOB, "inputs", KEY_CUSTOM, "", .help = "Arrays that operations read, by name."},
     {SCOPE_JOB, "defaults", KEY_CUSTOM, "", .help = "Run options for operations that do not give their own."},
     {SCOPE_JOB, "operations", KEY_CUSTOM, NULL, .help = "What to compute, in order."},
@@ -78,27 +93,30 @@ const struct job_key job_keys[] = {
         .help = "How values are drawn."},
     {SCOPE_RANDOM, "low", KEY_REAL, "0", .of = BOUNDED, ANY_REAL, INPUT(terms.low), .help = "Least value."},
     {SCOPE_RANDOM, "high", KEY_REAL, "1", .of = BOUNDED, ANY_REAL, INPUT(terms.high),
-        .help = "Bound: not reached by `uniform`, reached by `integer`."},
+        .help = "Upper bound: exclusive for `uniform`, inclusive for `integer`."},
     {SCOPE_RANDOM, "mean", KEY_REAL, "0", .of = WORDS("normal"), ANY_REAL, INPUT(terms.mean), .help = "Mean."},
     {SCOPE_RANDOM, "std", KEY_REAL, "1", .of = WORDS("normal"), .low = 0, .high = DBL_MAX, INPUT(terms.std),
         .help = "Standard deviation."},
     {SCOPE_RANDOM, "value", KEY_REAL, NULL, .of = WORDS("constant"), ANY_REAL, INPUT(terms.value),
         .help = "The value of every element."},
     {SCOPE_RANDOM, "seed", KEY_INTEGER, "0", .low = 0, .high = 0x1p63, INPUT(terms.seed),
-        .help = "Other seeds give other values."},
+        .help = "Different seeds give different values."},
 
     {SCOPE_OPERATION, "id", KEY_TEXT, NULL, FIELD(struct job_operation, id),
         .help = "Name, unique among inputs and operations: a letter or `_`, then letters, digits, `_`, `-`."},
     {SCOPE_OPERATION, "op", KEY_OP, NULL, FIELD(struct job_operation, op), .help = "The operation."},
     {SCOPE_OPERATION, "inputs", KEY_CUSTOM, NULL,
-        .help = "Names of inputs or of earlier operations: two for matmul, else one."},
+        .help = "Names of inputs or of earlier operations: two for matmul, up to 8 for map and for reduce with `map`, "
+                "else one."},
     {SCOPE_OPERATION, "variants", KEY_CUSTOM, "[auto]",
         .help = "Kernel variants to run: names, or maps of `name` and the variant's own parameters (a list is "
-                "swept). The first that verifies gives the result."},
+                "swept; `where` is an expression that chooses among their values; `search` finds the fastest). A map "
+                "with `source` is a kernel in a .c or .cu file (kernels/README.md). The first that verifies gives the "
+                "result."},
     {SCOPE_RESULT, "dtype", KEY_DTYPE, "", FIELD(struct job_operation, as),
         .help = "The result's type. If it is wider than the operation's own type, the operation computes in it, as "
-                "NumPy's functions do with `dtype`; otherwise the result is converted, as by `astype`. Default: as "
-                "computed."},
+                "NumPy's functions do with `dtype`; otherwise, and always for an expression, the result is "
+                "converted, as by `astype`. Default: as computed."},
     {SCOPE_RESULT, "to", KEY_TO, "",
         .help = "`FILE:/GROUP/NAME`: store the result there, in a file of its own, relative to the job file; the "
                 "results file shows it too. For a swept operation it must contain a parameter."},
@@ -111,19 +129,27 @@ const struct job_key job_keys[] = {
     {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
         .help = "The axis that disappears, negative from the end; several, `[0, 2]`; or `all`."},
     {SCOPE_OPTION, "ddof", KEY_REAL, "0", .of = REDUCE, .low = 0, .high = DBL_MAX, OPTION(ddof),
-        .help = "`var` and `std` divide by the number of elements minus this."},
+        .help = "`var` and `std` divide by the number of elements minus this; NaN where that leaves none."},
     {SCOPE_OPTION, "skip_nan", KEY_BOOL, "false", .of = REDUCE, OPTION(skip_nan),
         .help = "Ignore NaNs, as NumPy's `nansum`, `nanmean`, ... do; `argmin` and `argmax` of NaNs alone give -1."},
     {SCOPE_OPTION, "axes", KEY_AXES, "", .of = WORDS("transpose"), OPTION(axes),
         .help = "The input's axes in their new order, as in NumPy. Default: swap the last two."},
+    {SCOPE_OPTION, "map", KEY_EXPRESSION, "", .of = REDUCE, OPTION(map),
+        .help = "Reduce the values of this expression of up to 8 inputs, `abs(A - B)`, without storing them."},
     {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
     {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
         .help = "Addend: alpha * x + beta."},
+    {SCOPE_OPTION, "expression", KEY_EXPRESSION, NULL, .of = MAP, OPTION(map),
+        .help = "What each element becomes: `(raw - dark) / gain`, of the inputs' names, parameters, the indices `i0`, "
+                "`i1`, ..., Python's operators and NumPy's functions, with NumPy's types and broadcasting."},
 
     {SCOPE_RUN, "warmup", KEY_INTEGER, "3", ANY_COUNT, RUN(warmup), 
-     .help = "Least number of untimed launches before the samples; short kernels warm up until times are steady. 0: "
+     .help = "Minimum number of untimed launches before the samples; short kernels warm up until times are steady. 0: "
              "none."},
     {SCOPE_RUN, "repeat", KEY_REPEAT, "20", .help = "Timed launches: a number, or `{min, max, until}`."},
+    {SCOPE_RUN, "threads", KEY_CUSTOM, "",
+        .help = "Threads of CPU variants, a number or a list of them, which is swept: `[1, 2, 4]`. Default: all that "
+                "the process may use."},
     {SCOPE_RUN, "cache", KEY_WORD, "warm", .words = WORDS("warm", "cold"), RUN(cold),
         .help = "`cold` evicts the device's cache before each repeat."},
     {SCOPE_RUN, "verify", KEY_WORD, "auto", .words = WORDS("auto", "full", "sampled", "none"), RUN(verify),
@@ -136,6 +162,12 @@ const struct job_key job_keys[] = {
     {SCOPE_RUN, "on_error", KEY_WORD, "continue", .words = WORDS("continue", "stop"), RUN(stop_on_error),
         .harmless = true,
         .help = "What to do after a failed or wrong run."},
+    {SCOPE_RUN, "timeout", KEY_DURATION, "none", RUN(timeout_s), .harmless = true,
+        .help = "Longest time of a run, with its verification and its repeats: `90s`, `10min`, `1.5h`; or `none`. A "
+                "run that takes longer gets the status `timeout`, and the others go on."},
+    {SCOPE_RUN, "retries", KEY_INTEGER, "0", .low = 0, .high = 100, RUN(retries), .harmless = true,
+        .help = "How often a run is repeated after its device, or a read or write of a file, has failed; a wrong "
+                "result is final."},
     {SCOPE_RUN, "keep_tiles", KEY_WORD, "auto", .words = WORDS("auto", "always", "never"), RUN(keep_tiles),
         .harmless = true,
         .help = "Checkpoint the operation panel by panel, so that a signal or a crash loses no finished panel. `auto`: "
@@ -153,7 +185,13 @@ const struct job_key job_keys[] = {
     {SCOPE_REPEAT, "min", KEY_INTEGER, "10", .low = 1, .high = 1e9, RUN(repeat_min), .help = "Fewest repeats."},
     {SCOPE_REPEAT, "max", KEY_INTEGER, "500", .low = 1, .high = 1e9, RUN(repeat_max), .help = "Most repeats."},
     {SCOPE_REPEAT, "until", KEY_FRACTION, "1%", RUN(repeat_until),
-        .help = "Stop when the 95 % interval of the median is within this share of it; not before 0.2 s of samples."},
+        .help = "Stop when half the width of the median's 95 % interval is within this share of the median, but not "
+                "before 0.2 s of samples."},
+
+    {SCOPE_SEARCH, "budget", KEY_DURATION, NULL, FIELD(struct job_search, budget_s),
+        .help = "How long combinations are tried, compiled and verified; the fastest is then timed in full."},
+    {SCOPE_SEARCH, "seed", KEY_INTEGER, "0", .low = 0, .high = 0x1p53, FIELD(struct job_search, seed),
+        .help = "Another seed tries them in another order."},
 };
 /* clang-format on */
 const int job_key_count = sizeof job_keys / sizeof *job_keys;
@@ -175,9 +213,11 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
     [KEY_AXES] = "a list of integers",
     [KEY_NUMBERS] = "a number or a list of them",
     [KEY_FRACTION] = "a number or a percentage",
+    [KEY_DURATION] = "a duration or none",
     [KEY_REPEAT] = "an integer or a map {min, max, until}",
     [KEY_DEVICE] = "a device or a list of devices",
     [KEY_MEMORY] = "a size",
+    [KEY_EXPRESSION] = "an expression",
     [KEY_TO] = "FILE:/GROUP/NAME",
 };
 
@@ -205,33 +245,20 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
     case KEY_DTYPE:
         for (; count < DTYPE_COUNT; count++) words[count] = dtype_name(count);
         return count;
-    case KEY_BOOL:
-    case KEY_INTEGER:
-    case KEY_REAL:
-    case KEY_TEXT:
-    case KEY_SHAPE:
-    case KEY_ROWS:
-    case KEY_SELECT:
-    case KEY_AXIS:
-    case KEY_AXES:
-    case KEY_NUMBERS:
-    case KEY_FRACTION:
-    case KEY_REPEAT:
-    case KEY_DEVICE:
-    case KEY_MEMORY:
-    case KEY_TO:
-    case KEY_TYPE_COUNT: break;
+    default: return count;
     }
-    return count;
 }
 
-bool key_allows(enum key_scope scope, const char *name, const char *word) {
-    for (int i = 0; i < job_key_count; i++) {
-        if (job_keys[i].scope != scope || strcmp(job_keys[i].name, name) != 0) continue;
-        const char *words[KEY_MAX_WORDS];
-        int count = key_words(&job_keys[i], words);
-        for (int j = 0; j < count; j++)
-            if (strcmp(words[j], word) == 0) return true;
-    }
+const struct job_key *key_find(enum key_scope scope, const char *name) {
+    const struct job_key *key = job_keys;
+    while (key->scope != scope || strcmp(key->name, name) != 0) key++;
+    return key;
+}
+
+bool key_allows(const struct job_key *key, const char *word) {
+    const char *words[KEY_MAX_WORDS];
+    int count = key_words(key, words);
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0) return true;
     return false;
 }

@@ -16,6 +16,7 @@ enum key_scope {
     SCOPE_RESULT,    /* ...and where its result goes: struct job_operation */
     SCOPE_RUN,       /* ...and under `defaults`: struct run_options */
     SCOPE_REPEAT,    /* `repeat` as a map: struct run_options */
+    SCOPE_SEARCH,    /* `search` of a variant: struct job_search */
     SCOPE_COUNT
 };
 
@@ -36,10 +37,12 @@ enum key_type {
     KEY_AXES,     /* axes in a new order */
     KEY_NUMBERS,  /* a number, or a list of them: struct job_missing */
     KEY_FRACTION, /* 0.01 or 1% */
+    KEY_DURATION, /* 90s, 10min or none: seconds; INFINITY: none */
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
     KEY_DEVICE,
     KEY_MEMORY,
-    KEY_TO, /* FILE:/GROUP/NAME; job_to.c reads it */
+    KEY_EXPRESSION, /* over arrays; job_expression.c reads it: struct map */
+    KEY_TO,         /* FILE:/GROUP/NAME; job_to.c reads it */
     KEY_TYPE_COUNT
 };
 
@@ -66,8 +69,10 @@ bool key_applies(const struct job_key *key, const char *kind);
 #define KEY_MAX_WORDS 16
 int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]);
 
-/* Is `word` one of the words of that key? */
-bool key_allows(enum key_scope scope, const char *name, const char *word);
+/* Is `word` one of the key's words? */
+bool key_allows(const struct job_key *key, const char *word);
+/* The key of that name, which must exist. */
+const struct job_key *key_find(enum key_scope scope, const char *name);
 
 /* The name of a type in messages and in the reference: "an integer". */
 extern const char *const key_type_name[KEY_TYPE_COUNT];

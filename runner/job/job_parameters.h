@@ -1,4 +1,7 @@
-/* job_parameters.h - `$name` in a job file: its values, its replacement, and the combinations of swept parameters. */
+/* job_parameters.h - `$name` in a job file: the values of parameters, and their replacement in scalars.
+ *
+ * A parameter is one value, a sweep (a list, or a range {from, to, step} or {from, to, times}), or derived: a text or
+ * an expression that uses other parameters, evaluated for each combination of the swept ones (job_sweep.h). */
 #ifndef RUNNER_JOB_PARAMETERS_H
 #define RUNNER_JOB_PARAMETERS_H
 
@@ -8,53 +11,84 @@
 #define MAX_VALUES          4096  /* of one parameter */
 #define MAX_PARAMETER_BYTES 65536 /* of a scalar after substitution */
 
+struct expression;
+
 struct parameter {
     const struct yaml_node *where; /* the key that defines it; NULL: none */
     const char *name;
-    bool swept; /* its value is a list, in the job file or in --set */
+    bool swept; /* its value is a list or a range, in the job file or in --set */
     int count;
     const struct yaml_node **values;
+    uint64_t zipped; /* the set of parameters that advance together with it, and itself; 0: none */
+    /* A derived parameter has no values of its own: */
+    const struct yaml_node *derived; /* its value as written; NULL: it is not derived */
+    struct expression *expression;   /* of `derived`; NULL: it is a text */
+    uint64_t uses;                   /* the set of swept parameters that its value depends on */
+    bool failed;                     /* it has no value, which was reported */
 };
 
 struct parameters {
+    struct yaml_document *document; /* errors are added to it */
+    const char *const *sets;        /* of --set: "n=4096", "n=512,1024", "n=[...]", "n={from: ...}" */
+    int set_count;
     int count;
     struct parameter items[MAX_PARAMETERS];
-    uint64_t swept; /* the set of swept parameters */
+    uint64_t swept;  /* the set of swept parameters */
+    uint64_t used;   /* the set of parameters that parameters_check has found in use */
+    bool incomplete; /* an included file is missing, which was reported: it may define names that seem unknown */
 };
 
-/* Reads the map `parameters` (NULL: none) and applies --set ("n=4096", "n=512,1024"; a parameter that is a list in the
- * map stays swept). Reports errors, but not unknown names in --set: parameters_check_sets does. A value may use earlier
- * parameters that are not swept. Returns the set of parameters that other parameters use. */
-uint64_t parameters_load(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *map,
-                         const char *const *sets, int set_count);
+/* Reads the map `parameters` (NULL: none) and applies --set; a parameter that is swept in the map stays swept. A value
+ * may use earlier parameters. Reports errors, but not unknown names in --set: parameters_check_sets does. */
+void parameters_load(struct parameters *parameters, const struct yaml_node *map);
 /* Adds a swept parameter; --set may choose among its values. */
-void parameters_add(struct parameters *parameters, struct yaml_document *document, const struct yaml_node *key,
-                    char *const *values, int count, const char *const *sets, int set_count);
+void parameters_add(struct parameters *parameters, const struct yaml_node *key, char *const *values, int count);
 /* Reports names in --set that are not parameters. */
-void parameters_check_sets(const struct parameters *parameters, struct yaml_document *document, const char *const *sets,
-                           int set_count);
+void parameters_check_sets(const struct parameters *parameters);
 void parameters_free(struct parameters *parameters);
 
-/* The set of parameters that a tree uses. If `document` is not NULL, reports names that are not set. */
-uint64_t parameters_used(const struct parameters *parameters, struct yaml_document *document,
-                         const struct yaml_node *tree);
+/* The index of a parameter; -1: there is none of that name. */
+int parameters_find(const struct parameters *parameters, const char *name, int length);
+/* The set of parameters that a tree uses: those that it names, and the swept ones on which their values depend. */
+uint64_t parameters_used(const struct parameters *parameters, const struct yaml_node *tree);
+/* The same; also adds the set to parameters->used, and reports names that are not set. */
+uint64_t parameters_check(struct parameters *parameters, const struct yaml_node *tree);
 
 /* Returns the scalar with its parameters replaced, or the scalar itself if it has none. A scalar that consists of one
  * parameter takes the type of the value, any other one the type of its new text. `choice`: the index of the value to
- * take of each parameter; NULL: the first of each. Returns NULL if a name is not set, which parameters_used has
- * reported, or if the text grows too long, which it reports. */
-const struct yaml_node *parameters_replace(const struct parameters *parameters, struct yaml_document *document,
-                                           const struct yaml_node *scalar, const int *choice);
+ * take of each parameter; NULL: the first of each. Returns NULL, after reporting it, if the text grows too long or a
+ * derived value does not exist, or if a name is not set, which parameters_check has reported. */
+const struct yaml_node *parameters_replace(struct parameters *parameters, const struct yaml_node *scalar,
+                                           const int *choice);
+/* The value of a parameter under a choice. NULL: it has none, which was reported. */
+const struct yaml_node *parameters_value(struct parameters *parameters, int index, const int *choice);
+/* A node with the value and the type of a scalar, at `where`. */
+struct scalar;
+const struct yaml_node *parameters_node(const struct parameters *parameters, const struct yaml_node *where,
+                                        const struct scalar *scalar);
+/* Makes a map of an expression over arrays, under a choice; the caller frees it with map_free. NULL, after reporting
+ * it: it has no value. */
+struct array_names;
+struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
+                           const struct expression *expression, const struct array_names *arrays, const int *choice);
 
-/* The combinations of a set of parameters, numbered so that the first parameter changes slowest. */
-int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* at most INT32_MAX */
-void combination_at(const struct parameters *parameters, uint64_t set, int64_t number, int choice[MAX_PARAMETERS]);
-int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
-/* The label of a combination: "n=512,dtype=float32". Labels name groups in the results file, so '/', ',' and control
- * characters in a value become '_'; parameters_load reports two values of a parameter that become equal so. The caller
- * frees. */
-char *combination_label(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);
+/* Evaluates an expression under a choice. false: it has no value, which is reported at `where`, its text. */
+bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *where,
+                         const struct expression *expression, const int *choice, struct scalar *value);
+/* Parses the text of a scalar as an expression. NULL, after reporting it: it is none. The caller frees. */
+struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where);
+
+/* Reports values of a swept parameter that are the same, or give the same label. */
+void parameters_check_values(const struct parameters *parameters, const struct parameter *parameter);
+/* The expression that a parameter's value is; the caller frees. NULL: it is a text, or a fault in it was reported and
+ * *good is false. */
+struct expression *parameters_expression(const struct parameters *parameters, const struct yaml_node *value,
+                                         bool *good);
+/* A copy of a text in which each `$` is doubled, so that it does not begin a parameter. The caller frees. */
+char *parameters_escape(const char *text, size_t length);
 /* The character that stands for `c` in labels. */
 char label_character(char c);
+/* Do two values give the same label? */
+bool same_in_label(const char *a, const char *b);
 
 #endif

@@ -4,8 +4,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,9 +15,11 @@
 /* Was an error at this position reported for another instance? Records the position. */
 static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     for (int i = 0; i < reader->seen_count; i++)
-        if (reader->seen[i].line == where->line && reader->seen[i].column == where->column)
+        if (reader->seen[i].source == where->source && reader->seen[i].line == where->line &&
+            reader->seen[i].column == where->column)
             return reader->seen[i].instance != reader->instance;
     if (reader->seen_count < YAML_MAX_ERRORS) {
+        reader->seen[reader->seen_count].source = where->source;
         reader->seen[reader->seen_count].line = where->line;
         reader->seen[reader->seen_count].column = where->column;
         reader->seen[reader->seen_count++].instance = reader->instance;
@@ -28,41 +28,42 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
 }
 
 void job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+    reader->failed = true;
     if (is_seen(reader, where)) return;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): it is
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
-    uint64_t swept = parameters_used(&reader->parameters, NULL, where) & reader->swept;
-    char *label = combination_label(&reader->parameters, swept, reader->choice);
-    if (*label)
-        yaml_error(reader->document, where, "%s (with %s)", text, label);
-    else
-        yaml_error(reader->document, where, "%s", text);
-    free(label);
+    uint64_t swept = parameters_used(&reader->parameters, where) & reader->swept;
+    OWNED char *label = combination_label(&reader->parameters, swept, reader->choice);
+    yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
 }
 
-/* The nearest name, as a hint. NULL also once errors are only counted: searching would take longer than reading. */
-static const char *find_hint(const struct job_reader *reader, const char *word, const char *const names[], int count) {
-    return yaml_error_count(reader->document) < YAML_MAX_ERRORS ? nearest_name(word, names, count) : NULL;
-}
-
-void job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *word,
-                       const char *const names[], int count) {
-    const char *nearest = find_hint(reader, word, names, count);
-    if (nearest) {
-        job_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
-        return;
+const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
+                              const char *word, const char *const names[], int count) {
+    /* If errors are only counted by now, no search is worth it. */
+    const char *nearest =
+        yaml_error_count(reader->document) < YAML_MAX_ERRORS ? nearest_name(word, names, count) : NULL;
+    if (strcmp(what, "key") == 0 && yaml_lacks_space(word)) {
+        const char *colon = strchr(word, ':');
+        job_error(reader, where, "unknown %s '%s': a space must follow its colon: '%.*s: %s'", what, word,
+                  (int)(colon - word), word, colon + 1);
+        return NULL;
     }
     char list[128] = "";
     size_t length = 0;
     for (int i = 0; i < count && length < sizeof list; i++)
         length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", names[i]);
-    if (length > 0 && length < sizeof list)
+    if (nearest)
+        job_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
+    else if (strpbrk(word, "()"))
+        job_error(reader, where, "unknown %s '%s': a text with a comma in it needs quotes", what, word);
+    else if (length > 0 && length < sizeof list)
         job_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
     else
         job_error(reader, where, "unknown %s '%s'", what, word);
+    return nearest;
 }
 
 static const char *kind_name(const struct yaml_node *node) {
@@ -75,8 +76,12 @@ static const char *kind_name(const struct yaml_node *node) {
 /* Reports at `where` that `value`, with parameters replaced, is not what is expected. Returns false. */
 static bool report_wrong_value(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *value,
                                const char *what, const char *expected) {
-    if (value->text && value->kind != YAML_NULL)
-        job_error(reader, where, "'%s' must be %s, not '%s'", what, expected, value->text);
+    const struct yaml_node *plain = value->quoted ? yaml_scalar(reader->document, where, value->text, false) : value;
+    if (where->wrong)
+        reader->failed = true;
+    else if (value->text && value->kind != YAML_NULL)
+        job_error(reader, where, "'%s' must be %s, not '%s'%s", what, expected, value->text,
+                  plain->kind != value->kind ? ": the quotes make it text" : yaml_value_hint(value->text, expected));
     else
         job_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
     return false;
@@ -97,22 +102,19 @@ bool job_expect_list(struct job_reader *reader, const struct yaml_node *node, co
 
 /* ---- scalars --------------------------------------------------------------------------------------------------- */
 
-bool is_identifier(const char *text) {
-    if (!isalpha((unsigned char)*text) && *text != '_') return false;
-    while (isalnum((unsigned char)*text) || *text == '_' || *text == '-') text++;
-    return !*text;
-}
-
 const struct yaml_node *job_read_scalar(struct job_reader *reader, const struct yaml_node *node, const char *what) {
+    if (node->wrong) return reader->failed = true, NULL;
     if (!node->text || node->kind == YAML_NULL) {
         report_wrong(reader, node, what, "a value");
         return NULL;
     }
-    if (parameters_used(&reader->parameters, NULL, node) & reader->parameters.swept & ~reader->swept) {
+    if (parameters_used(&reader->parameters, node) & reader->parameters.swept & ~reader->swept) {
         job_error(reader, node, "'%s' cannot change with a swept parameter", what);
         return NULL;
     }
-    return parameters_replace(&reader->parameters, reader->document, node, reader->choice);
+    const struct yaml_node *value = parameters_replace(&reader->parameters, node, reader->choice);
+    reader->failed |= !value;
+    return value;
 }
 
 char *job_read_text(struct job_reader *reader, const struct yaml_node *node, const char *what) {
@@ -122,7 +124,7 @@ char *job_read_text(struct job_reader *reader, const struct yaml_node *node, con
     }
     const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return NULL;
-    if (value == node && node->kind != YAML_STRING) {
+    if (value == node && node->kind != YAML_STRING && !node->replaced) {
         job_error(reader, node, "'%s' must be text, not %s: write \"%s\"", what, kind_name(node), node->text);
         return NULL;
     }
@@ -136,13 +138,22 @@ static bool read_integer(struct job_reader *reader, const struct yaml_node *node
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "an integer");
     const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return false;
-    const char *digits = value->text + strspn(value->text, "+-");
-    if (value->kind == YAML_FLOAT && digits[strspn(digits, "0123456789")] == '\0') {
+    bool digits = !value->text[strspn(value->text, "+-0123456789")];
+    if (value->kind == YAML_FLOAT && digits && fabs(value->real) >= 0x1p63) {
         job_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
         return false;
     }
-    if (value->kind != YAML_INT) return report_wrong_value(reader, node, value, what, "an integer");
-    *integer = value->integer;
+    bool whole = value->kind == YAML_FLOAT && (digits || strpbrk(value->text, "eE")) && fabs(value->real) <= 0x1p53 &&
+                 value->real == floor(value->real);
+    if (value->kind != YAML_INT && !whole) return report_wrong_value(reader, node, value, what, "an integer");
+    int64_t octal = yaml_octal(value->text);
+    if (value->kind == YAML_INT && octal != value->integer) {
+        job_error(reader, node,
+                  "'%s' is ambiguous: %s is %lld in YAML 1.2 and %lld in YAML 1.1; write the one that is meant", what,
+                  value->text, (long long)value->integer, (long long)octal);
+        return false;
+    }
+    *integer = whole ? (int64_t)value->real : value->integer; /* 1e3 is 1000, and `$n / 2` too */
     if (value->real < low)
         job_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
     else if (value->real > high)
@@ -158,7 +169,8 @@ static bool is_inexact_integer(const struct yaml_node *value) {
     if (text[strspn(text, "0123456789")]) return false;
     char digits[400];
     snprintf(digits, sizeof digits, "%.0f", fabs(value->real));
-    return strcmp(digits, text + strspn(text, "0")) != 0;
+    while (*text == '0' && text[1]) text++;
+    return strcmp(digits, text) != 0;
 }
 
 static bool read_real(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
@@ -190,6 +202,9 @@ static bool read_fraction(struct job_reader *reader, const struct yaml_node *nod
         percent ? end > value->text && strcmp(end, "%") == 0 : value->kind == YAML_INT || value->kind == YAML_FLOAT;
     if (!number) return report_wrong_value(reader, node, value, what, "a number or a percentage");
     if (*fraction > 0 && *fraction < 1) return true;
+    char hint[128];
+    snprintf(hint, sizeof hint, "between 0 and 1, or between 0%% and 100%% (did you mean %g%%?)", *fraction);
+    if (!percent && *fraction >= 1 && *fraction < 100) return report_wrong_value(reader, node, value, what, hint);
     return report_wrong_value(reader, node, value, what, "between 0 and 1, or between 0% and 100%");
 }
 
@@ -200,13 +215,17 @@ static bool read_word(struct job_reader *reader, const struct job_key *key, cons
     const struct yaml_node *value = job_read_scalar(reader, node, key->name);
     if (!value) return false;
     for (int i = 0; i < count; i++)
-        if (strcmp(words[i], value->text) == 0) {
-            *index = i;
-            return true;
-        }
+        if (strcmp(words[i], value->text) == 0) return *index = i, true;
     const char *what = key->type == KEY_DTYPE ? "data type" : key->type == KEY_OP ? "operation" : key->name;
-    job_error_unknown(reader, node, what, value->text, words, count);
-    return false;
+    if (key->type == KEY_OP && key_allows(key_find(SCOPE_OPTION, "operator"), value->text)) {
+        job_error(reader, node, "'%s' is an operator: write op: reduce, operator: %s", value->text, value->text);
+        return *index = OP_REDUCE, true;
+    }
+    const char *meant = job_error_unknown(reader, node, what, value->text, words, count);
+    if (key->type != KEY_OP) return false;
+    for (int i = 0; i < count && meant; i++) /* the other keys are read as those of the operation that is meant */
+        if (words[i] == meant) *index = i;
+    return meant != NULL;
 }
 
 /* ---- lists and maps -------------------------------------------------------------------------------------------- */
@@ -229,34 +248,12 @@ static void read_shape(struct job_reader *reader, const struct job_key *key, con
 
 static void read_rows(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                       int64_t rows[2]) {
-    if (!job_expect_list(reader, node, key->name)) return;
+    if (node->kind != YAML_LIST && !report_wrong(reader, node, key->name, "a list, [first, count]")) return;
     if (node->count != 2) {
         job_error(reader, node, "'%s' must be [first, count]", key->name);
         return;
     }
     for (int i = 0; i < 2; i++) read_integer(reader, node->items[i], key->name, 0, 0x1p62, &rows[i]);
-}
-
-/* Reads an integer at *text and moves *text behind it; false: there is none. */
-static bool take_integer(const char **text, int64_t *integer) {
-    char *end;
-    errno = 0;
-    *integer = strtoll(*text, &end, 10);
-    bool taken = end > *text && errno == 0 && !isspace((unsigned char)**text) && **text != '+';
-    if (taken) *text = end;
-    return taken;
-}
-
-/* Parses an index, or "first:end:step" with optional parts. */
-static bool parse_slice(const char *text, struct job_slice *slice) {
-    *slice = (struct job_slice){.step = 1};
-    bool has_first = take_integer(&text, &slice->first);
-    slice->index = has_first && !*text;
-    if (slice->index) return true;
-    if (*text++ != ':') return false;
-    slice->has_end = take_integer(&text, &slice->end);
-    if (*text == ':' && text++ && *text) take_integer(&text, &slice->step);
-    return !*text;
 }
 
 static void read_slice(struct job_reader *reader, const struct yaml_node *node, struct job_slice *slice) {
@@ -268,7 +265,7 @@ static void read_slice(struct job_reader *reader, const struct yaml_node *node, 
     }
     const struct yaml_node *value = job_read_scalar(reader, node, "select");
     if (!value) return;
-    if (!parse_slice(value->text, slice))
+    if (!job_parse_slice(value->text, slice))
         job_error(reader, node,
                   "'select' takes an index or a slice such as \"0:100\" or \"::2\" for each axis, "
                   "not '%s'",
@@ -301,8 +298,8 @@ static void read_number(struct job_reader *reader, const struct yaml_node *node,
 static void read_numbers(struct job_reader *reader, const struct yaml_node *node, const char *what,
                          struct job_missing *missing) {
     int count = node->kind == YAML_LIST ? node->count : 1;
-    if (count < 1 || count > JOB_MISSING_MOST) {
-        job_error(reader, node, "'%s' must have 1 to %d numbers, not %d", what, JOB_MISSING_MOST, count);
+    if (count < 1 || count > JOB_MAX_MISSING) {
+        job_error(reader, node, "'%s' must have 1 to %d numbers, not %d", what, JOB_MAX_MISSING, count);
         return;
     }
     for (int i = 0; i < count; i++)
@@ -362,26 +359,30 @@ static void read_axis(struct job_reader *reader, const struct yaml_node *node, s
 
 static void read_device(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     char message[256];
-    char *joined = must_strdup("");
+    OWNED char *joined = must_strdup("");
     for (int i = 0; i < (node->kind == YAML_LIST ? node->count : 1); i++) {
         const struct yaml_node *item = node->kind == YAML_LIST ? node->items[i] : node;
         const struct yaml_node *value = job_read_scalar(reader, item, "device");
-        if (!value) goto done;
+        if (!value) return;
         must_append(&joined, "%s%s", i ? "," : "", value->text);
     }
     if (!job_parse_device(joined, job, message)) job_error(reader, node, "%s", message);
-done:
-    free(joined);
+}
+
+static void read_duration(struct job_reader *reader, const struct yaml_node *node, const char *what, double *seconds) {
+    char message[256];
+    const struct yaml_node *value = job_read_scalar(reader, node, what);
+    if (value && !job_parse_duration(value->text, seconds, message)) job_error(reader, node, "%s", message);
 }
 
 static void read_memory(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     char message[256];
     const struct yaml_node *value = job_read_scalar(reader, node, "memory");
     if (!value) return;
-    char *text = value->kind == YAML_INT ? must_printf("%lld", (long long)value->integer) : must_strdup(value->text);
+    OWNED char *text =
+        value->kind == YAML_INT ? must_printf("%lld", (long long)value->integer) : must_strdup(value->text);
     if (!job_parse_memory(text, &job->memory_bytes, &job->memory_fraction, message))
         job_error(reader, node, "%s", message);
-    free(text);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
@@ -428,11 +429,10 @@ static void read_value(struct job_reader *reader, const struct job_key *key, con
     case KEY_AXES: read_axes(reader, node, key->name, object); break;
     case KEY_NUMBERS: read_numbers(reader, node, key->name, field); break;
     case KEY_REPEAT: read_repeat(reader, node, object); break;
+    case KEY_DURATION: read_duration(reader, node, key->name, field); break;
     case KEY_DEVICE: read_device(reader, node, object); break;
     case KEY_MEMORY: read_memory(reader, node, object); break;
-    case KEY_CUSTOM:
-    case KEY_TO:
-    case KEY_TYPE_COUNT: break;
+    default: break; /* another reader reads it */
     }
 }
 
@@ -443,39 +443,10 @@ void job_read_keys(struct job_reader *reader, enum key_scope scope, const char *
         if (key->scope != scope || !key_applies(key, kind)) continue;
         const struct yaml_node *node = yaml_get(map, key->name);
         if (!node) node = yaml_get(fallback, key->name);
-        if (!node && !key->standard) job_error(reader, map, "'%s' is missing", key->name);
+        bool hidden = reader->parameters.incomplete && map == yaml_root(reader->document);
+        if (!node && !key->standard && !hidden) job_error(reader, map, "'%s' is missing", key->name);
         if (!node && key->standard && *key->standard && key->type != KEY_CUSTOM)
             node = yaml_scalar(reader->document, map, key->standard, false);
         if (node) read_value(reader, key, node, object);
     }
-}
-
-/* Writes the kinds that have the key: "matmul", "matmul or scale". */
-static void join_kinds(const struct job_key *key, char text[128]) {
-    size_t length = 0;
-    for (int i = 0; key->of[i] && length < 128; i++)
-        length += (size_t)snprintf(text + length, 128 - length, "%s%s", i ? " or " : "", key->of[i]);
-}
-
-static void check_key(struct job_reader *reader, const struct yaml_node *node, unsigned scopes, const char *kind) {
-    const char *names[64];
-    int count = 0;
-    for (int i = 0; i < job_key_count; i++) {
-        const struct job_key *key = &job_keys[i];
-        if (!(scopes >> key->scope & 1)) continue;
-        if (strcmp(key->name, node->text) != 0) {
-            if (key_applies(key, kind)) names[count++] = key->name;
-            continue;
-        }
-        if (key_applies(key, kind)) return;
-        char kinds[128];
-        join_kinds(key, kinds);
-        job_error(reader, node, "'%s' does not apply to %s (only to %s)", key->name, kind, kinds);
-        return;
-    }
-    job_error_unknown(reader, node, "key", node->text, names, count);
-}
-
-void job_check_keys(struct job_reader *reader, const struct yaml_node *map, unsigned scopes, const char *kind) {
-    for (int i = 0; i < map->count; i++) check_key(reader, map->keys[i], scopes, kind);
 }

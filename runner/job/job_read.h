@@ -3,19 +3,24 @@
 #define RUNNER_JOB_READ_H
 
 #include "job_keys.h"
-#include "job_parameters.h"
+#include "job_sweep.h"
 
 /* The state of reading a job file. */
 struct job_reader {
     struct job *job;
     struct yaml_document *document;
+    const struct yaml_node *defaults; /* NULL: the job has none */
     struct parameters parameters;
+    struct conditions conditions; /* `where` */
     /* The combination of swept parameters under which values are read. */
     uint64_t swept; /* the set of swept parameters that may be used here */
     int choice[MAX_PARAMETERS];
+    bool failed;      /* a value could not be read since this was last cleared */
+    uint64_t unknown; /* the set of parameters for patterns that match no file: their value is a placeholder */
     int64_t instance; /* number of the current instance; an error at one position is reported for the first only */
     int seen_count;   /* positions of reported errors */
     struct {
+        const struct yaml_source *source;
         int line, column;
         int64_t instance;
     } seen[YAML_MAX_ERRORS];
@@ -26,15 +31,16 @@ void job_error(struct job_reader *reader, const struct yaml_node *where, const c
     __attribute__((format(printf, 3, 4)));
 
 /* Reports that `word` is not one of `names`: "unknown WHAT 'word' (did you mean ...?)", or lists the names if they are
- * few. */
-void job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *word,
-                       const char *const names[], int count);
+ * few. Returns the name that was probably meant; NULL: none is near. */
+const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
+                              const char *word, const char *const names[], int count);
 
 /* Is the node a map, or a list? Reports it if not. */
 bool job_expect_map(struct job_reader *reader, const struct yaml_node *node, const char *what);
 bool job_expect_list(struct job_reader *reader, const struct yaml_node *node, const char *what);
 
-/* Reports keys of `map` that are in none of `scopes` (a set, 1 << SCOPE_), or that do not apply to `kind`. */
+/* Reports keys of `map` that are in none of `scopes` (a set, 1 << SCOPE_), or that do not apply to `kind`. A misspelt
+ * key gets the name that is meant, so that its value is read. */
 void job_check_keys(struct job_reader *reader, const struct yaml_node *map, unsigned scopes, const char *kind);
 
 /* Reads every key of `scope` that applies to `kind`, except those of type KEY_CUSTOM, into `object`: from `map`, else
@@ -48,8 +54,5 @@ const struct yaml_node *job_read_scalar(struct job_reader *reader, const struct 
 /* A copy of a scalar's text, which the caller frees. NULL: an error, which it has reported. A number instead of a text
  * is an error, unless a parameter was replaced by it. */
 char *job_read_text(struct job_reader *reader, const struct yaml_node *node, const char *what);
-
-/* Is it a letter or '_', followed by letters, digits, '_', '-'? */
-bool is_identifier(const char *text);
 
 #endif

@@ -9,6 +9,11 @@
 
 /* ---- JSON schema ----------------------------------------------------------------------------------------------- */
 
+/* Prints JSON that is written here with single quotes. */
+static void put(FILE *to, const char *json) {
+    for (; *json; json++) putc(*json == '\'' ? '"' : *json, to);
+}
+
 static void print_range(FILE *to, const char *type, double low, double high) {
     fprintf(to, "{\"type\": \"%s\"", type);
     if (low > -DBL_MAX) fprintf(to, ", \"minimum\": %.0f", low);
@@ -16,97 +21,93 @@ static void print_range(FILE *to, const char *type, double low, double high) {
     fputs("}", to);
 }
 
-/* The schema of a key that holds a list or a map. */
+#define SCALAR    "{'$ref': '#/$defs/scalar'}"
+#define PARAMETER "{'$ref': '#/$defs/parameter'}"
+#define TEXTS     "{'type': 'array', 'items': {'type': 'string'}}"
+#define COUNT     "{'type': 'integer', 'minimum': 1}"
+
+/* The schemas of keys that hold a list or a map. */
+static const char *const custom_schemas[][2] = {
+    {"version", "{'const': 1}"},
+    {"parameters", "{'type': 'object', 'additionalProperties': {'anyOf': [" SCALAR
+                   ", {'type': 'array', 'minItems': 1, 'items': " SCALAR "}, {'type': 'object', 'required': ['from', "
+                   "'to'], 'additionalProperties': false, 'properties': {'from': " SCALAR ", 'to': " SCALAR
+                   ", 'step': " SCALAR ", 'times': " SCALAR "}}]}}"},
+    {"include", "{'anyOf': [{'type': 'string'}, " TEXTS "]}"},
+    {"environment", TEXTS},
+    {"tags", "{'type': 'object', 'additionalProperties': " SCALAR "}"},
+    {"zip", "{'type': 'array', 'items': {'anyOf': [{'type': 'string'}, " TEXTS "]}}"},
+    {"where", "{'anyOf': [{'type': 'string'}, " TEXTS "]}"},
+    {"inputs", "{'type': 'object', 'patternProperties': {'^x-': {}}, 'additionalProperties': {'$ref': "
+               "'#/$defs/input'}}"},
+    {"defaults", "{'$ref': '#/$defs/defaults'}"},
+    {"operations", "{'type': 'array', 'minItems': 1, 'items': {'$ref': '#/$defs/operation'}}"},
+    {"threads", "{'anyOf': [" COUNT ", " PARAMETER ", {'type': 'array', 'minItems': 1, 'items': {'anyOf': [" COUNT
+                ", " PARAMETER "]}}]}"},
+    {"random", "{'$ref': '#/$defs/random'}"},
+    {"variants", "{'type': 'array', 'minItems': 1, 'items': {'anyOf': [{'type': 'string'}, {'type': 'object', 'anyOf': "
+                 "[{'required': ['name']}, {'required': ['source']}], 'properties': {'name': {'type': 'string'}, "
+                 "'source': {'type': 'string'}, 'kernel': {'type': 'string'}, 'search': {'$ref': "
+                 "'#/$defs/search'}}}]}}"},
+};
+
+/* The schemas of keys of the types that have no range and no words. */
+static const char *const type_schemas[KEY_TYPE_COUNT] = {
+    [KEY_BOOL] = "{'type': 'boolean'}",
+    [KEY_TEXT] = "{'type': 'string', 'minLength': 1}",
+    [KEY_ROWS] = "{'type': 'array', 'minItems': 2, 'maxItems': 2, 'items': {'anyOf': [{'type': 'integer', 'minimum': "
+                 "0}, " PARAMETER "]}}",
+    [KEY_SELECT] = "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'anyOf': [{'type': 'integer'}, {'type': "
+                   "'string', 'pattern': '[$]|^(-?[0-9]+|-?[0-9]*:-?[0-9]*(:[0-9]*)?)$'}]}}",
+    [KEY_AXIS] = "{'anyOf': [{'type': 'integer'}, {'const': 'all'}, {'type': 'array', 'minItems': 1, 'items': "
+                 "{'type': 'integer'}}]}",
+    [KEY_AXES] = "{'type': 'array', 'minItems': 2, 'items': {'type': 'integer'}}",
+    [KEY_NUMBERS] = "{'type': 'number'}, {'type': 'array', 'minItems': 1, 'maxItems': 16, 'items': {'type': "
+                    "'number'}}",
+    [KEY_FRACTION] = "{'anyOf': [{'type': 'number', 'exclusiveMinimum': 0, 'exclusiveMaximum': 1}, {'type': 'string', "
+                     "'pattern': '%$'}]}",
+    [KEY_DURATION] = "{'type': 'string', 'pattern': '^(none|[0-9.]+(ms|s|min|h))$'}",
+    [KEY_REPEAT] = "{'anyOf': [" COUNT ", {'$ref': '#/$defs/repeat'}]}",
+    [KEY_DEVICE] = "{'anyOf': [{'type': 'string', 'pattern': '^(auto|cpu|cuda|cuda:[0-9]+|cuda:all)$'}, {'type': "
+                   "'array', 'minItems': 1, 'items': {'type': 'string'}}]}",
+    [KEY_MEMORY] = "{'anyOf': [{'type': 'integer', 'minimum': 65536}, {'type': 'string', 'pattern': "
+                   "'^[0-9.]+([KMGT]iB|[kMGT]B|%)?$'}]}",
+    [KEY_EXPRESSION] = "{'type': ['string', 'number']}",
+    [KEY_TO] = "{'type': 'string', 'pattern': '.:/.'}",
+};
+_Static_assert(MAX_RANK == 8 && MAX_INPUTS == 8 && JOB_MAX_MISSING == 16, "the schemas state these limits");
+
 static const char *custom_schema(const struct job_key *key) {
-    static const char *const parts[][2] = {
-        {"version", "{\"const\": 1}"},
-        {"parameters", "{\"type\": \"object\", \"additionalProperties\": {\"anyOf\": [{\"$ref\": \"#/$defs/scalar\"}, "
-                       "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/scalar\"}}]}}"},
-        {"inputs", "{\"type\": \"object\", \"patternProperties\": {\"^x-\": {}}, "
-                   "\"additionalProperties\": {\"$ref\": \"#/$defs/input\"}}"},
-        {"defaults", "{\"$ref\": \"#/$defs/defaults\"}"},
-        {"operations", "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"$ref\": \"#/$defs/operation\"}}"},
-        {"random", "{\"$ref\": \"#/$defs/random\"}"},
-        {"variants",
-         "{\"type\": \"array\", \"minItems\": 1, \"items\": {\"anyOf\": [{\"type\": \"string\"}, {\"type\": "
-         "\"object\", \"required\": [\"name\"], \"properties\": {\"name\": {\"type\": \"string\"}}}]}}"},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcmp(parts[i][0], key->name) == 0) return parts[i][1];
+    for (size_t i = 0; i < sizeof custom_schemas / sizeof *custom_schemas; i++)
+        if (strcmp(custom_schemas[i][0], key->name) == 0) return custom_schemas[i][1];
     return "{}";
 }
 
 static void print_value_schema(FILE *to, const struct job_key *key) {
     const char *words[KEY_MAX_WORDS];
-    switch (key->type) {
-    case KEY_BOOL: fputs("{\"type\": \"boolean\"}", to); break;
-    case KEY_INTEGER: print_range(to, "integer", key->low, key->high); break;
-    case KEY_REAL: print_range(to, "number", key->low, key->high); break;
-    case KEY_TEXT: fputs("{\"type\": \"string\", \"minLength\": 1}", to); break;
-    case KEY_WORD:
-    case KEY_OP:
-    case KEY_OPERATOR:
-    case KEY_DTYPE:
-        for (int i = 0, count = key_words(key, words); i < count; i++)
-            fprintf(to, "%s\"%s\"%s", i ? ", " : "{\"enum\": [", words[i], i == count - 1 ? "]}" : "");
-        break;
-    case KEY_SHAPE:
-        fputs("{\"type\": \"array\", \"minItems\": 1, \"maxItems\": 8, \"items\": {\"anyOf\": [", to);
+    int count = key->type == KEY_CUSTOM ? 0 : key_words(key, words);
+    for (int i = 0; i < count; i++)
+        fprintf(to, "%s\"%s\"%s", i ? ", " : "{\"enum\": [", words[i], i == count - 1 ? "]}" : "");
+    if (key->type == KEY_SHAPE) {
+        put(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'anyOf': [");
         print_range(to, "integer", key->low, 0);
-        fputs(", {\"$ref\": \"#/$defs/parameter\"}]}}", to);
-        break;
-    case KEY_ROWS:
-        fputs("{\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2, \"items\": {\"anyOf\": [{\"type\": \"integer\", "
-              "\"minimum\": 0}, {\"$ref\": \"#/$defs/parameter\"}]}}",
-              to);
-        break;
-    case KEY_SELECT:
-        fprintf(
-            to,
-            "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": {\"anyOf\": [{\"type\": \"integer\"}, "
-            "{\"type\": \"string\", \"pattern\": \"[$]|^(-?[0-9]+|-?[0-9]*:-?[0-9]*(:[0-9]*)?)$\"}]}}",
-            MAX_RANK);
-        break;
-    case KEY_AXIS:
-        fputs("{\"anyOf\": [{\"type\": \"integer\"}, {\"const\": \"all\"}, {\"type\": \"array\", "
-              "\"minItems\": 1, \"items\": {\"type\": \"integer\"}}]}",
-              to);
-        break;
-    case KEY_AXES: fputs("{\"type\": \"array\", \"minItems\": 2, \"items\": {\"type\": \"integer\"}}", to); break;
-    case KEY_NUMBERS:
-        fprintf(to,
-                "{\"type\": \"number\"}, {\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": "
-                "{\"type\": \"number\"}}",
-                JOB_MISSING_MOST);
-        break;
-    case KEY_FRACTION:
-        fputs("{\"anyOf\": [{\"type\": \"number\", \"exclusiveMinimum\": 0, \"exclusiveMaximum\": 1}, "
-              "{\"type\": \"string\", \"pattern\": \"%$\"}]}",
-              to);
-        break;
-    case KEY_REPEAT:
-        fputs("{\"anyOf\": [{\"type\": \"integer\", \"minimum\": 1}, {\"$ref\": \"#/$defs/repeat\"}]}", to);
-        break;
-    case KEY_DEVICE:
-        fputs(
-            "{\"anyOf\": [{\"type\": \"string\", \"pattern\": \"^(auto|cpu|cuda|cuda:[0-9]+|cuda:all)$\"}, {\"type\": "
-            "\"array\", \"minItems\": 1, \"items\": {\"type\": \"string\"}}]}",
-            to);
-        break;
-    case KEY_MEMORY:
-        fputs("{\"anyOf\": [{\"type\": \"integer\", \"minimum\": 65536}, {\"type\": \"string\", "
-              "\"pattern\": \"^[0-9.]+([KMGT]iB|[kMGT]B|%)?$\"}]}",
-              to);
-        break;
-    case KEY_TO: fputs("{\"type\": \"string\", \"pattern\": \".:/.\"}", to); break;
-    case KEY_CUSTOM:
-    case KEY_TYPE_COUNT: fputs(custom_schema(key), to); break;
+        put(to, ", " PARAMETER "]}}");
+    } else if (key->type == KEY_INTEGER || key->type == KEY_REAL) {
+        print_range(to, key->type == KEY_REAL ? "number" : "integer", key->low, key->high);
+    } else if (count == 0) {
+        put(to, key->type == KEY_CUSTOM ? custom_schema(key) : type_schemas[key->type]);
     }
+}
+
+/* Prints ", " before each entry of a list but the first. */
+static void separate(FILE *to, bool *any) {
+    if (*any) fputs(", ", to);
+    *any = true;
 }
 
 /* Prints the schema of a map with the keys of `scopes`, a set. */
 static void print_properties(FILE *to, unsigned scopes, const char *indent) {
-    const char *before = "";
+    bool any = false;
     fprintf(to,
             "%s\"type\": \"object\",\n%s\"additionalProperties\": false,\n%s\"patternProperties\": {\"^x-\": {}},\n",
             indent, indent, indent);
@@ -114,24 +115,22 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (!(scopes >> key->scope & 1) || key->standard || key->of) continue;
-        fprintf(to, "%s\"%s\"", before, key->name);
-        before = ", ";
+        separate(to, &any);
+        fprintf(to, "\"%s\"", key->name);
     }
     fprintf(to, "],\n%s\"properties\": {\n", indent);
-    before = "";
+    const char *before = "";
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (!(scopes >> key->scope & 1)) continue;
-        bool part = key->type == KEY_CUSTOM && strcmp(key->name, "inputs") == 0 && key->scope == SCOPE_OPERATION;
         fprintf(to, "%s%s  \"%s\": {\"description\": ", before, indent, key->name);
         json_write_string(to, key->help, strlen(key->help));
         fputs(", \"anyOf\": [", to);
-        if (part)
-            fprintf(to, "{\"type\": \"array\", \"minItems\": 1, \"maxItems\": %d, \"items\": {\"type\": \"string\"}}",
-                    MAX_INPUTS);
+        if (key->scope == SCOPE_OPERATION && strcmp(key->name, "inputs") == 0)
+            put(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'type': 'string'}}");
         else
             print_value_schema(to, key);
-        fprintf(to, "%s]}", key->type == KEY_CUSTOM ? "" : ", {\"$ref\": \"#/$defs/parameter\"}");
+        put(to, key->type == KEY_CUSTOM ? "]}" : ", " PARAMETER "]}");
         before = ",\n";
     }
     fprintf(to, "\n%s}", indent);
@@ -143,63 +142,58 @@ static void print_conditions(FILE *to, unsigned scopes, const struct job_key *ch
     int count = key_words(chooser, words);
     fputs(",\n      \"allOf\": [", to);
     for (int w = 0; w < count; w++) {
-        bool standard = chooser->standard && strcmp(chooser->standard, words[w]) == 0;
-        fprintf(to, "%s\n        {\"if\": {\"properties\": {\"%s\": {\"const\": \"%s\"}}%s", w ? "," : "",
-                chooser->name, words[w], standard ? "" : ", \"required\": [\"");
-        if (!standard) fprintf(to, "%s\"]", chooser->name);
-        fputs("}, \"then\": {\"properties\": {", to);
-        const char *before = "";
+        bool standard = chooser->standard && strcmp(chooser->standard, words[w]) == 0, any = false;
+        fprintf(to, "%s\n        {\"if\": {\"properties\": {\"%s\": {\"const\": \"%s\"}}", w ? "," : "", chooser->name,
+                words[w]);
+        if (!standard) fprintf(to, ", \"required\": [\"%s\"]", chooser->name);
+        put(to, "}, 'then': {'properties': {");
         for (int i = 0; i < job_key_count; i++) {
             if (!(scopes >> job_keys[i].scope & 1) || key_applies(&job_keys[i], words[w])) continue;
-            fprintf(to, "%s\"%s\": false", before, job_keys[i].name);
-            before = ", ";
+            separate(to, &any);
+            fprintf(to, "\"%s\": false", job_keys[i].name);
         }
-        fputs("}, \"required\": [", to);
-        before = "";
+        put(to, "}, 'required': [");
+        any = false;
         for (int i = 0; i < job_key_count; i++) {
             const struct job_key *key = &job_keys[i];
             if (!(scopes >> key->scope & 1) || !key->of || key->standard || !key_applies(key, words[w])) continue;
-            fprintf(to, "%s\"%s\"", before, key->name);
-            before = ", ";
+            separate(to, &any);
+            fprintf(to, "\"%s\"", key->name);
         }
-        fputs("]}}", to);
+        put(to, "]}}");
     }
-    fputs("\n      ]", to);
+    put(to, "\n      ]");
 }
 
-static const struct job_key *find_key(enum key_scope scope, const char *name) {
-    for (int i = 0; i < job_key_count; i++)
-        if (job_keys[i].scope == scope && strcmp(job_keys[i].name, name) == 0) return &job_keys[i];
-    return NULL;
+/* Prints the definition of a map, "NAME": {...}. */
+static void print_map(FILE *to, const char *name, unsigned scopes) {
+    fprintf(to, ",\n    \"%s\": {\n", name);
+    print_properties(to, scopes, "      ");
 }
 
 void job_print_schema(FILE *to) {
     const unsigned operation = 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN;
-    fputs("{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"title\": \"tilerun job file\",\n",
-          to);
+    put(to, "{\n  '$schema': 'https://json-schema.org/draft/2020-12/schema',\n  'title': 'tilerun job file',\n");
     print_properties(to, 1u << SCOPE_JOB, "  ");
-    fputs(",\n  \"$defs\": {\n"
-          "    \"parameter\": {\"type\": \"string\", \"pattern\": \"[$]\"},\n"
-          "    \"scalar\": {\"type\": [\"string\", \"number\", \"boolean\"]},\n    \"input\": {\n",
-          to);
-    print_properties(to, 1u << SCOPE_INPUT, "      ");
-    fputs(
-        ",\n      \"oneOf\": [\n        {\"required\": [\"file\", \"dataset\"], \"properties\": {\"random\": false}},\n"
-        "        {\"required\": [\"random\"], \"properties\": {\"file\": false, \"dataset\": false, \"rows\": false, "
-        "\"select\": false, \"dtype\": false, \"field\": false, \"decode\": false, "
-        "\"missing\": false}}\n"
-        "      ]\n    },\n    \"random\": {\n",
-        to);
-    print_properties(to, 1u << SCOPE_RANDOM, "      ");
-    print_conditions(to, 1u << SCOPE_RANDOM, find_key(SCOPE_RANDOM, "distribution"));
-    fputs("\n    },\n    \"defaults\": {\n", to);
-    print_properties(to, 1u << SCOPE_RUN, "      ");
-    fputs("\n    },\n    \"repeat\": {\n", to);
-    print_properties(to, 1u << SCOPE_REPEAT, "      ");
-    fputs("\n    },\n    \"operation\": {\n", to);
-    print_properties(to, operation, "      ");
-    print_conditions(to, operation, find_key(SCOPE_OPERATION, "op"));
-    fputs("\n    }\n  }\n}\n", to);
+    put(to, ",\n  '$defs': {\n"
+            "    'parameter': {'type': 'string', 'pattern': '[$]'},\n"
+            "    'scalar': {'type': ['string', 'number', 'boolean']}");
+    print_map(to, "input", 1u << SCOPE_INPUT);
+    put(to, ",\n      'oneOf': [\n        {'required': ['file', 'dataset'], 'properties': {'random': false}},\n"
+            "        {'required': ['random'], 'properties': {'file': false, 'dataset': false, 'rows': false, 'select': "
+            "false, 'dtype': false, 'field': false, 'decode': false, 'missing': false}}\n      ]\n    }");
+    print_map(to, "random", 1u << SCOPE_RANDOM);
+    print_conditions(to, 1u << SCOPE_RANDOM, key_find(SCOPE_RANDOM, "distribution"));
+    put(to, "\n    }");
+    print_map(to, "defaults", 1u << SCOPE_RUN);
+    put(to, "\n    }");
+    print_map(to, "repeat", 1u << SCOPE_REPEAT);
+    put(to, "\n    }");
+    print_map(to, "search", 1u << SCOPE_SEARCH);
+    put(to, "\n    }");
+    print_map(to, "operation", operation);
+    print_conditions(to, operation, key_find(SCOPE_OPERATION, "op"));
+    put(to, "\n    }\n  }\n}\n");
 }
 
 /* ---- reference ------------------------------------------------------------------------------------------------- */
@@ -229,6 +223,7 @@ void job_print_reference(FILE *to) {
         [SCOPE_RESULT] = "An entry of `operations`: its result",
         [SCOPE_RUN] = "An entry of `operations`: run options, also under `defaults`",
         [SCOPE_REPEAT] = "`repeat` as a map",
+        [SCOPE_SEARCH] = "`search` of a variant",
     };
     for (enum key_scope scope = 0; scope < SCOPE_COUNT; scope++) {
         fprintf(to, "%s### %s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", scope ? "\n" : "",

@@ -2,13 +2,22 @@
  * provenance in results files, and the key by which a resumed job recognizes finished runs. */
 #include "job_text.h"
 
+#include "../../kernels/core/map.h"
+
 #include "../base/fail.h"
 #include "../base/text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool is_identifier(const char *text) {
+    if (!isalpha((unsigned char)*text) && *text != '_') return false;
+    while (isalnum((unsigned char)*text) || *text == '_' || *text == '-') text++;
+    return !*text;
+}
 
 /* ---- one operation, from its fields ---------------------------------------------------------------------------- */
 
@@ -69,17 +78,12 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
         else
             fprintf(to, ", repeat: %lld", (long long)run->repeat_min);
         break;
-    case KEY_CUSTOM:
-    case KEY_TEXT:
-    case KEY_OP:
-    case KEY_ROWS:
-    case KEY_SELECT:
-    case KEY_NUMBERS:
-    case KEY_FRACTION:
-    case KEY_DEVICE:
-    case KEY_MEMORY:
-    case KEY_TO:
-    case KEY_TYPE_COUNT: break; /* no option of an operation or a run has this type, or another key implies it */
+    case KEY_EXPRESSION:
+        if (!options->map) break;
+        fprintf(to, ", %s: ", key->name);
+        job_print_text(to, options->map->text, true);
+        break;
+    default: break; /* no option of an operation or a run has this type, or another key implies it */
     }
 }
 
@@ -99,29 +103,6 @@ char *job_resolve_operation(const struct job_operation *operation) {
     fputc('}', to);
     fclose(to);
     return text;
-}
-
-const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]) {
-    size_t length = 0;
-    if (slice->index || slice->first != 0)
-        length = (size_t)snprintf(text, JOB_SLICE_TEXT, "%lld", (long long)slice->first);
-    if (slice->index) return text;
-    length += (size_t)snprintf(text + length, JOB_SLICE_TEXT - length, ":");
-    if (slice->has_end)
-        length += (size_t)snprintf(text + length, JOB_SLICE_TEXT - length, "%lld", (long long)slice->end);
-    if (slice->step != 1) snprintf(text + length, JOB_SLICE_TEXT - length, ":%lld", (long long)slice->step);
-    return text;
-}
-
-char *job_select_text(const struct job_select *select) {
-    char *text = must_strdup("[");
-    for (int axis = 0; axis < select->rank; axis++) {
-        char slice[JOB_SLICE_TEXT];
-        must_append(&text, "%s%s", axis ? ", " : "", job_slice_format(&select->of[axis], slice));
-    }
-    char *whole = must_printf("%s]", text);
-    free(text);
-    return whole;
 }
 
 /* ---- the whole job, from its nodes ----------------------------------------------------------------------------- */
@@ -150,14 +131,8 @@ static void print_scalar(FILE *to, const char *text, bool quoted) {
 }
 
 void job_print_text(FILE *to, const char *text, bool quoted) {
-    char *escaped = must_malloc(2 * strlen(text) + 1), *end = escaped;
-    for (const char *c = text; *c; c++) {
-        if (*c == '$') *end++ = '$';
-        *end++ = *c;
-    }
-    *end = '\0';
+    OWNED char *escaped = parameters_escape(text, strlen(text));
     print_scalar(to, escaped, quoted);
-    free(escaped);
 }
 
 static void print_node(FILE *to, const struct yaml_node *node) {
@@ -180,7 +155,23 @@ static void print_node(FILE *to, const struct yaml_node *node) {
 const struct yaml_node *definition_get(const struct job_reader *reader, const struct definition *definition,
                                        const char *key) {
     const struct yaml_node *own = yaml_get(definition->node, key);
-    return own ? own : yaml_get(yaml_get(yaml_root(reader->document), "defaults"), key);
+    return own ? own : yaml_get(reader->defaults, key);
+}
+
+/* Prints a variant with a source and its chosen values. */
+static void print_source(FILE *to, const struct job_variant *variant) {
+    const struct yaml_node *map = variant->source->map;
+    const char *before = "{";
+    for (int i = 0; i < map->count; i++) {
+        const struct yaml_node *value = map->items[i];
+        if (strcmp(map->keys[i]->text, "search") == 0) continue;
+        for (int j = 0; j < variant->count; j++)
+            if (strcmp(variant->names[j], map->keys[i]->text) == 0) value = variant->parameter_where[j];
+        fprintf(to, "%s%s: ", before, map->keys[i]->text);
+        print_node(to, value);
+        before = ", ";
+    }
+    fputc('}', to);
 }
 
 /* Prints the variants that --only selects, as the job file spells them. `list` NULL: the job file lists none, so
@@ -189,6 +180,10 @@ static void print_chosen(FILE *to, const struct job_operation *operation, const 
     for (int i = 0; i < operation->variant_count; i++) {
         const struct job_variant *variant = &operation->variants[i];
         fputs(i ? ", " : "[", to);
+        if (variant->source) {
+            print_source(to, variant);
+            continue;
+        }
         if (variant->count) fputs("{name: ", to);
         if (list)
             print_node(to, variant->where);
@@ -231,14 +226,16 @@ static void print_keys(FILE *to, enum key_scope scope, const char *kind, const s
 static void print_definition(FILE *to, const struct job_reader *reader, const struct definition *definition) {
     const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
     if (!definition->is_input) {
-        const struct yaml_node *defaults = yaml_get(yaml_root(reader->document), "defaults");
         const char *op = operations[definition->op]->name;
-        const struct job_operation *chosen =
-            definition->only_count ? &reader->job->operations[definition->first] : NULL;
+        int first = 0;
+        while (first < definition->count && definition->instances[first] < 0) first++;
+        const struct job_operation *chosen = definition->only_count && first < definition->count
+                                                 ? &reader->job->operations[definition->instances[first]]
+                                                 : NULL;
         print_keys(to, SCOPE_OPERATION, NULL, node, NULL, chosen, "  - {");
         print_keys(to, SCOPE_OPTION, op, node, NULL, NULL, ", ");
         print_keys(to, SCOPE_RESULT, NULL, node, NULL, NULL, ", ");
-        print_keys(to, SCOPE_RUN, NULL, node, defaults, NULL, ", ");
+        print_keys(to, SCOPE_RUN, NULL, node, reader->defaults, NULL, ", ");
     } else if (random) {
         const struct yaml_node *distribution = yaml_get(random, "distribution");
         bool chosen = distribution && strchr(distribution->text, '$');
@@ -253,18 +250,60 @@ static void print_definition(FILE *to, const struct job_reader *reader, const st
     fputs("}\n", to);
 }
 
-static void print_parameters(FILE *to, const struct parameters *parameters, uint64_t used) {
+/* Prints the value of a parameter or a tag, with !!float if its text alone would not be the real number that it is. */
+static void print_value(FILE *to, const struct yaml_node *value, bool quoted) {
+    if (value->kind == YAML_FLOAT && !strpbrk(value->text, ".eE")) fputs("!!float ", to);
+    job_print_text(to, value->text, quoted);
+}
+
+/* Prints a derived parameter. An expression is not quoted, because quotes would make it a text. It is put into
+ * parentheses if its first character could mean something else in YAML. */
+static void print_derived(FILE *to, const struct parameter *parameter) {
+    const char *text = parameter->derived->text;
+    if (!parameter->expression)
+        print_node(to, parameter->derived);
+    else if (*text == '$' || *text == '(' || isalnum((unsigned char)*text))
+        fputs(text, to);
+    else
+        fprintf(to, "(%s)", text);
+}
+
+/* Prints the sweep: the parameters in the set `used`, `zip`, and `where`. */
+static void print_sweep(FILE *to, const struct job_reader *reader, uint64_t used) {
+    const struct parameters *parameters = &reader->parameters;
+    const struct yaml_node *where = yaml_get(yaml_root(reader->document), "where");
+    used |= parameters_used(parameters, where);
+    for (int i = parameters->count - 1; i >= 0; i--)
+        if (used >> i & 1) used |= parameters_used(parameters, parameters->items[i].derived);
     if (used) fputs("parameters:\n", to);
+    bool zipped = false;
     for (int i = 0; i < parameters->count; i++) {
         const struct parameter *parameter = &parameters->items[i];
         if (!(used >> i & 1)) continue;
         fprintf(to, "  %s: %s", parameter->name, parameter->swept ? "[" : "");
         for (int j = 0; j < parameter->count; j++) {
             if (j > 0) fputs(", ", to);
-            const struct yaml_node *value = parameter->values[j];
-            job_print_text(to, value->text, value->quoted);
+            print_value(to, parameter->values[j], parameter->values[j]->quoted);
         }
+        if (parameter->derived) print_derived(to, parameter);
         fputs(parameter->swept ? "]\n" : "\n", to);
+        zipped |= parameter->zipped != 0;
+    }
+    if (zipped) fputs("zip: [", to);
+    const char *before = "[";
+    for (int i = 0; zipped && i < parameters->count; i++) {
+        uint64_t set = parameters->items[i].zipped;
+        if (!(used >> i & 1) || set == 0 || __builtin_ctzll(set) != i) continue;
+        for (int j = i; j < parameters->count; j++)
+            if (set >> j & 1) fprintf(to, "%s%s", j == i ? before : ", ", parameters->items[j].name);
+        fputc(']', to);
+        before = ", [";
+    }
+    if (zipped) fputs("]\n", to);
+    if (where) {
+        fputs("where: ", to);
+        print_node(to, where);
+        fputc('\n', to);
     }
 }
 
@@ -287,21 +326,28 @@ static uint64_t print_head(FILE *to, const struct job_reader *reader, const stru
         if (!override && !node && !*key->standard) continue;
         fprintf(to, "%s: ", key->name);
         if (override && key->type == KEY_TEXT && *override != '/') {
-            char *directory = getcwd(NULL, 0); /* a path in a job file is relative to the file, that of -o is not */
-            char *path = must_printf("%s/%s", directory ? directory : ".", override);
+            OWNED char *directory =
+                getcwd(NULL, 0); /* a path in a job file is relative to the file, that of -o is not */
+            OWNED char *path = must_printf("%s/%s", directory ? directory : ".", override);
             job_print_text(to, path, true);
-            free(path);
-            free(directory);
         } else if (override) { /* a size may read as a number, a path must not */
             job_print_text(to, override, key->type == KEY_TEXT);
         } else if (node) {
-            used |= parameters_used(&reader->parameters, NULL, node);
+            used |= parameters_used(&reader->parameters, node);
             print_node(to, node);
         } else {
             fputs(key->standard, to);
         }
         fputc('\n', to);
     }
+    const struct job *job = reader->job;
+    for (int i = 0; i < job->variable_count; i++) fprintf(to, "%s%s", i ? ", " : "environment: [", job->variables[i]);
+    if (job->variable_count) fputs("]\n", to);
+    for (int i = 0; i < job->tag_count; i++) {
+        fprintf(to, "%s%s: ", i ? ", " : "tags: {", job->tags[i].name);
+        print_value(to, job->tags[i].value, job->tags[i].value->kind == YAML_STRING);
+    }
+    if (job->tag_count) fputs("}\n", to);
     return used;
 }
 
@@ -317,7 +363,7 @@ char *job_resolve(const struct job_reader *reader, const struct definitions *def
         used |= definitions->items[i].uses;
         has_inputs |= definitions->items[i].is_input;
     }
-    print_parameters(to, &reader->parameters, used);
+    print_sweep(to, reader, used);
     if (has_inputs) fputs("inputs:\n", to);
     for (int i = 0; i < definitions->count; i++)
         if (definitions->items[i].kept && definitions->items[i].is_input)

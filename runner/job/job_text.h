@@ -7,8 +7,8 @@
 
 /* A variant that --only names. */
 struct only_variant {
-    char *label;   /* or a name, for all labels of that name */
-    bool reported; /* an error says already that the job does not have it */
+    char *label;   /* or a variant's name, which selects all its labels */
+    bool reported; /* the job does not have it, which was reported */
 };
 
 /* An input or operation of the file, before its expansion. */
@@ -24,7 +24,8 @@ struct definition {
     bool kept;      /* --only selects it, or is not given */
     int only_count; /* the variants that --only selects; 0: all */
     struct only_variant *only;
-    int first, count; /* its instances in job->inputs or job->operations, one for each combination */
+    int count;      /* combinations of the swept parameters in `uses` */
+    int *instances; /* for each combination its index in job->inputs or job->operations; -1: `where` drops it */
 };
 
 struct definitions {
@@ -41,5 +42,8 @@ char *job_resolve_operation(const struct job_operation *operation);
 /* The text for job.resolved: YAML that loads as the same job. `overrides` may be NULL. The caller frees. */
 char *job_resolve(const struct job_reader *reader, const struct definitions *definitions,
                   const struct job_overrides *overrides);
+
+/* Is it a letter or '_', followed by letters, digits, '_', '-'? */
+bool is_identifier(const char *text);
 
 #endif

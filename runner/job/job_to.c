@@ -1,5 +1,5 @@
 /* job_to.c - reads `to: FILE:/GROUP/NAME`, and checks that no two results go to the same data set. */
-#include "job_to.h"
+#include "job_parts.h"
 
 #include "../base/destination.h"
 #include "../base/fail.h"
@@ -19,7 +19,7 @@ static bool is_path(const char *name) {
 }
 
 void job_read_to(struct job_reader *reader, const struct yaml_node *node, struct job_operation *operation) {
-    char *text = node ? job_read_text(reader, node, "to") : NULL;
+    OWNED char *text = node ? job_read_text(reader, node, "to") : NULL;
     if (!text) return;
     char *colon = strstr(text, ":/");
     if (!colon || colon == text || colon[-1] == '/' || !is_path(colon + 1)) {
@@ -32,7 +32,6 @@ void job_read_to(struct job_reader *reader, const struct yaml_node *node, struct
         operation->to_file = path_beside(reader->job->path, text);
         operation->to_name = must_strdup(colon + 1);
     }
-    free(text);
 }
 
 /* Orders by file, then by name so that names inside a group follow a result of the group's name: '/' sorts first. */
@@ -52,10 +51,8 @@ static const char *unused_parameter(const struct job_operation *operation, int *
     const char *part = operation->label;
     while (*part) {
         *length = (int)strcspn(part, "=");
-        char *plain = must_printf("$%.*s", *length, part), *braces = must_printf("${%.*s}", *length, part);
+        OWNED char *plain = must_printf("$%.*s", *length, part), *braces = must_printf("${%.*s}", *length, part);
         bool used = strstr(operation->to_where->text, plain) || strstr(operation->to_where->text, braces);
-        free(plain);
-        free(braces);
         if (!used) return part;
         part += strcspn(part, ",");
         part += *part == ',';
@@ -64,7 +61,7 @@ static const char *unused_parameter(const struct job_operation *operation, int *
     return "PARAMETER";
 }
 
-/* Reports that `other`, which is sorted behind `one`, goes to the same data set or into it. false: it does not. */
+/* Reports that `other`, which is sorted after `one`, goes to the same data set or into it. false: it does not. */
 static bool report_collision(struct job_reader *reader, const struct job_operation *one,
                              const struct job_operation *other) {
     size_t length = strlen(one->to_name);
@@ -90,7 +87,7 @@ static bool report_collision(struct job_reader *reader, const struct job_operati
 
 void job_check_to(struct job_reader *reader) {
     const struct job *job = reader->job;
-    const struct job_operation **found = must_malloc(((size_t)job->operation_count + 1) * sizeof(*found));
+    OWNED const struct job_operation **found = must_malloc(((size_t)job->operation_count + 1) * sizeof(*found));
     int count = 0;
     for (int i = 0; i < job->operation_count; i++)
         if (job->operations[i].to_file) found[count++] = &job->operations[i];
@@ -98,5 +95,4 @@ void job_check_to(struct job_reader *reader) {
     const struct yaml_node *last = NULL; /* reports a swept operation once */
     for (int i = 1; i < count; i++)
         if (found[i]->to_where != last && report_collision(reader, found[i - 1], found[i])) last = found[i]->to_where;
-    free(found);
 }

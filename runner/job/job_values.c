@@ -1,9 +1,12 @@
-/* job_values.c - parses devices and sizes of the job file and the command line. */
+/* job_values.c - parses devices, sizes, durations and slices of the job file and the command line. */
 #include "job.h"
 
 #include "../base/fail.h"
 #include "../base/text.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,9 +57,8 @@ bool job_parse_device(const char *text, struct job *job, char message[256]) {
         bool good = true;
         for (const char *rest = text; good;) {
             size_t length = strcspn(rest, ",");
-            char *one = must_printf("%.*s", (int)length, rest);
+            OWNED char *one = must_printf("%.*s", (int)length, rest);
             good = add_number(job, one, message);
-            free(one);
             if (!rest[length]) break;
             rest += length + 1;
         }
@@ -98,15 +100,15 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
     double scale = unit_bytes(unit);
     if (scale == 0) {
         static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "kB", "MB", "GB", "TB"};
-        const char *nearest = nearest_name(unit, names, sizeof names / sizeof *names);
+        char hint[HINT_TEXT];
         bool bare = strlen(unit) == 1 && strchr("kKMGT", *unit);
         if (bare)
             snprintf(message, 256, "'%.80s' is ambiguous: did you mean %.*s%ciB (1024) or %.*s%cB (1000)?", text,
                      (int)digits, text, *unit == 'k' ? 'K' : *unit, (int)digits, text, *unit == 'K' ? 'k' : *unit);
-        else if (nearest)
-            snprintf(message, 256, "unknown unit '%.80s' (did you mean '%s'?)", unit, nearest);
         else
-            snprintf(message, 256, "unknown unit '%.80s' (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %%)", unit);
+            snprintf(message, 256, "unknown unit '%.80s'%s", unit,
+                     name_hint(unit, names, sizeof names / sizeof *names,
+                               " (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %)", hint));
         return false;
     }
     if (!(number * scale < 0x1p62)) {
@@ -120,4 +122,60 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
     *bytes = (int64_t)(number * scale);
     *fraction = 0;
     return true;
+}
+
+/* ---- durations ------------------------------------------------------------------------------------------------- */
+
+bool job_parse_duration(const char *text, double *seconds, char message[256]) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
+    static const char *const names[] = {"ms", "s", "min", "h"};
+    size_t digits = strspn(text, "0123456789.");
+    char *end;
+    double number = strtod(text, &end);
+    const char *unit = text + digits;
+    *seconds = INFINITY;
+    if (strcmp(text, "none") == 0) return true;
+    if (digits == 0 || end != unit) {
+        snprintf(message, 256, "'%.80s' is not a duration: write 500ms, 90s, 10min, 1.5h or none", text);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, unit) == 0) *seconds = number * units[i].seconds;
+    if (*seconds >= 1e-3 && *seconds <= 1e9) return true;
+    const char *nearest = strcmp(unit, "m") == 0 ? "min" : nearest_name(unit, names, 4);
+    if (!*unit)
+        snprintf(message, 256, "'%.80s' has no unit: did you mean %.60ss or %.60smin?", text, text, text);
+    else if (*seconds != INFINITY)
+        snprintf(message, 256, "'%.80s' is not between 1ms and 1e9s; `none` is no limit", text);
+    else if (nearest)
+        snprintf(message, 256, "unknown unit '%.80s' (did you mean '%s'?)", unit, nearest);
+    else
+        snprintf(message, 256, "unknown unit '%.80s' (one of: ms, s, min, h)", unit);
+    return false;
+}
+
+/* ---- slices ---------------------------------------------------------------------------------------------------- */
+
+/* Reads an integer at *text and moves *text past it; false: there is none. */
+static bool take_integer(const char **text, int64_t *integer) {
+    char *end;
+    errno = 0;
+    *integer = strtoll(*text, &end, 10);
+    bool taken = end > *text && errno == 0 && !isspace((unsigned char)**text) && **text != '+';
+    if (taken) *text = end;
+    return taken;
+}
+
+bool job_parse_slice(const char *text, struct job_slice *slice) {
+    *slice = (struct job_slice){.step = 1};
+    bool has_first = take_integer(&text, &slice->first);
+    slice->index = has_first && !*text;
+    if (slice->index) return true;
+    if (*text++ != ':') return false;
+    slice->has_end = take_integer(&text, &slice->end);
+    if (*text == ':' && text++ && *text) take_integer(&text, &slice->step);
+    return !*text;
 }

@@ -15,22 +15,6 @@
 #include <unistd.h>
 #include <yaml.h>
 
-struct owned_node {
-    struct yaml_node node; /* first: a node's address is its owner's */
-    struct owned_node *next;
-    int expanded; /* nodes of this subtree, with the targets of its aliases */
-    int height;   /* levels of lists and maps in this subtree; a scalar has none */
-    bool open;    /* its end is not read yet, so an alias to it would be cyclic */
-};
-
-struct yaml_document {
-    char *name, *text;
-    size_t length;
-    struct yaml_node *root;
-    struct owned_node *nodes;
-    struct diagnostics diagnostics;
-};
-
 struct builder {
     struct yaml_document *document;
     yaml_parser_t parser;
@@ -48,30 +32,39 @@ struct anchor {
 void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    diagnostics_add(&document->diagnostics, line, column, format, arguments);
+    diagnostics_add(&document->diagnostics, document->source, line, column, format, arguments);
     va_end(arguments);
 }
 
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    diagnostics_add(&document->diagnostics, where ? where->line : 0, where ? where->column : 0, format, arguments);
+    const struct yaml_source *source = where && where->source ? where->source : document->source;
+    diagnostics_add(&document->diagnostics, source, where ? where->line : 0, where ? where->column : 0, format,
+                    arguments);
     va_end(arguments);
 }
 
-int yaml_error_count(const struct yaml_document *document) {
-    return document->diagnostics.count;
+void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
+                       ...) {
+    int column = where->column + where->quoted;
+    for (int i = 0; i < offset; i++) column += ((unsigned char)where->text[i] & 0xc0) != 0x80;
+    va_list arguments;
+    va_start(arguments, format);
+    const struct yaml_source *source = where->source ? where->source : document->source;
+    diagnostics_add(&document->diagnostics, source, where->line, where->column ? column : 0, format, arguments);
+    va_end(arguments);
 }
 
 void yaml_print_errors(const struct yaml_document *document, FILE *to) {
-    diagnostics_print(&document->diagnostics, document->name, document->text, document->length, to);
+    diagnostics_print(&document->diagnostics, document->source, to);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
 static struct owned_node *new_node(struct yaml_document *document, enum yaml_kind kind, int line, int column) {
     struct owned_node *owned = must_malloc(sizeof *owned);
-    *owned = (struct owned_node){.node = {.kind = kind, .line = line, .column = column},
+    *owned = (struct owned_node){.node = {.kind = kind, .line = line, .column = column, .source = document->source},
                                  .next = document->nodes,
                                  .expanded = 1,
                                  .height = kind == YAML_LIST || kind == YAML_MAP};
@@ -90,7 +83,9 @@ static struct owned_node *new_scalar(struct yaml_document *document, int line, i
 
 const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
                                     bool quoted) {
-    return &new_scalar(document, where ? where->line : 0, where ? where->column : 0, text, quoted)->node;
+    struct owned_node *owned = new_scalar(document, where ? where->line : 0, where ? where->column : 0, text, quoted);
+    if (where) owned->node.source = where->source;
+    return &owned->node;
 }
 
 /* ---- anchors --------------------------------------------------------------------------------------------------- */
@@ -133,16 +128,18 @@ static bool next_event(struct builder *builder, yaml_event_t *event) {
     yaml_parser_t *parser = &builder->parser;
     if (yaml_parser_parse(parser, event)) return true;
     const char *problem = parser->problem ? parser->problem : "out of memory";
-    int line = (int)parser->problem_mark.line + 1, column = (int)parser->problem_mark.column + 1;
+    const yaml_mark_t *mark = &parser->problem_mark;
+    int line = (int)mark->line + 1, column = (int)mark->column + 1, from = (int)parser->context_mark.line + 1;
+    const char *hint = yaml_hint(builder->document->source, line, column, problem, parser->context, from);
     if (parser->error == YAML_READER_ERROR || parser->error == YAML_MEMORY_ERROR)
         yaml_error(builder->document, NULL, "not YAML: %s", problem);
     else if (*parser->buffer.pointer == '\t')
         yaml_error_at(builder->document, line, column, "not YAML: a tab cannot indent; use spaces");
     else if (parser->context)
-        yaml_error_at(builder->document, line, column, "not YAML: %s (%s, from line %d)", problem, parser->context,
-                      (int)parser->context_mark.line + 1);
+        yaml_error_at(builder->document, line, column, "not YAML: %s (%s, from line %d)%s", problem, parser->context,
+                      from, hint);
     else
-        yaml_error_at(builder->document, line, column, "not YAML: %s", problem);
+        yaml_error_at(builder->document, line, column, "not YAML: %s%s", problem, hint);
     return false;
 }
 
@@ -160,7 +157,9 @@ static struct owned_node *build_node(struct builder *builder, const yaml_event_t
 
 static struct owned_node *build_alias(struct builder *builder, const yaml_event_t *event, int depth) {
     struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
-    if (!target) return fail_at(builder, event, "this alias refers to no earlier anchor");
+    if (!target)
+        return fail_at(builder, event,
+                       "this alias refers to no earlier anchor; text that begins with '*' needs quotes");
     if (target->open) return fail_at(builder, event, "this alias is cyclic: it refers to a node that contains it");
     if (depth + target->height > YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
     return target;
@@ -171,9 +170,11 @@ static struct owned_node *build_scalar(struct builder *builder, const yaml_event
     if (strlen(text) != event->data.scalar.length) return fail_at(builder, event, "text must not hold a NUL character");
     const char *tag = (const char *)event->data.scalar.tag;
     bool string = tag && (strcmp(tag, "!") == 0 || strcmp(tag, YAML_STR_TAG) == 0);
-    if (tag && !string) return fail_at(builder, event, "tags other than !!str are not supported");
+    bool real = tag && strcmp(tag, YAML_FLOAT_TAG) == 0;
+    if (tag && !string && !real) return fail_at(builder, event, OTHER_TAGS);
     bool quoted = string || event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     struct owned_node *owned = new_scalar(builder->document, line, column, text, quoted);
+    if (real && !yaml_read_real(&owned->node)) return fail_at(builder, event, "this is not a number");
     set_anchor(builder, event->data.scalar.anchor, owned);
     return owned;
 }
@@ -318,7 +319,7 @@ static struct owned_node *build_node(struct builder *builder, const yaml_event_t
     if (depth == YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
     bool list = event->type == YAML_SEQUENCE_START_EVENT;
     if (list ? event->data.sequence_start.tag != NULL : event->data.mapping_start.tag != NULL)
-        return fail_at(builder, event, "tags other than !!str are not supported");
+        return fail_at(builder, event, OTHER_TAGS);
     struct owned_node *owned = new_node(builder->document, list ? YAML_LIST : YAML_MAP, line, column);
     set_anchor(builder, list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor, owned);
     owned->open = true;
@@ -356,13 +357,13 @@ static struct owned_node *build_root(struct builder *builder) {
 static bool check_text(struct yaml_document *document) {
     static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
-    if (document->length >= sizeof hdf5 - 1 && memcmp(document->text, hdf5, sizeof hdf5 - 1) == 0) {
+    if (document->source->length >= sizeof hdf5 - 1 && memcmp(document->source->text, hdf5, sizeof hdf5 - 1) == 0) {
         yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
         return false;
     }
-    for (size_t i = 0; i < document->length;) {
-        const char *text = document->text + i;
-        size_t left = document->length - i;
+    for (size_t i = 0; i < document->source->length;) {
+        const char *text = document->source->text + i;
+        size_t left = document->source->length - i;
         int line_break = line_break_length(text, left), size = utf8_length(text, left);
         bool control = size > 0 && line_break == 0 && *text != '\t' && is_control(text);
         if (size == 0 || control) {
@@ -386,7 +387,8 @@ static void parse(struct yaml_document *document) {
         yaml_error(document, NULL, "out of memory");
         return;
     }
-    yaml_parser_set_input_string(&builder.parser, (const unsigned char *)document->text, document->length);
+    yaml_parser_set_input_string(&builder.parser, (const unsigned char *)document->source->text,
+                                 document->source->length);
     struct owned_node *root = build_root(&builder);
     document->root = root ? &root->node : NULL;
     tdestroy(builder.anchors, free_anchor);
@@ -395,16 +397,17 @@ static void parse(struct yaml_document *document) {
 
 static struct yaml_document *new_document(const char *name) {
     struct yaml_document *document = must_malloc(sizeof *document);
-    *document = (struct yaml_document){.name = must_strdup(name)};
+    *document = (struct yaml_document){.source = must_malloc(sizeof *document->source)};
+    *document->source = (struct yaml_source){.name = must_strdup(name)};
     return document;
 }
 
 struct yaml_document *yaml_parse(const char *name, const char *text, size_t length) {
     struct yaml_document *document = new_document(name);
-    document->text = must_malloc(length + 1);
-    memcpy(document->text, text, length);
-    document->text[length] = '\0';
-    document->length = length;
+    document->source->text = must_malloc(length + 1);
+    memcpy(document->source->text, text, length);
+    document->source->text[length] = '\0';
+    document->source->length = length;
     parse(document);
     return document;
 }
@@ -413,20 +416,23 @@ struct yaml_document *yaml_parse(const char *name, const char *text, size_t leng
 static bool read_text(int file, struct yaml_document *document) {
     size_t capacity = 0;
     for (;;) {
-        if (document->length == capacity)
-            document->text = must_realloc(document->text, (capacity = capacity ? 2 * capacity : 65536) + 1);
-        ssize_t count = read(file, document->text + document->length, capacity - document->length);
+        if (document->source->length == capacity)
+            document->source->text =
+                must_realloc(document->source->text, (capacity = capacity ? 2 * capacity : 65536) + 1);
+        ssize_t count =
+            read(file, document->source->text + document->source->length, capacity - document->source->length);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return false;
-        document->length += (size_t)count;
-        document->text[document->length] = '\0';
-        if (count == 0 || document->length > YAML_MAX_BYTES) return true;
+        document->source->length += (size_t)count;
+        document->source->text[document->source->length] = '\0';
+        if (count == 0 || document->source->length > YAML_MAX_BYTES) return true;
     }
 }
 
 struct yaml_document *yaml_load(const char *path) {
     struct yaml_document *document = new_document(path);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool stdin_named = strcmp(path, YAML_STDIN) == 0;
+    int file = stdin_named ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     struct stat facts;
     if (file < 0 || fstat(file, &facts) != 0)
         yaml_error(document, NULL, "cannot be opened: %s", strerror(errno));
@@ -436,7 +442,7 @@ struct yaml_document *yaml_load(const char *path) {
         yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is 16 MiB", (long long)facts.st_size);
     else if (!read_text(file, document))
         yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
-    else if (document->length > YAML_MAX_BYTES)
+    else if (document->source->length > YAML_MAX_BYTES)
         yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");
     else
         parse(document);
@@ -454,8 +460,12 @@ void yaml_close(struct yaml_document *document) {
         free(owned);
     }
     diagnostics_free(&document->diagnostics);
-    free(document->name);
-    free(document->text);
+    for (struct yaml_source *source = document->source, *next; source; source = next) {
+        next = source->next;
+        free(source->name);
+        free(source->text);
+        free(source);
+    }
     free(document);
 }
 
@@ -464,8 +474,8 @@ const struct yaml_node *yaml_root(const struct yaml_document *document) {
 }
 
 const char *yaml_text(const struct yaml_document *document, size_t *length) {
-    *length = document->length;
-    return document->text;
+    *length = document->source->length;
+    return document->source->text;
 }
 
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
@@ -475,7 +485,8 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
     return NULL;
 }
 
-void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text) {
+void yaml_set(struct yaml_document *document, const struct yaml_node *where, const struct yaml_node *map,
+              const char *key, const char *text) {
     struct yaml_node *to = (struct yaml_node *)map; /* the document owns the node and may change it */
     int entry = 0;
     while (entry < to->count && strcmp(to->keys[entry]->text, key) != 0) entry++;
@@ -484,5 +495,5 @@ void yaml_set(struct yaml_document *document, const struct yaml_node *map, const
         to->items = must_realloc(to->items, sizeof *to->items * (size_t)(entry + 1));
         to->keys[to->count++] = &new_scalar(document, 0, 0, key, false)->node;
     }
-    to->items[entry] = &new_scalar(document, 0, 0, text, false)->node;
+    to->items[entry] = (struct yaml_node *)yaml_scalar(document, where, text, false);
 }

@@ -13,11 +13,16 @@
 
 enum yaml_kind { YAML_NULL, YAML_BOOL, YAML_INT, YAML_FLOAT, YAML_STRING, YAML_LIST, YAML_MAP };
 
+struct yaml_source; /* the file that a node comes from */
+
 struct yaml_node {
     enum yaml_kind kind;
+    const struct yaml_source *source;
     int line, column;         /* from 1, in characters; where the node begins */
     char *text;               /* scalars: as written, quotes and escapes resolved; else NULL */
     bool quoted;              /* scalars: it was quoted, so it is a string */
+    bool replaced;            /* scalars: yaml_set_text has set the text */
+    bool wrong;               /* scalars: its value is unknown, which was reported */
     int64_t integer;          /* YAML_INT; YAML_BOOL: 0 or 1 */
     double real;              /* YAML_FLOAT, YAML_INT */
     int count;                /* entries of a list or map */
@@ -27,10 +32,13 @@ struct yaml_node {
 
 struct yaml_document; /* owns the nodes, the file's text and the errors */
 
-#define YAML_MAX_BYTES  (16 << 20)
-#define YAML_MAX_DEPTH  64
-#define YAML_MAX_NODES  100000 /* after aliases are expanded */
-#define YAML_MAX_ERRORS 50     /* further ones are only counted */
+#define YAML_MAX_BYTES    (16 << 20)
+#define YAML_MAX_DEPTH    64
+#define YAML_MAX_NODES    100000 /* after aliases are expanded */
+#define YAML_MAX_INCLUDES 256    /* included files of a document; one that is named twice counts twice */
+#define YAML_MAX_ERRORS   50     /* further ones are only counted */
+
+#define YAML_STDIN "<stdin>" /* as a path: the standard input */
 
 /* Reads and parses the file `path`, which messages show as given. Never returns NULL: if the file cannot be read or
  * parsed, the document has an error, and its root may be NULL. */
@@ -49,14 +57,49 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
                                     bool quoted);
 
-/* Sets a map's key to a new scalar without a position. */
-void yaml_set(struct yaml_document *document, const struct yaml_node *map, const char *key, const char *text);
+/* Parses a text as one YAML value, whose nodes the document owns; they have no position. NULL: it is not YAML. */
+const struct yaml_node *yaml_value(struct yaml_document *document, const char *text);
+
+/* Reads another file, whose nodes the document then owns, and returns its root. NULL: it could not be read, or is not
+ * YAML. Errors are reported at `where`, or in that file. */
+const struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path);
+/* Adds the entries of `more` to a map, before its own. Of a key that both have, the map's own value stays; if both
+ * values are maps, they are merged in turn. */
+void yaml_merge(const struct yaml_node *map, const struct yaml_node *more);
+/* Marks a scalar whose value is unknown, so that no further error about it is reported. */
+void yaml_set_wrong(const struct yaml_node *scalar);
+/* Makes a scalar a real number, whatever its text: the `2` that `$n / 2` gives. */
+void yaml_set_real(const struct yaml_node *scalar, double real);
+/* Replaces a scalar's text; its type is then that of the new text, also if it was quoted. */
+void yaml_set_text(const struct yaml_node *scalar, const char *text);
+
+/* Sets a map's key to a new scalar with the position of `where` (NULL: none). */
+void yaml_set(struct yaml_document *document, const struct yaml_node *where, const struct yaml_node *map,
+              const char *key, const char *text);
 
 /* Adds an error at a node (NULL: about the file as a whole). */
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds an error at the byte `offset` in a scalar's text, which is verbatim. */
+void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
+                       ...) __attribute__((format(printf, 4, 5)));
+/* Where a node is: "job.yaml:12:16". The caller frees. */
+char *yaml_place(const struct yaml_document *document, const struct yaml_node *node);
+/* "; what follows ' #' is a comment..." if a comment follows this scalar, which is not quoted, on its line; "": none
+ * does. */
+const char *yaml_comment_hint(const struct yaml_document *document, const struct yaml_node *scalar);
+/* Does a text begin with a key and a colon that no space follows? */
+bool yaml_lacks_space(const char *text);
+/* A hint about a text that is not what is expected: that `yes` is no truth value, where expressions stand; "": none. */
+const char *yaml_value_hint(const char *text, const char *expected);
+/* The value of an integer in YAML 1.1, where 010 is 8. */
+int64_t yaml_octal(const char *text);
+/* Does the file hold a scalar's text, letter for letter, where the scalar begins? */
+bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar);
+/* Was an error reported at this node? */
+bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where);
 int yaml_error_count(const struct yaml_document *document);
 /* Prints all errors in the order of the file:
  *     job.yaml:12:16: unknown variant 'tild' of matmul (did you mean 'tiled'?)

@@ -4,7 +4,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,16 +42,19 @@ static int print_character(const char *text, size_t length, FILE *to) {
 
 /* ---- collecting ------------------------------------------------------------------------------------------------ */
 
-void diagnostics_add(struct diagnostics *diagnostics, int line, int column, const char *format, va_list arguments) {
+void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *source, int line, int column,
+                     const char *format, va_list arguments) {
     char text[MAX_MESSAGE];
     int length = vsnprintf(text, sizeof text, format, arguments);
     if (length >= MAX_MESSAGE) memcpy(text + MAX_MESSAGE - 4, "...", 4);
     int kept = min(diagnostics->count, YAML_MAX_ERRORS);
     for (int i = 0; i < kept; i++) {
         const struct diagnostic *other = &diagnostics->items[i];
-        if (other->line == line && other->column == column && strcmp(other->text, text) == 0) return;
+        if (other->source == source && other->line == line && other->column == column && strcmp(other->text, text) == 0)
+            return;
     }
-    if (kept < YAML_MAX_ERRORS) diagnostics->items[kept] = (struct diagnostic){line, column, kept, must_strdup(text)};
+    if (kept < YAML_MAX_ERRORS)
+        diagnostics->items[kept] = (struct diagnostic){source, line, column, kept, must_strdup(text)};
     diagnostics->count++;
 }
 
@@ -60,23 +62,110 @@ void diagnostics_free(struct diagnostics *diagnostics) {
     for (int i = 0; i < min(diagnostics->count, YAML_MAX_ERRORS); i++) free(diagnostics->items[i].text);
 }
 
+bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where) {
+    const struct yaml_source *source = where->source ? where->source : document->source;
+    for (int i = 0; where->line > 0 && i < min(document->diagnostics.count, YAML_MAX_ERRORS); i++) {
+        const struct diagnostic *other = &document->diagnostics.items[i];
+        if (other->source == source && other->line == where->line && other->column == where->column) return true;
+    }
+    return false;
+}
+
+int yaml_error_count(const struct yaml_document *document) {
+    return document->diagnostics.count;
+}
+
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b) {
     const struct diagnostic *x = a, *y = b;
+    if (x->source != y->source) return x->source->number < y->source->number ? -1 : 1;
     if (x->line != y->line) return x->line < y->line ? -1 : 1;
     if (x->column != y->column) return x->column < y->column ? -1 : 1;
     return x->order - y->order;
 }
 
-static void print_source(const char *text, size_t length, int line, int column, FILE *to) {
-    const char *end = text + length;
-    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* a byte order mark has no column */
+/* The beginning of line number `line`; `end`: the end of the text. */
+static const char *find_line(const char *text, const char *end, int line) {
+    if (end - text >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* a byte order mark has no column */
     for (int i = 1; i < line && text < end;) {
         int size = line_break_length(text, (size_t)(end - text));
         if (size) i++;
         text += size ? size : 1;
     }
+    return text;
+}
+
+bool yaml_lacks_space(const char *text) {
+    text += strspn(text, " -");
+    size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return word > 0 && text[word] == ':' && text[word + 1] > ' ';
+}
+
+/* Where a comment begins in this line; NULL: nowhere. Ignores quotes: ' #' in a quoted text counts too. */
+static const char *find_comment(const char *text, const char *end) {
+    for (const char *c = text; c + 1 < end && line_break_length(c, (size_t)(end - c)) == 0; c++)
+        if ((*c == ' ' || *c == '\t') && c[1] == '#') return c;
+    return NULL;
+}
+
+/* Where a scalar's text stands in its file, letter for letter; NULL: it is written otherwise there, or is not from a
+ * file. `end`: of the file's text. */
+static const char *source_of(const struct yaml_document *document, const struct yaml_node *scalar, const char **end) {
+    const struct yaml_source *source = scalar->source ? scalar->source : document->source;
+    if (!scalar->text || scalar->replaced || scalar->line == 0 || !source->text) return NULL;
+    *end = source->text + source->length;
+    const char *at = find_line(source->text, *end, scalar->line);
+    for (int i = 1; i < scalar->column && at < *end; i++) at += utf8_length(at, (size_t)(*end - at));
+    at += scalar->quoted && at < *end;
+    size_t length = strlen(scalar->text);
+    return (size_t)(*end - at) >= length && memcmp(at, scalar->text, length) == 0 ? at : NULL;
+}
+
+bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar) {
+    const char *end;
+    return source_of(document, scalar, &end) != NULL;
+}
+
+const char *yaml_comment_hint(const struct yaml_document *document, const struct yaml_node *scalar) {
+    const char *end, *at = scalar->quoted ? NULL : source_of(document, scalar, &end);
+    if (!at) return "";
+    at += strlen(scalar->text);
+    return find_comment(at, end) == at + strspn(at, " \t") - 1 ? "; text after ' #' is a comment: use quotes to keep it"
+                                                               : "";
+}
+
+char *yaml_place(const struct yaml_document *document, const struct yaml_node *node) {
+    const struct yaml_source *source = node->source ? node->source : document->source;
+    return must_printf("%s:%d:%d", source->name, node->line, node->column);
+}
+
+const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
+                      int from) {
+    const char *end = source->text + source->length, *text = find_line(source->text, end, line), *at = text;
+    for (int i = 1; i < column && at < end; i++) { /* the text is valid UTF-8 */
+        at += utf8_length(at, (size_t)(end - at));
+    }
+    if (context && strcmp(context, "while scanning an alias") == 0)
+        return "; text that begins with '*' needs quotes: \"*.h5\"";
+    if (at > text && at[-1] == '$' && *at == '{')
+        return "; a parameter in braces needs quotes inside { } and [ ]: \"${name}\", or write $name";
+    if (strstr(problem, "cannot start any token")) return "; text that begins with it needs quotes";
+    if (strcmp(problem, "found unexpected ':'") == 0) return "; a space must follow a key's colon: 'key: value'";
+    bool mapping = strcmp(problem, "mapping values are not allowed in this context") == 0;
+    if (mapping && line > 1 && yaml_lacks_space(find_line(source->text, end, line - 1)))
+        return "; on the line before, a space must follow the key's colon: 'key: value'";
+    if (mapping) return "; text with ': ' in it needs quotes";
+    bool flow = context && strncmp(context, "while parsing a flow", 20) == 0;
+    for (int i = from; flow && i <= line; i++)
+        if (find_comment(find_line(source->text, end, i), end))
+            return "; ' #' begins a comment: text with it needs quotes";
+    return "";
+}
+
+static void print_source(const char *text, size_t length, int line, int column, FILE *to) {
+    const char *end = text + length;
+    text = find_line(text, end, line);
     if (text == end) return; /* the error is at the end of the file: there is no such line */
 
     int characters = 0;
@@ -98,14 +187,14 @@ static void print_source(const char *text, size_t length, int line, int column, 
             "");
 }
 
-void diagnostics_print(const struct diagnostics *diagnostics, const char *name, const char *text, size_t length,
-                       FILE *to) {
+void diagnostics_print(const struct diagnostics *diagnostics, const struct yaml_source *source, FILE *to) {
     int kept = min(diagnostics->count, YAML_MAX_ERRORS);
     struct diagnostic sorted[YAML_MAX_ERRORS];
     memcpy(sorted, diagnostics->items, sizeof *sorted * (size_t)kept);
     qsort(sorted, (size_t)kept, sizeof *sorted, compare);
     for (int i = 0; i < kept; i++) {
         const struct diagnostic *diagnostic = &sorted[i];
+        const char *name = diagnostic->source->name, *text = diagnostic->source->text;
         if (diagnostic->line > 0)
             fprintf(to, "%s:%d:%d: ", name, diagnostic->line, diagnostic->column);
         else
@@ -116,7 +205,11 @@ void diagnostics_print(const struct diagnostics *diagnostics, const char *name, 
             c += size, left -= (size_t)size;
         }
         fputc('\n', to);
-        if (diagnostic->line > 0 && text) print_source(text, length, diagnostic->line, diagnostic->column, to);
+        if (diagnostic->line > 0 && text)
+            print_source(text, diagnostic->source->length, diagnostic->line, diagnostic->column, to);
     }
-    if (diagnostics->count > kept) fprintf(to, "%s: and %d more\n", name, diagnostics->count - kept);
+    if (diagnostics->count > kept)
+        fprintf(to, "%d mistakes in %s; the first %d are shown\n", diagnostics->count, source->name, kept);
+    else if (kept > 1 || (kept == 1 && sorted[0].line > 0))
+        fprintf(to, "%d mistake%s in %s\n", kept, kept == 1 ? "" : "s", source->name);
 }

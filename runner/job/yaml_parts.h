@@ -1,13 +1,22 @@
-/* yaml_parts.h - the functions of yaml_errors.c and yaml_types.c; for yaml.c only. */
+/* yaml_parts.h - a document from inside; for yaml*.c only. */
 #ifndef RUNNER_YAML_PARTS_H
 #define RUNNER_YAML_PARTS_H
 
 #include "yaml.h"
 #include <stdarg.h>
 
+/* A file, or another text, that nodes come from. */
+struct yaml_source {
+    int number; /* 0: the document's own; those that it includes follow */
+    char *name, *text;
+    size_t length;
+    struct yaml_source *next;
+};
+
 struct diagnostic {
+    const struct yaml_source *source;
     int line, column; /* 0: about the file as a whole */
-    int order;        /* in which it was added */
+    int order;        /* its number in the order of addition */
     char *text;
 };
 
@@ -16,15 +25,39 @@ struct diagnostics {
     struct diagnostic items[YAML_MAX_ERRORS];
 };
 
+struct owned_node {
+    struct yaml_node node; /* first: a node's address is its owner's */
+    struct owned_node *next;
+    int expanded; /* nodes of this subtree, with the targets of its aliases */
+    int height;   /* levels of lists and maps in this subtree; a scalar has none */
+    bool open;    /* its end is not read yet, so an alias to it would be cyclic */
+};
+
+struct yaml_document {
+    struct yaml_source *source; /* its own, then those that it includes */
+    struct yaml_node *root;
+    struct owned_node *nodes;
+    struct diagnostics diagnostics;
+};
+
 /* Adds an error, unless the same text exists at the same position. */
-void diagnostics_add(struct diagnostics *diagnostics, int line, int column, const char *format, va_list arguments);
-/* Prints the errors with their source lines. `text`: the contents of the file `name`; NULL: it could not be read. */
-void diagnostics_print(const struct diagnostics *diagnostics, const char *name, const char *text, size_t length,
-                       FILE *to);
+void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *source, int line, int column,
+                     const char *format, va_list arguments);
+/* Prints the errors, in the order of the sources and of the lines in them, with their source lines. */
+void diagnostics_print(const struct diagnostics *diagnostics, const struct yaml_source *source, FILE *to);
 void diagnostics_free(struct diagnostics *diagnostics);
+
+/* A hint for text that YAML takes for something else at this place; "" if none is known. `context`: what libyaml was
+ * doing there, since line `from`; NULL: unknown. */
+const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
+                      int from);
 
 /* Sets a scalar's kind and value from its text; a quoted one is a string. */
 void yaml_resolve_type(struct yaml_node *node);
+
+/* Makes a scalar the real number that its text says, as the tag !!float demands. false: it is none. */
+bool yaml_read_real(struct yaml_node *node);
+#define OTHER_TAGS "tags other than !!str and !!float are not supported"
 
 /* Is it a C0 or C1 control character or DEL? Printed, these could control the terminal. */
 bool is_control(const char *text);

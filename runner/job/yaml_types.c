@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static bool is_one_of(const char *text, const char *const words[], int count) {
     for (int i = 0; i < count; i++)
@@ -74,4 +75,41 @@ void yaml_resolve_type(struct yaml_node *node) {
         node->kind = YAML_FLOAT;
         node->real = *text == '-' ? -INFINITY : INFINITY;
     }
+}
+
+void yaml_set_real(const struct yaml_node *scalar, double real) {
+    struct yaml_node *to = (struct yaml_node *)scalar; /* the document owns the node and may change it */
+    to->kind = YAML_FLOAT;
+    to->real = real;
+}
+
+bool yaml_read_real(struct yaml_node *node) {
+    char *end;
+    if (node->kind == YAML_FLOAT) return true; /* .inf and .nan, which strtod does not know */
+    double real = strtod(node->text, &end);
+    if (end == node->text || *end) return false;
+    node->quoted = false;
+    yaml_set_real(node, real);
+    return true;
+}
+
+const char *yaml_value_hint(const char *text, const char *expected) {
+    if (strcmp(expected, "a list") == 0) return ": put it in [ ]";
+    bool computes = strpbrk(text, "*(") || strstr(text, " + ") || strstr(text, " - ") || strstr(text, " / ");
+    if (strcmp(expected, "true or false") != 0) return computes ? ": `parameters` computes, as in `m: $n * 2`" : "";
+    static const char *const words[][2] = {{"yes", "no"}, {"on", "off"}, {"y", "n"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcasecmp(text, words[i][0]) == 0) return ": write true";
+        if (strcasecmp(text, words[i][1]) == 0) return ": write false";
+    }
+    return "";
+}
+
+int64_t yaml_octal(const char *text) {
+    const char *digits = text + (*text == '-' || *text == '+');
+    bool fits, octal = digits[0] == '0' && digits[1 + strspn(digits + 1, "01234567")] == '\0';
+    int64_t integer = 0;
+    if (octal) return strtoll(text, NULL, 8);
+    parse_integer(text, &integer, &fits);
+    return integer;
 }

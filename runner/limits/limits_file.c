@@ -1,32 +1,63 @@
 /* limits_file.c - writes measured limits as text into a file, and reads them back. */
 #include "limits_file.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/host.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-#define SCHEMA      1
-#define MOST_BYTES  (INT64_C(1) << 20) /* a larger file is not a limits file */
+#define SCHEMA      3
+#define MAX_BYTES   (INT64_C(1) << 20) /* a larger file is not a limits file */
 #define OLD_SECONDS (14 * 86400)
-#define NONE        "-" /* an unknown number, or the operator of an operation without operators */
+#define LOCK_TURNS  200 /* pauses of 50 ms before a process stops waiting for another */
+#define NONE        "-" /* an unknown number */
+
+#ifndef TILERUN_MEASURING
+#define TILERUN_MEASURING      "unknown"
+#define TILERUN_MEASURING_CUDA "unknown for CUDA"
+#endif
+
+const char *limits_program(enum kernel_device kind) {
+    return kind == DEVICE_CUDA ? TILERUN_MEASURING_CUDA : TILERUN_MEASURING;
+}
 
 /* ---- writing the text -------------------------------------------------------------------------------------------- */
 
 /* The first lines of a file that is valid for this program, host and device. */
 static char *heading(const struct device_facts *facts, const char *program) {
     char host[256] = "";
+    bool is_cpu = facts->kind == DEVICE_CPU; /* a process may have only a part of it */
     gethostname(host, sizeof host - 1);
-    return must_printf("tilerun-limits %d\nprogram %s\nhost %s\ndevice %s %s %d\n", SCHEMA, program, host, facts->name,
-                       facts->uuid, facts->multiprocessors);
+    return must_printf("tilerun-limits %d\nprogram %s\nhost %s\ndevice %s %s %d\ncores %d cache %lld\n", SCHEMA,
+                       program, host, facts->name, facts->uuid, facts->multiprocessors,
+                       is_cpu ? host_core_count("/sys/devices/system/cpu", NULL) : 0,
+                       is_cpu ? (long long)facts->cache_bytes : 0);
+}
+
+#define NUMBER(name)                                                                                                   \
+    { #name, offsetof(struct device_limits, name) }
+static const struct {
+    const char *name;
+    size_t at;
+} numbers[] = {NUMBER(memory_bytes_per_s), NUMBER(cached_copy_bytes_per_s), NUMBER(cached_read_bytes_per_s),
+               NUMBER(upload_bytes_per_s), NUMBER(download_bytes_per_s),    NUMBER(launch_s),
+               NUMBER(cache_bytes)};
+#define NUMBERS (sizeof numbers / sizeof *numbers)
+
+static double *number_of(const struct device_limits *limits, size_t i) {
+    return (double *)(void *)((char *)limits + numbers[i].at);
 }
 
 static void put(FILE *to, const char *name, double value) {
@@ -36,32 +67,16 @@ static void put(FILE *to, const char *name, double value) {
         fprintf(to, "%s " NONE "\n", name);
 }
 
-static const char *operator_name(const struct kernel *kernel, int number) {
-    const char *const *names = operations[kernel->op]->operators;
-    return names ? names[number] : NONE;
-}
-
-static void put_rate(FILE *to, const struct kernel_rate *rate) {
-    fprintf(to, "rate %s %s %s %s", operations[rate->kernel->op]->name, rate->kernel->name, dtype_name(rate->dtype),
-            operator_name(rate->kernel, rate->operator_));
-    for (int i = 0; i < rate->count; i++) fprintf(to, " %.9g %.9g", rate->work[i], rate->seconds[i]);
-    fprintf(to, "\n");
-}
-
 static char *text_of(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
-    char *text = NULL, *head = heading(facts, program);
+    OWNED char *head = heading(facts, program);
+    char *text = NULL;
     size_t length;
     FILE *to = must_stream(&text, &length);
     fputs(head, to);
-    free(head);
     fprintf(to, "measured %s\n", limits->measured);
-    put(to, "memory_bytes_per_s", limits->memory_bytes_per_s);
-    put(to, "upload_bytes_per_s", limits->upload_bytes_per_s);
-    put(to, "download_bytes_per_s", limits->download_bytes_per_s);
-    put(to, "launch_s", limits->launch_s);
-    put(to, "cache_bytes", limits->cache_bytes);
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) put(to, dtype_name(dtype), limits->flops_per_s[dtype]);
-    for (int i = 0; i < limits->count; i++) put_rate(to, &limits->rates[i]);
+    for (size_t i = 0; i < NUMBERS; i++) put(to, numbers[i].name, *number_of(limits, i));
+    for (int product = 0; product < LIMITS_PRODUCTS; product++)
+        put(to, limits_product_name(product), limits->flops_per_s[product]);
     fflush(to);
     fprintf(to, "checksum %016llx\n", (unsigned long long)XXH3_64bits(text, length));
     fclose(to);
@@ -70,7 +85,7 @@ static char *text_of(const struct device_facts *facts, const char *program, cons
 
 /* ---- reading the text -------------------------------------------------------------------------------------------- */
 
-/* Reads a read_positive number, or NONE as NaN. */
+/* Reads a positive number, or NONE as NaN. */
 static bool read_positive(const char *word, double *value) {
     char *end;
     *value = NAN;
@@ -79,58 +94,25 @@ static bool read_positive(const char *word, double *value) {
     return *end == '\0' && end > word && *value > 0 && isfinite(*value);
 }
 
-static bool read_rate(struct device_limits *limits, char *words) {
-    char *rest = NULL, *word[4];
-    for (int i = 0; i < 4; i++)
-        if (!(word[i] = strtok_r(i ? NULL : words, " ", &rest))) return false;
-    const struct operation *operation = operation_find(word[0]);
-    int op = 0, dtype = 0, number = 0;
-    while (op < OP_COUNT && operations[op] != operation) op++;
-    while (dtype < DTYPE_COUNT && strcmp(dtype_name(dtype), word[2]) != 0) dtype++;
-    const struct kernel *kernel = op < OP_COUNT ? kernel_find(op, word[1]) : NULL;
-    if (!kernel || dtype == DTYPE_COUNT) return false;
-    while (operation->operators && operation->operators[number] && strcmp(operation->operators[number], word[3]) != 0)
-        number++;
-    if (operation->operators && !operation->operators[number]) return false;
-    for (const char *work; (work = strtok_r(NULL, " ", &rest));) {
-        const char *seconds = strtok_r(NULL, " ", &rest);
-        double w, s;
-        if (!seconds || !read_positive(work, &w) || !read_positive(seconds, &s)) return false;
-        if (!limits_add_point(limits, kernel, dtype, number, w, s)) return false;
-    }
-    return limits_rate(limits, kernel, dtype, number) != NULL;
-}
-
 static bool read_line(struct device_limits *limits, char *line) {
     char *value = strchr(line, ' ');
     if (!value) return false;
     *value++ = '\0';
-    struct {
-        const char *name;
-        double *to;
-    } const numbers[] = {{"memory_bytes_per_s", &limits->memory_bytes_per_s},
-                         {"upload_bytes_per_s", &limits->upload_bytes_per_s},
-                         {"download_bytes_per_s", &limits->download_bytes_per_s},
-                         {"launch_s", &limits->launch_s},
-                         {"cache_bytes", &limits->cache_bytes}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (strcmp(line, numbers[i].name) == 0) return read_positive(value, numbers[i].to);
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        if (strcmp(line, dtype_name(dtype)) == 0) return read_positive(value, &limits->flops_per_s[dtype]);
-    if (strcmp(line, "rate") == 0) return read_rate(limits, value);
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (strcmp(line, numbers[i].name) == 0) return read_positive(value, number_of(limits, i));
+    for (int product = 0; product < LIMITS_PRODUCTS; product++)
+        if (strcmp(line, limits_product_name(product)) == 0) return read_positive(value, &limits->flops_per_s[product]);
     if (strcmp(line, "measured") != 0 || strlen(value) >= sizeof limits->measured) return false;
     snprintf(limits->measured, sizeof limits->measured, "%s", value);
     return true;
 }
 
-/* Parses a file's text, which it modifies. NULL: it is for another device or program, or damaged. */
+/* Parses a file's text, which it modifies. NULL: the file is damaged, or for another device or program. */
 static struct device_limits *limits_of(char *text, const struct device_facts *facts, const char *program) {
-    char *head = heading(facts, program), *sum = strstr(text, "\nchecksum "), *rest = NULL;
+    OWNED char *head = heading(facts, program);
+    char *sum = strstr(text, "\nchecksum "), *rest = NULL, expected[32];
     size_t skip = strlen(head);
-    bool ours = sum && strncmp(text, head, skip) == 0;
-    free(head);
-    if (!ours) return NULL;
-    char expected[32];
+    if (!sum || strncmp(text, head, skip) != 0) return NULL;
     snprintf(expected, sizeof expected, "checksum %016llx\n",
              (unsigned long long)XXH3_64bits(text, (size_t)(sum + 1 - text)));
     if (strcmp(sum + 1, expected) != 0) return NULL;
@@ -146,62 +128,45 @@ static struct device_limits *limits_of(char *text, const struct device_facts *fa
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* The cache folder: XDG_CACHE_HOME if it is an absolute path, as its specification demands, else HOME/.cache. */
-static char *cache_folder(void) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') return must_strdup(cache);
-    return home && home[0] == '/' ? must_printf("%s/.cache", home) : NULL;
-}
-
-/* The common beginning of the paths of a device's files, for all programs: FOLDER/tilerun/HOST-DEVICE. */
+/* The common beginning of the paths of a device's files, for all programs: FOLDER/HOST-DEVICE. */
 static char *stem_of(const struct device_facts *facts) {
-    char *folder = cache_folder(), host[256] = "", name[200];
+    OWNED char *folder = path_cache();
+    char host[256] = "", name[200];
     if (!folder) return NULL;
     gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, "%.60s-%.60s-%s%d", host, facts->name, facts->uuid, facts->multiprocessors);
     for (char *c = name; *c; c++)
         if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *c)) *c = '_';
-    char *stem = must_printf("%s/tilerun/%s", folder, name);
-    free(folder);
-    return stem;
+    return must_printf("%s/%s", folder, name);
 }
 
 char *limits_path(const struct device_facts *facts, const char *program) {
-    char *stem = stem_of(facts);
-    XXH64_hash_t hash = XXH3_64bits(program, strlen(program));
-    char *path = stem ? must_printf("%s-%08llx.limits", stem, (unsigned long long)(hash >> 32)) : NULL;
-    free(stem);
-    return path;
+    OWNED char *stem = stem_of(facts), *head = heading(facts, program);
+    XXH64_hash_t hash = XXH3_64bits(head, strlen(head));
+    return stem ? must_printf("%s-%08llx.limits", stem, (unsigned long long)(hash >> 32)) : NULL;
 }
 
 struct device_limits *limits_load(const struct device_facts *facts, const char *program) {
-    char *path = limits_path(facts, program), *text = NULL;
+    OWNED char *path = limits_path(facts, program), *text = NULL;
     /* O_NONBLOCK: a pipe at this path must not block the program. */
     int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     struct stat about;
-    struct device_limits *limits = NULL;
-    free(path);
+    ssize_t length = 0;
     if (file < 0) return NULL;
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size < MOST_BYTES) {
-        text = must_malloc((unsigned long)about.st_size + 1);
-        ssize_t length = read(file, text, (size_t)about.st_size);
-        if (length > 0 && length == about.st_size) {
-            text[length] = '\0';
-            limits = limits_of(text, facts, program);
-        }
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size < MAX_BYTES) {
+        text = must_zeroed((unsigned long)about.st_size + 1);
+        length = read(file, text, (size_t)about.st_size);
     }
-    free(text);
     close(file);
-    return limits;
+    return length > 0 && length == about.st_size ? limits_of(text, facts, program) : NULL;
 }
 
-/* Creates the folders above a path. Ignores errors: creating the file will report them. */
-static void make_folders(char *path) {
-    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        mkdir(path, 0777);
-        *at = '/';
-    }
+/* Creates the cache folder and its folder tilerun, above the file at `path`, but nothing above these: a HOME that is
+ * missing stays missing. Ignores errors: creating the file will report them. */
+static void make_folders(const char *path) {
+    OWNED char *tilerun = path_folder(path), *cache = path_folder(tilerun);
+    mkdir(cache, 0777);
+    mkdir(tilerun, 0777);
 }
 
 static bool write_all(int file, const char *text) {
@@ -216,7 +181,8 @@ static bool write_all(int file, const char *text) {
 
 /* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
 static void remove_old(const struct device_facts *facts) {
-    char *stem = stem_of(facts), *slash = strrchr(stem, '/');
+    OWNED char *stem = stem_of(facts);
+    char *slash = strrchr(stem, '/');
     *slash = '\0';
     DIR *folder = opendir(stem);
     struct stat about;
@@ -226,14 +192,27 @@ static void remove_old(const struct device_facts *facts) {
             about.st_mtime < time(NULL) - OLD_SECONDS)
             unlinkat(dirfd(folder), entry->d_name, 0);
     if (folder) closedir(folder);
-    free(stem);
+}
+
+int limits_lock(const struct device_facts *facts, const char *program) {
+    OWNED char *path = limits_path(facts, program);
+    if (!path) return -1;
+    make_folders(path);
+    *strrchr(path, '/') = '\0';
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct timespec pause = {0, 50000000};
+    for (int turn = 0; folder >= 0 && turn < LOCK_TURNS; turn++) {
+        if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
+        nanosleep(&pause, NULL);
+    }
+    return folder;
 }
 
 bool limits_save(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
-    char *path = limits_path(facts, program);
+    OWNED char *path = limits_path(facts, program);
     if (!path) return errno = ENOENT, false;
     make_folders(path);
-    char *text = text_of(facts, program, limits), *temporary = must_printf("%s.XXXXXX", path);
+    OWNED char *text = text_of(facts, program, limits), *temporary = must_printf("%s.XXXXXX", path);
     int file = mkostemp(temporary, O_CLOEXEC);
     bool saved = file >= 0 && write_all(file, text) && fchmod(file, 0644) == 0;
     int why = errno;
@@ -241,9 +220,18 @@ bool limits_save(const struct device_facts *facts, const char *program, const st
     if (saved && rename(temporary, path) != 0) saved = false, why = errno;
     if (file >= 0 && !saved) unlink(temporary);
     if (saved) remove_old(facts);
-    free(temporary);
-    free(text);
-    free(path);
     errno = why;
     return saved;
+}
+
+bool limits_prove(const struct device_facts *facts, const char *program, struct device_limits *limits,
+                  const struct kernel *kernel, const struct geometry *geometry, double seconds, char text[64]) {
+    char ignored[64];
+    if (!limits_raise(limits, kernel, geometry, seconds, text)) return false;
+    int lock = limits_lock(facts, program);
+    struct device_limits *stored = limits_load(facts, program);
+    if (stored && limits_raise(stored, kernel, geometry, seconds, ignored)) limits_save(facts, program, stored);
+    limits_free(stored);
+    if (lock >= 0) close(lock);
+    return true;
 }

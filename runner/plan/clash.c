@@ -1,7 +1,7 @@
 /* clash.c - compares a destination with the job file and with every file that reading the inputs opens. */
 #include "clash.h"
 
-#include "../storage/untrusted/h5sources.h"
+#include "../storage/untrusted/h5guard.h"
 
 enum status clash_check(const struct destination *place, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
@@ -14,8 +14,9 @@ enum status clash_check(const struct destination *place, const struct plan *plan
         const char *file;
         for (int number = 0; (file = array_file(&plan->arrays[i], number)); number++) {
             if (path_is_file(file, &place->about))
-                return fail(error, STATUS_USAGE, "%s %s: is the job's input '%s'", place->kind, place->name,
-                            input->name);
+                return fail(error, STATUS_USAGE,
+                            "%s %s: is the job's input '%s'; give another name, with 'output' or -o", place->kind,
+                            place->name, input->name);
             if (h5_reads_file(file, input->dataset, &place->about))
                 return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", place->kind,
                             place->name, input->name, file);

@@ -1,142 +1,26 @@
 /* plan.c - makes a plan from a job: opens inputs, fits operations to shapes, chooses variants, numbers the steps. */
 #include "plan.h"
+#include "../../kernels/map/before.h"
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../storage/operand.h"
-#include "plan_decode.h"
-#include "plan_input.h"
+#include "plan_own.h"
+#include "plan_parts.h"
 #include "plan_tiles.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- tasks ----------------------------------------------------------------------------------------------------- */
-
-static void check_layout(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
-    const struct shape *chunks = &operation->run.chunks;
-    const char *lacks = h5_compression_needs(operation->run.compression);
-    char text[SHAPE_TEXT];
-    if (lacks)
-        yaml_error(job->document, operation->where, "%s: %s cannot be written here: %s is missing", operation->id,
-                   operation->run.compression == COMPRESSION_LZF ? "LZF" : "zstd", lacks);
-    if (chunks->rank > 0 && chunks->rank != shape->rank)
-        yaml_error(job->document, operation->where, "%s: 'chunks' has %d sizes, but its result is %s", operation->id,
-                   chunks->rank, shape_format(shape, text));
-}
-
-/* Finds the loop that runs along axis `axis` of an operand's array, and the axis's number among the axes that are
- * merged for that loop. */
-static bool find_axis(const struct operand *operand, int axis, enum loop *loop, int *within) {
-    const struct axes *axes = &operand->axes;
-    *within = 0;
-    if (operand_is_plain(operand)) return *loop = operand->loop[axis], true;
-    for (int group = 0, i = 0; group < axes->groups; i += axes->group[group++])
-        for (*within = 0; *within < axes->group[group]; ++*within)
-            if (axes->of[i + *within] == axis) return *loop = operand->loop[group], true;
-    return false;
-}
-
-/* Copies metadata of axes to the result: for each of its axes from the first input that has metadata for an axis of the
- * same loop. */
-static void copy_axis_metadata(const struct plan *plan, const struct task *task, struct array *out) {
-    const struct geometry *geometry = &task->geometry;
-    enum loop loop, other;
-    int within, place;
-    for (int axis = 0; axis < out->shape.rank; axis++)
-        for (int i = 0; i < geometry->inputs; i++) {
-            const struct array *in = &plan->arrays[task->in[i]];
-            for (int j = 0; j < in->shape.rank && !out->axes[axis].of; j++)
-                if (find_axis(&geometry->out, axis, &loop, &within) && find_axis(&geometry->in[i], j, &other, &place) &&
-                    loop == other && within == place)
-                    out->axes[axis] = in->axes[j];
-        }
-}
-
-/* Do all variants that the job names support `dtype`? Ignores those that do not even support the inputs' own type. */
-static bool variants_support(const struct job_operation *operation, enum dtype dtype, enum dtype own) {
-    for (int i = 0; i < operation->variant_count; i++) {
-        const struct kernel *kernel = kernel_find(operation->op, operation->variants[i].name);
-        if (kernel && kernel->dtypes & DTYPE_BIT(own) && !(kernel->dtypes & DTYPE_BIT(dtype))) return false;
-    }
-    return true;
-}
-
-/* Makes the operation's geometry. If `dtype` is wider than the type that the operation would compute in, its inputs are
- * converted to a type that holds both. */
-static enum status make_geometry(const struct job_operation *operation, const struct shape shapes[],
-                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
-    const struct operation *op = operations[operation->op];
-    struct geometry computing;
-    enum dtype wide[MAX_INPUTS], in = DTYPE_COUNT;
-    enum status status = geometry_make(operation->op, &operation->options, shapes, dtypes, geometry, error);
-    if (operation->has_dtype && op->computes_in) in = op->computes_in(&operation->options, dtypes, operation->as);
-    if (in == DTYPE_COUNT || (in == dtypes[0] && in == dtypes[operation->input_count - 1])) return status;
-    if (!status && !variants_support(operation, in, dtypes[0])) return status;
-    for (int i = 0; i < operation->input_count; i++) wide[i] = in;
-    struct error unfit = {0};
-    if (geometry_make(operation->op, &operation->options, shapes, wide, &computing, &unfit)) return status;
-    *geometry = computing;
-    return STATUS_OK;
-}
-
-static void make_task(struct plan *plan, int index) {
-    const struct job *job = plan->job;
-    const struct job_operation *operation = &job->operations[index];
-    struct task *task = &plan->tasks[index];
-    task->operation = operation;
-    task->out = plan->input_count + index;
-    task->wanted = operation->run.store != STORE_NONE; /* also set when a later task that reads it is made */
-    struct shape shapes[MAX_INPUTS];
-    enum dtype dtypes[MAX_INPUTS];
-    const char *units[MAX_INPUTS] = {NULL}, *names[MAX_INPUTS] = {NULL};
-    char text[UNITS_TEXT], name[LONG_NAME_TEXT];
-    for (int i = 0; i < operation->input_count; i++) {
-        struct job_reference from = operation->inputs[i];
-        task->in[i] = plan_operand(plan, operation, from.is_input ? from.index : plan->input_count + from.index);
-        struct array *in = &plan->arrays[task->in[i]];
-        array_add_reader(in, index);
-        if (!from.is_input) plan->tasks[from.index].wanted = true;
-        shapes[i] = in->shape;
-        dtypes[i] = in->dtype;
-        units[i] = in->units;
-        names[i] = in->long_name;
-        if (operation->options.skip_nan && !dtype_is_float(in->dtype))
-            yaml_error(job->document, operation->where,
-                       "%s: 'skip_nan' ignores NaNs, but '%s' is %s, which has none; `missing` of an input turns "
-                       "stored numbers into NaN",
-                       operation->id, in->name, dtype_name(in->dtype));
-    }
-    struct error error = {0};
-    struct shape shape = {.rank = 0};
-    if (make_geometry(operation, shapes, dtypes, &task->geometry, &error)) {
-        yaml_error(job->document, operation->where, "%s: %s", operation->id, error.text);
-    } else {
-        shape = operand_array(&task->geometry.out);
-        check_layout(job, operation, &shape);
-    }
-    struct array *out = &plan->arrays[task->out];
-    *out = (struct array){.name = operation->id,
-                          .label = operation->label,
-                          .dtype = operation->has_dtype ? operation->as : task->geometry.out.dtype,
-                          .shape = shape,
-                          .first_reader = -1,
-                          .last_reader = -1};
-    plan_describe_moved(operation, &plan->arrays[task->in[0]], out);
-    copy_axis_metadata(plan, task, out);
-    if (operations[operation->op]->units(&operation->options, units, text)) out->units = must_strdup(text);
-    if (operations[operation->op]->long_name(&task->geometry.options, names, name)) out->long_name = must_strdup(name);
-}
-
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-/* Why a kernel cannot do this task on any device, which is an error in the job. NULL: it can. The caller frees. */
-static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry) {
+/* Why a kernel cannot do this task on any device, which is an error in the job. NULL: it can. `typed`,
+ * `chosen`: the type of its operands and its operator are known. The caller frees. */
+static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry, bool typed, bool chosen) {
     const char *op = operations[geometry->op]->name;
-    if (!(kernel->dtypes & DTYPE_BIT(geometry->in[0].dtype)))
+    if (typed && !(kernel->dtypes & DTYPE_BIT(operand_seen(geometry)->dtype)))
         return must_printf("variant '%s' of %s does not support %s", kernel->name, op,
-                           dtype_name(geometry->in[0].dtype));
-    if (!kernel_has_operator(kernel, &geometry->options))
+                           dtype_name(operand_seen(geometry)->dtype));
+    if (chosen && !kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
                            operation_operator(operations[geometry->op], &geometry->options));
     return NULL;
@@ -167,26 +51,25 @@ static bool choose_tiles(const struct plan *plan, struct run *run) {
 }
 
 static void report_small_memory(const struct plan *plan, const struct task *task, const struct run *run) {
-    yaml_error(plan->job->document, task->operation->where,
-               "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld bytes",
-               task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
-               (long long)run->tiling.memory_bytes);
+    if (plan->job->memory_bytes == 0 && plan->job->memory_fraction == 0) return; /* it could not be read */
+    plan_mistake(plan->job, run->variant->where, task->operation->label,
+                 "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld bytes",
+                 task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
+                 (long long)run->tiling.memory_bytes);
 }
 
 /* Why the run's kernel refuses its tiles; NULL: it accepts them. */
 static const char *refusal_of(const struct plan *plan, const struct task *task, const struct run *run) {
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
-    return kernel_refusal(run->kernel, &launch);
+    return launch_refusal(run->kernel, &launch);
 }
 
 /* May `auto` choose this kernel? It must run here, have the data type's full accuracy and not be a roof. */
 static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel, const struct geometry *geometry) {
     if (kernel->op != geometry->op || kernel->accuracy != ACCURACY_FULL || kernel->is_roof) return false;
-    char *why = kernel_mismatch(kernel, geometry);
+    OWNED char *why = kernel_mismatch(kernel, geometry, true, true);
     if (!why) why = kernel_cannot_run(plan, kernel);
-    bool can = !why;
-    free(why);
-    return can;
+    return !why;
 }
 
 /* The time that the run's kernel predicts for one tile; infinite if it has no prediction. */
@@ -210,21 +93,36 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
                 too_large = kernel;
                 continue;
             }
-            if (refusal_of(plan, task, run)) continue;
             double seconds = kernel_prediction(plan, task, run) * (double)run->tiling.steps;
-            if (!best || seconds < least) best = kernel, least = seconds;
+            if (best && seconds >= least) continue; /* launch_refusal comes last: it may load a library */
+            if (!refusal_of(plan, task, run)) best = kernel, least = seconds;
         }
     run->kernel = best ? best : too_large;
     if (run->kernel && !choose_tiles(plan, run)) report_small_memory(plan, task, run);
     return run->kernel != NULL;
 }
 
-/* Looks up the job's values of a kernel's parameters and sets run->choice. */
+/* Sets the number of threads that the job gives a run on the CPU. */
+static void choose_threads(const struct plan *plan, const struct job_variant *variant, int given, struct run *run) {
+    int most = plan->facts[DEVICE_CPU].host_threads;
+    int64_t threads = strtoll(variant->values[given], NULL, 10);
+    run->threads = threads <= most ? (int)threads : most;
+    if (threads > most)
+        yaml_error(plan->job->document, variant->parameter_where[given],
+                   "%s threads are more than the %d that this process may use", variant->values[given], most);
+}
+
+/* Looks up the job's values of a kernel's parameters and sets run->choice and run->threads. */
 static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
     struct yaml_document *document = plan->job->document;
     for (int given = 0; given < variant->count; given++) {
         int p = 0, v = 0;
         const struct kernel_parameter *parameters = run->kernel->parameters;
+        if (run->kernel->device == DEVICE_CPU && strcmp(variant->names[given], JOB_THREADS) == 0) {
+            choose_threads(plan, variant, given, run);
+            continue;
+        }
+        if (variant->source) continue; /* its parameters are macros */
         const char *names[KERNEL_MAX_PARAMETERS];
         while (p < KERNEL_MAX_PARAMETERS && parameters[p].name &&
                strcmp(parameters[p].name, variant->names[given]) != 0) {
@@ -232,19 +130,16 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
             p++;
         }
         if (p == KERNEL_MAX_PARAMETERS || !parameters[p].name) {
-            const char *near = nearest_name(variant->names[given], names, p);
-            yaml_error(document, variant->parameter_where[given], "variant '%s' has no parameter '%s'%s%s%s",
-                       run->kernel->name, variant->names[given], near ? " (did you mean '" : "", near ? near : "",
-                       near ? "'?)" : "");
+            char hint[HINT_TEXT];
+            yaml_error(document, variant->parameter_where[given], "variant '%s' has no parameter '%s'%s",
+                       run->kernel->name, variant->names[given], name_hint(variant->names[given], names, p, "", hint));
             continue;
         }
         while (parameters[p].values[v] && strcmp(parameters[p].values[v], variant->values[given]) != 0) v++;
         if (!parameters[p].values[v]) {
-            char allowed[128] = "";
-            for (int i = 0; parameters[p].values[i]; i++) {
-                if (i > 0) strncat(allowed, ", ", sizeof allowed - strlen(allowed) - 1);
-                strncat(allowed, parameters[p].values[i], sizeof allowed - strlen(allowed) - 1);
-            }
+            OWNED char *allowed = must_strdup("");
+            for (int i = 0; parameters[p].values[i]; i++)
+                must_append(&allowed, "%s%s", i ? ", " : "", parameters[p].values[i]);
             yaml_error(document, variant->parameter_where[given], "%s of variant '%s' is one of %s, not '%s'",
                        parameters[p].name, run->kernel->name, allowed, variant->values[given]);
             continue;
@@ -266,42 +161,64 @@ static struct run *add_run(struct plan *plan, int task, const struct job_variant
     return run;
 }
 
-/* The label of an `auto` run: the name of the chosen variant, "blocked"; or "auto=blocked" if the job lists that
- * variant too, because the labels of an operation's runs must differ. The caller frees. */
-static char *chosen_label(const struct job_operation *operation, const char *name) {
-    for (int i = 0; i < operation->variant_count; i++)
-        if (strcmp(operation->variants[i].label, name) == 0) return must_printf("auto=%s", name);
-    return must_strdup(name);
+/* The label of an `auto` run: the name of the chosen variant, "blocked", with its threads; or "auto=blocked" if the job
+ * lists that variant too, because the labels of an operation's runs must differ. The caller frees. */
+static char *chosen_label(const struct job_operation *operation, const struct run *run) {
+    char *label = must_strdup(run->kernel->name), *longer = NULL;
+    if (run->threads) must_append(&label, "," JOB_THREADS "=%d", run->threads);
+    for (int i = 0; i < operation->variant_count && !longer; i++)
+        if (strcmp(operation->variants[i].label, label) == 0) longer = must_printf("auto=%s", label);
+    if (longer) free(label);
+    return longer ? longer : label;
+}
+
+/* Did an earlier `auto` of the job, with other threads, choose the same kernel on a GPU? */
+static bool is_repeated(const struct plan *plan, const struct task *task, const struct run *run) {
+    for (int i = task->first_run; i < run->number; i++)
+        if (strcmp(plan->runs[i].variant->name, "auto") == 0 && plan->runs[i].kernel == run->kernel) return true;
+    return false;
+}
+
+static void make_auto_run(struct plan *plan, const struct task *task, struct run *run) {
+    const struct job_variant *variant = run->variant;
+    bool chosen = choose_kernel(plan, task, run);
+    bool threads = variant->count == 1 && strcmp(variant->names[0], JOB_THREADS) == 0;
+    if (chosen && (run->kernel->device == DEVICE_CPU || !threads)) {
+        choose_parameters(plan, variant, run);
+        run->label = chosen_label(task->operation, run);
+    } else if (chosen && !is_repeated(plan, task, run)) {
+        run->label = chosen_label(task->operation, run); /* `threads` does not apply on a GPU */
+    } else {
+        run->skip = chosen ? must_printf("`threads` is for a CPU, but auto has chosen '%s' on a GPU", run->kernel->name)
+                           : must_strdup("no variant of this operation can run here");
+        run->label = must_strdup(variant->label);
+    }
 }
 
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
     const struct task *task = &plan->tasks[task_index];
     const struct geometry *geometry = &task->geometry;
     struct run *run = add_run(plan, task_index, variant);
+    run->search = variant->search.group;
     if (strcmp(variant->name, "auto") == 0) {
-        bool chosen = choose_kernel(plan, task, run);
-        run->label = chosen ? chosen_label(task->operation, run->kernel->name) : must_strdup(variant->label);
-        if (chosen)
-            choose_parameters(plan, variant, run);
-        else
-            run->skip = must_strdup("no variant of this operation can run here");
+        if (task->known) make_auto_run(plan, task, run);
         return;
     }
-    run->kernel = kernel_find(geometry->op, variant->name);
+    run->kernel = variant->source ? plan_own_kernel(plan, task, variant) : kernel_find(geometry->op, variant->name);
     run->label = must_strdup(variant->label);
+    if (!run->kernel) return; /* reported when the job was read */
     run->device = run->kernel->device;
-    char *unfit = kernel_mismatch(run->kernel, geometry);
-    if (unfit) yaml_error(plan->job->document, variant->where, "%s", unfit);
-    free(unfit);
+    OWNED char *unfit = kernel_mismatch(run->kernel, geometry, task->typed, !task->operation->options_unread);
+    if (unfit) plan_mistake(plan->job, variant->where, task->operation->label, "%s", unfit);
     choose_parameters(plan, variant, run);
     run->skip = kernel_cannot_run(plan, run->kernel);
-    if (run->skip) return;
+    if (run->skip || !task->known) return;
     if (!choose_tiles(plan, run)) {
         report_small_memory(plan, task, run);
         return;
     }
-    const char *refusal = refusal_of(plan, task, run);
-    run->skip = refusal ? must_strdup(refusal) : NULL;
+    if (variant->source && !plan_own_check(plan, task, run)) return;
+    run->skip = must_strdup(refusal_of(plan, task, run));
 }
 
 /* If no listed variant other than a roof can run here, adds a run by the variant that `auto` would choose, so that
@@ -322,7 +239,7 @@ static void add_fallback(struct plan *plan, int task_index) {
         return;
     }
     run->label = must_strdup(run->kernel->name);
-    run->note = must_printf("none of its variants can run here: '%s' is run on the %s instead", run->kernel->name,
+    run->note = must_printf("no listed variant can run here: '%s' runs on the %s instead", run->kernel->name,
                             plan->facts[run->device].name);
 }
 
@@ -348,8 +265,7 @@ void plan_device_text(const struct device_facts *facts, int count, char *text, s
 
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made) {
-    struct plan *plan = must_malloc(sizeof *plan);
-    memset(plan, 0, sizeof *plan);
+    struct plan *plan = must_zeroed(sizeof *plan);
     *made = plan;
     plan->job = job;
     plan->present[DEVICE_CPU] = true;
@@ -363,23 +279,16 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->task_count = job->operation_count;
     plan->array_count = plan->input_count = job->input_count;
     size_t most_arrays = 2 * (size_t)(job->input_count + plan->task_count);
-    plan->arrays = must_malloc(most_arrays * sizeof *plan->arrays + 1);
-    plan->tasks = must_malloc((unsigned long)plan->task_count * sizeof *plan->tasks + 1);
-    memset(plan->arrays, 0, most_arrays * sizeof *plan->arrays);
-    memset(plan->tasks, 0, (unsigned long)plan->task_count * sizeof *plan->tasks);
+    plan->arrays = must_zeroed(most_arrays * sizeof *plan->arrays);
+    plan->tasks = must_zeroed((unsigned long)plan->task_count * sizeof *plan->tasks);
     for (int i = 0; i < job->input_count; i++) plan_input(job, &job->inputs[i], &plan->arrays[i]);
-    if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
     plan_pack_inputs(plan);
     plan->array_count = plan->input_count + plan->task_count;
-    for (int i = 0; i < plan->task_count; i++) {
-        make_task(plan, i);
-        /* The shape of this result is unknown, so a task that reads it would only repeat the error. */
-        if (yaml_error_count(job->document) > 0) return STATUS_USAGE;
-    }
+    for (int i = 0; i < plan->task_count; i++) plan_task(plan, i);
     for (int i = 0; i < plan->task_count; i++) {
         plan->tasks[i].first_run = plan->run_count;
         for (int v = 0; v < job->operations[i].variant_count; v++) make_run(plan, i, &job->operations[i].variants[v]);
-        if (yaml_error_count(job->document) == 0) add_fallback(plan, i);
+        if (yaml_error_count(job->document) == 0 && plan->tasks[i].known) add_fallback(plan, i);
     }
     return yaml_error_count(job->document) > 0 ? STATUS_USAGE : STATUS_OK;
 }
@@ -397,6 +306,7 @@ void plan_clear(struct plan *plan) {
         free(plan->runs[i].skip);
         free(plan->runs[i].note);
     }
+    plan_own_free(plan);
     for (int kind = 0; kind < 2; kind++) limits_free(plan->facts[kind].limits);
     free(plan->arrays);
     free(plan->tasks);
@@ -486,7 +396,7 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
         struct step step;
         struct launch launch = {.workspace = NULL};
         plan_step(geometry, tiling, number, &step);
-        operations[geometry->op]->launch(geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
+        operation_launch(geometry, &step.tile, step.first, step.last, nowhere, NULL, NULL, &launch);
         memcpy(launch.choice, run->choice, sizeof launch.choice);
         bytes += alike * run->kernel->traffic_bytes(&launch);
     }

@@ -11,11 +11,12 @@
 #define RUNNER_PLAN_H
 
 #include "../base/progress_text.h"
+#include "../job/job.h"
 #include "../storage/array.h"
 #include "../storage/h5/h5.h"
 #include "limits.h"
 
-#define MOST_DEVICES 16 /* that may share a run */
+#define MAX_DEVICES 16 /* that may share a run */
 
 /* Facts about a device, or about a team of equal devices that share runs; device_cpu_facts and device_cuda_facts fill
  * them. */
@@ -23,7 +24,7 @@ struct device_facts {
     enum kernel_device kind;
     char name[128];                    /* "NVIDIA H200"; CPU: the processor's name */
     char id[32];                       /* "cuda:0", "cpu", "cuda:0,1": the `device` column */
-    int team, numbers[MOST_DEVICES];   /* number of devices, and N of each "cuda:N"; the rest is about the first */
+    int team, numbers[MAX_DEVICES];    /* number of devices, N of each "cuda:N"; other members describe the first */
     char uuid[64];                     /* "GPU-5a..."; CPU: "" */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: its threads */
@@ -48,11 +49,13 @@ struct device_provenance {
 struct task {
     const struct job_operation *operation;
     struct geometry geometry;
-    /* Indices into plan->arrays. A result in panels is referred to by the array of its first panel. */
+    /* Indices into plan->arrays. The array of its first panel stands for a result in panels. */
     int in[MAX_INPUTS], out;
     int first_run, run_count;
+    bool known;  /* its geometry is known; false: a reported mistake in the job leaves it unknown... */
+    bool typed;  /* ...but the type of its operands is known: geometry.in[0].dtype */
     bool wanted; /* the results file stores its result, or a later task reads it */
-    char *panel; /* the part of the operation's result that it makes (units.h): "rows 16 to 31 of 64"; NULL: all */
+    char *panel; /* the panel of the operation's result (units.h): "rows 16 to 31 of 64"; NULL: the whole result */
 };
 
 /* How an operand is stored in its file. Tiles and pieces end at chunk boundaries; the rate is for predictions. */
@@ -63,7 +66,7 @@ struct storage {
     bool generated;     /* a random input, which is in no file */
     double file_share;  /* bytes in the file over bytes in memory: the types may differ */
     double bytes_per_s; /* predicted rate of reading or writing it, in bytes in memory */
-    int readers;        /* number of operands in the job's runs that are this array, which one device copy serves */
+    int readers;        /* number of operands in the job's runs that one copy of this array on the device serves */
 };
 
 /* How a run's loops are cut into tiles, and what that costs; chosen for a budget of device memory. */
@@ -74,9 +77,11 @@ struct tiling {
     /* Buffers of an operand: 1 if its box never changes, else 2: one is filled while the kernel uses the other. */
     int in_slots[MAX_INPUTS], out_slots;
     int64_t in_bytes[MAX_INPUTS], out_bytes, partial_bytes, workspace_bytes; /* bytes of one buffer */
-    int64_t memory_bytes;                                                    /* device memory for all buffers */
+    int64_t mapped_bytes; /* the end of the workspace, for the values of a map before the operation */
+    int64_t memory_bytes; /* device memory for all buffers */
     struct storage in_storage[MAX_INPUTS], out_storage;
     double kernel_s;                /* predicted time of all launches */
+    bool unknown;                   /* neither roofs nor a model predict kernel_s: it is an assumption */
     double traffic_bytes;           /* bytes read from inputs, re-reads included, and written to the output */
     double read_bytes, write_bytes; /* the part of it that is read from files and written to files */
     double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
@@ -93,6 +98,8 @@ struct run {
     const struct job_variant *variant;
     const struct kernel *kernel; /* NULL: none could be chosen; `skip` has the reason */
     int choice[KERNEL_MAX_PARAMETERS];
+    int search;                /* the group of its variant's `search`, whose runs are neighbours; 0: none */
+    int threads;               /* of a launch on the CPU, if the job sets their number; 0: all */
     char *label;               /* the `variant` column: "tiled,tile=16"; for `auto` the chosen variant */
     enum kernel_device device; /* the kind of device that it runs on */
     char *skip;                /* why it is skipped (no GPU, or its kernel refuses the tiles); NULL: it is not */
@@ -102,25 +109,27 @@ struct run {
 
 struct plan {
     const struct job *job;
-    bool present[2]; /* by enum kernel_device: such a device exists and the job may use it */
+    bool present[2]; /* by enum kernel_device: the device exists and the job may use it */
     struct device_facts facts[2];
     int64_t budget[2]; /* device memory, in bytes */
     int input_count, array_count, task_count, run_count;
-    /* First the inputs: those of the job, second entries for inputs that are read both decoded and packed
-     * (plan_decode.h), and bands of inputs. Then the result of each task, in order. Then second, decoded entries for
-     * packed results. */
+    /* In order: the job's inputs; second entries of inputs that are read both decoded and packed (plan_decode.c); bands
+     * of inputs; the result of each task; second, decoded entries of packed results. */
     struct array *arrays;
     struct task *tasks;
     struct run *runs;
+    const struct kernel **own; /* kernels of the job's own, which the plan owns */
+    int own_count;
 };
 
 /* Makes the plan for a valid job: opens its input files, checks shapes, types, variants and the budget. It adds errors
  * to job->document and returns STATUS_USAGE. Calls no device. `cuda` NULL: no GPU exists or is wanted, so GPU variants
  * are skipped. CPU variants run on the CPU even if there is a GPU, so that one job can compare both. The caller frees
- * *made with plan_free whatever the status. */
+ * *made with plan_free, also after an error. */
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made);
 void plan_free(struct plan *plan);
+RELEASED_BY(plan, plan_free)
 /* Writes the ids of the first `count` devices of a team: "cuda:0-2,5". */
 void plan_device_text(const struct device_facts *facts, int count, char *text, size_t size);
 /* Frees the members of a plan, but not the plan itself. */
@@ -128,16 +137,13 @@ void plan_clear(struct plan *plan);
 
 /* The index of the task that computes an array; -1: it is an input. */
 int plan_producer(const struct plan *plan, int array);
-/* The index of the complete input of which `array` is a band, packed or decoded as `array` is; `array` itself if it is
- * no band. */
-int plan_whole_input(const struct plan *plan, int array);
-/* The end of the tasks that, from `task` on, compute the same result: task + 1, or behind the last panel of the
+/* The end of the tasks from `task` on that compute the same result: task + 1, or one past the last panel of the
  * operation (units.h). */
 int plan_producers_end(const struct plan *plan, int task);
 
-/* Predicts the runs on a device again, now from measured limits, which the plan frees; NULL: changes nothing. Tiles
- * stay the same: they are always chosen by assumed rates, because tile boundaries affect the last bits of sums, which
- * must not depend on a measurement. */
+/* Predicts the runs on a device again from measured limits, which the plan then owns; NULL: changes nothing. Tiles stay
+ * the same. They are always chosen by assumed rates, because tile boundaries affect the last bits of sums, which must
+ * not depend on a measurement. */
 void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits);
 
 /* Chooses a run's tiles within `budget` bytes. false: none fit; tiling->memory_bytes is the least that is needed. */
@@ -145,7 +151,7 @@ bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, st
 
 /* The predicted rate of reading an input, in bytes of decoded elements per second. */
 double plan_read_rate(const struct array *input, const struct device_facts *facts);
-/* The chunk boundaries of an input along the axes that its operation sees: boxes that end there open no chunk twice. */
+/* The chunk boundaries of an input along its operation's axes: boxes that end there read no chunk twice. */
 struct grid plan_grid(const struct array *input, const struct operand *operand, const struct storage *storage);
 /* The HDF5 layout of an operation's output. */
 struct h5_layout plan_layout(const struct run_options *options);
@@ -161,7 +167,7 @@ struct step {
     struct box store;       /* box of the output, stored after the `last` step */
 };
 void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step);
-/* Do the steps store contiguous boxes, one behind the other in the array's row-major order? */
+/* Do the steps store contiguous boxes, one after the other in the array's row-major order? */
 bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling);
 /* Bytes that a run's launches move in device memory, as modelled by kernel->traffic_bytes, which must not be NULL. */
 double plan_modelled_bytes(const struct plan *plan, const struct run *run);

@@ -1,5 +1,8 @@
-/* plan_cost.c - predicts what a run takes beside its pass: warm-up, samples, verification. */
+/* plan_cost.c - predicts the time of a run besides its pass: warm-up, samples, verification; and what the progress
+ * display needs. */
 #include "plan_cost.h"
+
+#include "../base/fail.h"
 
 #include <math.h>
 
@@ -13,9 +16,9 @@
 #define LONG_S        20e-3
 #define LEAST_S       0.2 /* least total time of the samples with `until` */
 
-/* The speed of verify/, measured on two cores: one thread's rate for the truth of a product, and its seconds for an
- * element that is compared, read for a truth, summed by Freivalds' check, or read for a suspect. In Freivalds' check of
- * a large product about a third of the time is serial. */
+/* The speed of verify/, measured on two cores: one thread's flops per second for the truth of a product, and its
+ * seconds for an element that it compares, reads for a truth, sums in Freivalds' check, or reads for a suspect. About a
+ * third of Freivalds' check of a large product is serial (ONE_THREAD). */
 #define TRUTH_FLOPS_PER_S 0.9e9
 #define COMPARED_S        25e-9
 #define TRUTH_S           5.5e-9
@@ -28,8 +31,8 @@
 #define SAMPLES           24
 #define SAMPLE_EDGE       64.0 /* elements of a sample along each of the last two axes... */
 #define SAMPLE_EDGE_SUMS  4.0  /* ...and if each is a sum of elements */
-#define SAMPLE_BYTES      2e6  /* of the output's file that are read for one sample, at most */
-#define SAMPLE_READ       3e9  /* bytes per second, not encoded */
+#define SAMPLE_BYTES      2e6  /* most bytes of the output's file that one sample reads */
+#define SAMPLE_READ       3e9  /* bytes per second of an output that is not compressed, and of one that is */
 #define SAMPLE_DECODE     0.4e9
 
 int64_t plan_held_bytes(const struct plan *plan) {
@@ -37,7 +40,7 @@ int64_t plan_held_bytes(const struct plan *plan) {
     return budget < HELD_BYTES ? budget : HELD_BYTES;
 }
 
-/* The number of input elements from which the suspects of a product, or the samples of another result, are computed. */
+/* The number of input elements that are read to compute the suspects of a product, or the samples of another result. */
 static double sampled_elements(const struct geometry *geometry) {
     const int64_t *extent = geometry->extent;
     double lines = fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_M]) + fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_N]);
@@ -65,7 +68,7 @@ bool plan_checks_whole(const struct task *task) {
 static double repeats_seconds(const struct run_options *options, const struct device_facts *facts,
                               const struct tiling *tiling) {
     bool once = options->warmup == 0 && options->repeat_max == 1;
-    if (tiling->steps != 1 || once) return 0; /* the pass was the sample */
+    if (tiling->steps != 1 || once) return 0; /* the pass was the only sample */
     double launch = tiling->kernel_s, sample = fmax(launch, launch < BATCH_BELOW_S ? BATCH_S : 0);
     double cold = 2 * (double)facts->cache_bytes / facts->memory_bytes_per_s;
     double warm_up = (double)options->warmup * launch, block = facts->kind == DEVICE_CUDA ? 10e-3 : 1e-3;
@@ -76,7 +79,7 @@ static double repeats_seconds(const struct run_options *options, const struct de
     return warm_up + samples;
 }
 
-/* Is it the first of its task's runs that is not skipped? */
+/* Is it the first of its task's runs that is neither skipped nor a roof? */
 static bool first_of_task(const struct plan *plan, const struct run *run) {
     for (int r = plan->tasks[run->task].first_run; r < run->number; r++)
         if (!plan->runs[r].skip && !plan->runs[r].kernel->is_roof) return false;
@@ -97,7 +100,7 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
     }
     bool product = operations[geometry->op]->product;
     bool whole = plan_checks_whole(task), known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
-    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* the pass has put them into the cache */
+    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* the pass has left them in the cache */
     if (known) return out * COMPARED_S / threads;
     double flops_s = product ? geometry->flops / TRUTH_FLOPS_PER_S : 0;
     if (whole) return again + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
@@ -119,4 +122,25 @@ struct cost plan_cost(const struct plan *plan, const struct run *run) {
     cost.total_s = cost.pass_s + cost.repeats_s + cost.verify_s;
     cost.bound_s = limits_bound(facts->limits, run->kernel, &task->geometry, &cost.bound_by);
     return cost;
+}
+
+struct progress_work *plan_work(const struct plan *plan) {
+    struct progress_work *work = must_malloc((unsigned long)plan->run_count * sizeof *work + 1);
+    for (int i = 0; i < plan->run_count; i++) {
+        const struct run *run = &plan->runs[i];
+        const struct tiling *tiling = &run->tiling;
+        const struct run_options *options = &plan->tasks[run->task].operation->run;
+        bool repeated = tiling->steps == 1 && job_is_timed(options);
+        work[i] = (struct progress_work){.kind = run->kernel, .over = run->skip != NULL};
+        if (run->skip) continue;
+        const struct cost cost = plan_cost(plan, run);
+        work[i].bytes = tiling->traffic_bytes;
+        work[i].pass_s = cost.pass_s;
+        work[i].verify_s = cost.verify_s;
+        if (!repeated) continue;
+        work[i].repeats = (int)(options->repeat_until > 0 ? options->repeat_min : options->repeat_max);
+        work[i].repeat_s = cost.kernel_s;
+        work[i].verify_s += (double)options->warmup * cost.kernel_s;
+    }
+    return work;
 }

@@ -14,12 +14,12 @@ struct cost {
     const char *bound_by; /* "compute", "memory", "" */
 };
 
-/* The cost of a run that is not skipped. Verifying a task's first variant also computes the truth, which the other
- * variants share. */
+/* The cost of a run that is not skipped. Verification of a task's first variant includes computing the truth, which the
+ * other variants share. */
 struct cost plan_cost(const struct plan *plan, const struct run *run);
 
-/* Does verification compare every element of a task's output (true), or samples? It compares every element too where
- * samples would read as much. Call it only if the task is verified at all. */
+/* Does verification compare every element of a task's output, or only samples? It compares every element also if
+ * samples would read as much. Only for a task that is verified. */
 bool plan_checks_whole(const struct task *task);
 /* `verify: auto` compares every element of a product up to this size; a larger truth is not cached. */
 #define WHOLE_ELEMENTS (INT64_C(1) << 22)

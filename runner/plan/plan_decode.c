@@ -1,5 +1,5 @@
 /* plan_decode.c - array entries that are read decoded, packed, or both. */
-#include "plan_decode.h"
+#include "plan_parts.h"
 
 #include "../base/fail.h"
 
@@ -16,7 +16,7 @@ static struct array *append(struct plan *plan, int of, int *number) {
     struct array *array = &plan->arrays[*number];
     *array = array_copy(&plan->arrays[of]);
     array->other = &plan->arrays[of];
-    free(array->remark); /* is printed once, for the original */
+    free(array->remark); /* it is printed once, for the original */
     array->remark = NULL;
     plan->arrays[of].other = array;
     ++*number;
@@ -26,8 +26,7 @@ static struct array *append(struct plan *plan, int of, int *number) {
 void plan_pack_inputs(struct plan *plan) {
     const struct job *job = plan->job;
     enum { MOVED = 1, COMPUTED = 2 };
-    unsigned char *uses = must_malloc((size_t)job->input_count + 1);
-    memset(uses, 0, (size_t)job->input_count);
+    OWNED unsigned char *uses = must_zeroed((size_t)job->input_count);
     for (int i = 0; i < job->operation_count; i++) {
         const struct job_operation *operation = &job->operations[i];
         for (int k = 0; k < operation->input_count; k++) {
@@ -40,7 +39,6 @@ void plan_pack_inputs(struct plan *plan) {
         if (uses[i] == MOVED) array_pack(&plan->arrays[i]);
         if (uses[i] == (MOVED | COMPUTED)) array_pack(append(plan, i, &plan->input_count));
     }
-    free(uses);
 }
 
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
@@ -58,7 +56,7 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
     struct decoding decoding;
     char *useless;
     decoding_make(&in->decoding->attributes, out->dtype, &decoding, &useless);
-    free(useless); /* was reported for the input */
+    free(useless); /* it was reported for the input */
     out->decoding = decoding_copy(&decoding);
     out->packed = true;
 }
@@ -66,10 +64,4 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
 int plan_producer(const struct plan *plan, int array) {
     if (array >= plan->input_count + plan->task_count) array = (int)(plan->arrays[array].other - plan->arrays);
     return array < plan->input_count ? -1 : array - plan->input_count;
-}
-
-int plan_whole_input(const struct plan *plan, int array) {
-    int number = (int)(plan->arrays[array].input - plan->job->inputs);
-    const struct array *whole = &plan->arrays[number];
-    return whole->packed == plan->arrays[array].packed ? number : (int)(whole->other - plan->arrays);
 }

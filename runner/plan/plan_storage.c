@@ -57,7 +57,7 @@ static double size_ratio(enum dtype of, enum dtype to) {
 /* Bytes per second of operands that are read piece by piece and rearranged on one core (storage/operand.h). */
 #define REARRANGE_RATE 0.5e9
 
-#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are not kept whole */
+#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are not held whole */
 
 /* Converts the chunk of an array to the operand's axes, some of which may be merged. */
 static void merge_chunks(const struct operand *operand, struct storage *storage) {
@@ -68,7 +68,7 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }
 
-/* Counting readers stops here: with this many the cost of a shared copy is negligible, and counting them all would take
+/* The count of readers stops here: with this many the cost of a shared copy is negligible, and a full count takes
  * quadratic time in a sweep of thousands of tasks over one input. */
 #define MANY_READERS 64
 

@@ -10,28 +10,26 @@
  *     matmul, C cut into M x N tiles, k into K panels:
  *         A (b,m,k) is loaded N times unless K = 1, B (b,k,n) M times.
  *
- * Reading overlaps with copying in, piece by piece, and copying out with writing. These two pairs and the kernels
- * overlap step by step. So a pass takes the loads of the first step, then the slowest of the three, then the last
- * launch and the last store. Large tiles read less; small tiles fill the pipeline sooner. An input that is a single
- * tile stays on the device; if several runs read it, each run is charged only its share of the load. */
+ * Three stages overlap step by step: input (reading and upload, which overlap piece by piece), kernels, and output
+ * (download and writing, likewise). So a pass takes the input of the first step, then the slowest of the three stages,
+ * then the last launch and the last output. Large tiles read less; small tiles fill the pipeline sooner. An input that
+ * is a single tile stays on the device; if several runs read it, each run is charged only its share of the load. */
 #include "plan_tiles.h"
+#include "../../kernels/core/cpu.h"
+#include "../../kernels/map/before.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MOST_STEPS      60     /* binary logarithm: steps are counted in 64 bits */
+#define MAX_STEPS_LOG2  60     /* 2^60 steps, because they are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
-#define USUAL_THREADS   8      /* more threads do not read or write faster */
+#define USUAL_THREADS   8      /* threads beyond this number do not read or write faster */
 #define PARTIAL_CHUNKS  4.0    /* a filtered chunk written in parts is decoded and encoded for each part */
 #define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one with least traffic wins */
 
 static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
 }
 
 /* Elements of an operand's tile. */
@@ -87,7 +85,7 @@ static double chunk_excess(const struct operand *operand, const struct storage *
     return excess;
 }
 
-/* Is a tile one contiguous run of elements in row-major order? It is if no axis is cut behind the first axis along
+/* Is a tile one contiguous run of elements in row-major order? It is if no axis is cut after the first axis along
  * which the tile has several elements. A reduction over all axes needs such tiles. */
 static bool tile_is_contiguous(const struct operand *operand, const int64_t tile[LOOPS]) {
     int axis = 0;
@@ -102,17 +100,23 @@ static int64_t buffer_bytes(int64_t elements, size_t size) {
     return bytes > 256 ? bytes : 256;
 }
 
-struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                          const struct tiling *tiling) {
+struct launch plan_launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],
+                             int multiprocessors) {
     struct launch launch;
     memset(&launch, 0, sizeof launch);
     struct tile tile = {{0}, {0}};
-    memcpy(tile.count, tiling->tile, sizeof tile.count);
+    memcpy(tile.count, count, sizeof tile.count);
     const void *const nowhere[MAX_INPUTS] = {NULL};
-    operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
+    operation_launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
+    launch.kernel = run->kernel;
     memcpy(launch.choice, run->choice, sizeof launch.choice);
-    launch.multiprocessors = facts->multiprocessors;
+    launch.multiprocessors = multiprocessors;
     return launch;
+}
+
+struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                          const struct tiling *tiling) {
+    return plan_launch_of(geometry, run, tiling->tile, run->threads ? run->threads : facts->multiprocessors);
 }
 
 /* Computes steps, slots and bytes from tile, tiles and out_slots; it lowers out_slots to 1 if there is only one
@@ -139,7 +143,8 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     bool partial = geometry->partial_size > 0 && (split || geometry->partial_always);
     tiling->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
     struct launch launch = plan_launch(geometry, facts, run, tiling);
-    tiling->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256);
+    tiling->mapped_bytes = round_up(mapped_bytes(run->kernel, &launch), 256);
+    tiling->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256) + tiling->mapped_bytes;
     tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
@@ -151,14 +156,20 @@ static double slowdown_of(const struct geometry *geometry, const struct device_f
     return operation->slowdown(tiling->tile, tiling->tiles, facts->multiprocessors, speed);
 }
 
-void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                  struct tiling *tiling) {
-    const struct operand *out = &geometry->out;
-    double copy_rate = facts->copy_bytes_per_s;
-    if (facts->limits && facts->limits->upload_bytes_per_s > 0)
-        copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
+/* What the loads of all inputs take. */
+struct loads {
+    double bytes;        /* loaded in a pass */
+    double read_s;       /* reading and generating them */
+    double first_s;      /* loads of the first step, with the copies to the device */
+    double device_bytes; /* read from device memory by launches */
+    double shared_s;     /* the part of first_s that other runs share */
+};
+
+/* Predicts the loads; also sets the tiling's read_bytes and generate_s. */
+static struct loads predict_loads(const struct geometry *geometry, const struct device_facts *facts, double copy_rate,
+                                  struct tiling *tiling) {
+    struct loads all = {0};
     double host_threads = facts->host_threads < USUAL_THREADS ? facts->host_threads : USUAL_THREADS;
-    double bytes_in = 0, in_first = 0, read = 0, device_bytes = 0, spared = 0;
     tiling->read_bytes = tiling->generate_s = 0;
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
@@ -166,61 +177,51 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
         double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
         double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
                      (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
-        /* Such a chunk is larger than a staging buffer and is decoded again for each part of it. */
+        /* A filtered chunk that is too large to be held is decoded again for each staging buffer that it fills. */
         bool staged = facts->kind == DEVICE_CUDA && tiling->in_storage[i].grain.rank > tiling->in_storage[i].chunk.rank;
         if (staged) one *= fmax(1, tile / (double)STAGING_BYTES);
         double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
-        bytes_in += bytes;
+        all.bytes += bytes;
         if (tiling->in_storage[i].generated)
             tiling->generate_s += loads * one;
         else
             tiling->read_bytes += bytes * tiling->in_storage[i].file_share;
-        device_bytes += (double)tiling->steps * tile;
-        read += loads * one;
-        in_first += fmax(one, tile / copy_rate);
+        all.device_bytes += (double)tiling->steps * tile;
+        all.read_s += loads * one;
+        all.first_s += fmax(one, tile / copy_rate);
         if (loads == 1 && tiling->in_storage[i].readers > 1)
-            spared += fmax(one, tile / copy_rate) * (1 - 1 / (double)tiling->in_storage[i].readers);
+            all.shared_s += fmax(one, tile / copy_rate) * (1 - 1 / (double)tiling->in_storage[i].readers);
     }
-    double stores = (double)operand_loads(out, tiling->tiles);
-    double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
-    double bytes_out = operand_bytes(out);
-    bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
-    tiling->read_s = read;
-    /* Devices that share the run (stream/bands.h). */
-    bool shared = out->shape.rank > 0 && (run->kernel->divisible || operations[geometry->op]->exact);
-    double devices = facts->kind == DEVICE_CUDA && facts->team > 1 && shared ? facts->team : 1;
-    double copy_in = bytes_in / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;
-    tiling->copy_s = fmax(copy_in, copy_out);
-    device_bytes += stores * out_tile;
-    /* Additional traffic in device memory: a split reduction reads and writes its output, and a workspace is written
-     * and read. */
-    double beside = (tiling->steps > stores ? 2 * out_tile : 0) + 2 * (double)tiling->workspace_bytes;
-    double beside_s = (double)tiling->steps * beside / facts->memory_bytes_per_s;
+    return all;
+}
+
+/* Predicts kernel_s and compute_s for launches that move `device_bytes` and store `stores` tiles of `out_tile` bytes,
+ * on `devices` devices: by measured limits if they are known, else by assumed rates. */
+static void predict_kernels(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                            double device_bytes, double stores, double out_tile, double devices,
+                            struct tiling *tiling) {
+    /* Additional traffic in device memory: a split reduction reads and writes its output; a workspace is written and
+     * read. */
+    double extra = ((double)tiling->steps > stores ? 2 * out_tile : 0) + 2 * (double)tiling->workspace_bytes;
+    double extra_s = (double)tiling->steps * extra / facts->memory_bytes_per_s;
     double speed = run->kernel->speed > 0 ? run->kernel->speed : 1;
     double flops_s = geometry->flops / (speed * facts->flops_per_s[geometry->in[0].dtype]);
     double memory_s = device_bytes / facts->memory_bytes_per_s, slowdown = slowdown_of(geometry, facts, tiling, speed);
-    double measured = (double)tiling->steps *
-                      limits_seconds(facts->limits, run->kernel, geometry, 1 / fmax(1, (double)tiling->steps));
-    if (measured >= 0) flops_s = measured, memory_s = beside_s = 0, slowdown = 1;
-    tiling->kernel_s = (fmax(flops_s * slowdown, memory_s) + beside_s) / devices;
-    tiling->compute_s = (fmax(flops_s, memory_s) + beside_s) / devices + (double)tiling->steps * STEP_SECONDS;
-    tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
-                      stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
-    tiling->write_bytes = bytes_out * tiling->out_storage.file_share;
-    if (isinf(tiling->out_storage.bytes_per_s))
-        tiling->write_s = tiling->write_bytes = 0; /* the output is not stored */
-    tiling->traffic_bytes = bytes_in + bytes_out;
+    double measured = NAN;
+    if (facts->limits) {
+        const struct launch launch = plan_launch(geometry, facts, run, tiling);
+        double steps = fmax(1, (double)tiling->steps);
+        measured = (double)tiling->steps * limits_seconds(facts->limits, &launch, geometry, 1 / steps);
+    }
+    tiling->unknown = facts->limits && isnan(measured);
+    if (measured >= 0) flops_s = measured, memory_s = extra_s = 0, slowdown = 1;
+    double power = run->threads ? (double)run->threads / facts->multiprocessors : devices; /* relative to one device */
+    tiling->kernel_s = (fmax(flops_s * slowdown, memory_s) + extra_s) / power;
+    tiling->compute_s = (fmax(flops_s, memory_s) + extra_s) / power + (double)tiling->steps * STEP_SECONDS;
+}
 
-    double in = fmax(read, copy_in), out_s = fmax(tiling->write_s, copy_out);
-    double kernels = tiling->kernel_s + (double)tiling->steps * STEP_SECONDS;
-    double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
-    double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
-    double hidden_compute = kernels - last_launch;
-    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* with one buffer, launches and stores take turns */
-    double slowest = fmax(fmax(in - in_first, hidden_compute), hidden_store);
-    tiling->predicted_s = in_first + slowest + last_launch + last_store;
-    tiling->cost_s =
-        tiling->predicted_s - spared + TRAFFIC_WEIGHT * (tiling->read_s + tiling->copy_s + kernels + tiling->write_s);
+/* Sets bound_s and bound_by to the busy time and the name of the slowest stage. */
+static void find_slowest_stage(struct tiling *tiling) {
     const struct {
         const char *name;
         double seconds;
@@ -229,6 +230,43 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     tiling->bound_s = -1;
     for (int i = 0; i < 4; i++)
         if (stages[i].seconds > tiling->bound_s) tiling->bound_s = stages[i].seconds, tiling->bound_by = stages[i].name;
+}
+
+void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
+                  struct tiling *tiling) {
+    const struct operand *out = &geometry->out;
+    double copy_rate = facts->copy_bytes_per_s;
+    if (facts->limits && facts->limits->upload_bytes_per_s > 0)
+        copy_rate = fmin(facts->limits->upload_bytes_per_s, facts->limits->download_bytes_per_s);
+    const struct loads loads = predict_loads(geometry, facts, copy_rate, tiling);
+    double stores = (double)operand_loads(out, tiling->tiles);
+    double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
+    double bytes_out = operand_bytes(out);
+    bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
+    bool shared = out->shape.rank > 0 && (run->kernel->divisible || operations[geometry->op]->exact);
+    double devices = facts->kind == DEVICE_CUDA && facts->team > 1 && shared ? facts->team : 1; /* stream/bands.h */
+    double copy_in = loads.bytes / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;
+    predict_kernels(geometry, facts, run, loads.device_bytes + stores * out_tile, stores, out_tile, devices, tiling);
+    tiling->read_s = loads.read_s;
+    tiling->copy_s = fmax(copy_in, copy_out);
+    tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
+                      stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
+    tiling->write_bytes = bytes_out * tiling->out_storage.file_share;
+    if (isinf(tiling->out_storage.bytes_per_s))
+        tiling->write_s = tiling->write_bytes = 0; /* the output is not stored */
+    tiling->traffic_bytes = loads.bytes + bytes_out;
+
+    double in_s = fmax(loads.read_s, copy_in), out_s = fmax(tiling->write_s, copy_out);
+    double kernels = tiling->kernel_s + (double)tiling->steps * STEP_SECONDS;
+    double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
+    double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
+    double hidden_compute = kernels - last_launch;
+    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* with one buffer, launches and stores take turns */
+    double slowest = fmax(fmax(in_s - loads.first_s, hidden_compute), hidden_store);
+    tiling->predicted_s = loads.first_s + slowest + last_launch + last_store;
+    double busy = loads.read_s + tiling->copy_s + kernels + tiling->write_s;
+    tiling->cost_s = tiling->predicted_s - loads.shared_s + TRAFFIC_WEIGHT * busy;
+    find_slowest_stage(tiling);
 }
 
 /* Cuts a loop into about `pieces` tiles; the last one may be smaller. Tiles larger than half a chunk (`grain`) end at
@@ -280,18 +318,21 @@ static void consider_tiling(struct tiling_choice *choice, struct tiling *trial) 
             choice->best = *trial;
             choice->best_cost = cost;
         }
-        if (trial->out_slots < slots) break; /* measure_memory has set it to 1: there is only one store */
+        if (trial->out_slots < slots) break; /* measure_memory has lowered it: there is only one store */
     }
 }
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling) {
-    /* The cuts of k affect the last bits of sums, so they must not depend on measurements, devices or threads. */
+    /* The cuts of k affect the last bits of sums. So they must not depend on measured limits, the number of devices or
+     * of threads; they do depend on the model of the device and the memory budget. */
     struct device_facts assumed = *facts;
+    struct run all_threads = *run;
+    all_threads.threads = 0;
     assumed.limits = NULL;
     assumed.team = 1;
     assumed.host_threads = USUAL_THREADS;
-    struct tiling_choice choice = {geometry, &assumed, run, budget, INT64_MAX, whole, *tiling, INFINITY};
+    struct tiling_choice choice = {geometry, &assumed, &all_threads, budget, INT64_MAX, whole, *tiling, INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];
     int most[LOOPS], power[LOOPS];
@@ -303,7 +344,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
         for (power[1] = 0; power[1] <= most[1]; power[1]++)
             for (power[2] = 0; power[2] <= most[2]; power[2]++)
                 for (power[3] = 0; power[3] <= most[3]; power[3]++) {
-                    if (power[0] + power[1] + power[2] + power[3] > MOST_STEPS) continue;
+                    if (power[0] + power[1] + power[2] + power[3] > MAX_STEPS_LOG2) continue;
                     if (choice.best_cost == 0) break; /* the first tiling, a single step, has won */
                     for (int loop = 0; loop < LOOPS; loop++) {
                         cut_loop(geometry->extent[loop], INT64_C(1) << power[loop], grain[loop], &trial.tile[loop],
@@ -311,10 +352,11 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                         /* A reduction of no elements is still one step, which gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
-                    if (geometry->row_major_tiles && !tile_is_contiguous(&geometry->in[0], trial.tile)) continue;
+                    if (geometry->row_major_tiles && !tile_is_contiguous(operand_seen(geometry), trial.tile)) continue;
                     consider_tiling(&choice, &trial);
                 }
     *tiling = choice.best;
+    if (run->threads && !isinf(choice.best_cost)) plan_predict(geometry, &assumed, run, tiling);
     if (isinf(choice.best_cost)) tiling->memory_bytes = choice.least;
     return !isinf(choice.best_cost);
 }

@@ -11,8 +11,8 @@
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool whole, struct tiling *tiling);
 
-/* Makes the tiling of a run on a part of a geometry whose tiling is `whole`: tiles have the same size, and are the same
- * along every loop that the part does not cut. */
+/* Makes the tiling of a run on a part of a geometry whose tiling is `whole`: the tiles have the same size, and along
+ * loops that the part does not cut the same boundaries. */
 void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                         const struct tiling *whole, struct tiling *tiling);
 
@@ -20,7 +20,10 @@ void plan_tiles_of_part(const struct geometry *geometry, const struct device_fac
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);
 
-/* The launch for a full tile, with NULL operands, for querying a kernel at planning time. */
+/* The launch for a tile of these extents, or for a full tile, with NULL operands: for querying a kernel during
+ * planning. */
+struct launch plan_launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],
+                             int multiprocessors);
 struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                           const struct tiling *tiling);
 

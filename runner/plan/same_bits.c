@@ -1,41 +1,27 @@
 /* same_bits.c - compares the launches of a whole loop with those of its parts. */
 #include "same_bits.h"
-
-#include <string.h>
+#include "plan_tiles.h"
 
 /* Numbers of multiprocessors of small and large GPUs, among them the A100, H100, H200 and B200. */
-static const int common[] = {16, 40, 80, 108, 114, 132, 148, 192};
-
-static struct launch launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],
-                               int multiprocessors) {
-    static const void *const nowhere[MAX_INPUTS] = {NULL};
-    struct launch launch;
-    struct tile tile = {{0}, {0}};
-    memset(&launch, 0, sizeof launch);
-    memcpy(tile.count, count, sizeof tile.count);
-    operations[geometry->op]->launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
-    memcpy(launch.choice, run->choice, sizeof launch.choice);
-    launch.multiprocessors = multiprocessors;
-    return launch;
-}
+static const int common_counts[] = {16, 40, 80, 108, 114, 132, 148, 192};
 
 bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, const struct tiling *tiling, int loop,
                         const int64_t *sizes, int count, int multiprocessors) {
     if (operations[geometry->op]->exact || run->skip || !run->kernel || run->kernel->is_roof) return true;
     if (!run->kernel->divisible) return false;
     if (!run->kernel->way) return true;
-    for (unsigned last = 0; last < 1u << LOOPS; last++) { /* the set of loops along which the tile is the last one */
+    for (unsigned last = 0; last < 1u << LOOPS; last++) { /* the set of loops with the last, smaller tile */
         int64_t extent[LOOPS];
         for (int other = 0; other < LOOPS; other++) {
             int64_t tile = tiling->tile[other], rest = tile > 0 ? geometry->extent[other] % tile : 0;
             extent[other] = last & 1u << other && rest > 0 ? rest : tile;
         }
         extent[loop] = sizes[0];
-        struct launch whole = launch_of(geometry, run, extent, multiprocessors);
+        struct launch whole = plan_launch_of(geometry, run, extent, multiprocessors);
         for (int i = 1; i < count; i++) {
             if (sizes[i] == 0) continue;
             extent[loop] = sizes[i];
-            struct launch part = launch_of(geometry, run, extent, multiprocessors);
+            struct launch part = plan_launch_of(geometry, run, extent, multiprocessors);
             if (!kernel_same_bits(run->kernel, &whole, &part)) return false;
         }
     }
@@ -48,12 +34,12 @@ bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, 
     if (run->skip || !run->kernel) return true;
     sizes[0] = tile;
     sizes[1] = tile > 0 ? extent % tile : 0;
-    for (int longer = 0; longer < 2; longer++) {
+    for (int longer = 0; longer < 2; longer++) { /* parts differ by one: full and last tiles of both lengths */
         int64_t part = extent / parts + longer, of_part = tile < part ? tile : part;
         sizes[2 + 2 * longer] = of_part;
         sizes[3 + 2 * longer] = of_part > 0 ? part % of_part : 0;
     }
-    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        if (!same_bits_at_sizes(geometry, run, tiling, loop, sizes, 6, common[i])) return false;
+    for (size_t i = 0; i < sizeof common_counts / sizeof *common_counts; i++)
+        if (!same_bits_at_sizes(geometry, run, tiling, loop, sizes, 6, common_counts[i])) return false;
     return true;
 }

@@ -1,6 +1,7 @@
 /* space.c - compares the size of a job's outputs with the free space that statvfs reports for their folders. */
 #include "space.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include <dirent.h>
@@ -10,15 +11,15 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-/* The largest possible compression ratio: none 1, deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
-static const double shrinks_by[] = {1, 1032, 88, 32768};
+/* The largest possible compression ratios: none 1, deflate 1032, LZF 88, zstd 128 KiB to 4 bytes. */
+static const double largest_ratio[] = {1, 1032, 88, 32768};
 
 /* The smallest possible size of a run's output in its part. */
 static double output_bytes(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct operand *out = &task->geometry.out;
     double bytes = (double)shape_elements(&out->shape) * (double)dtype_size(plan->arrays[task->out].dtype);
-    return bytes / shrinks_by[task->operation->run.compression];
+    return bytes / largest_ratio[task->operation->run.compression];
 }
 
 /* Does a run write its output to a file? */
@@ -33,15 +34,12 @@ static bool writes_output(const struct plan *plan, const struct run *run) {
 static bool is_on_same_disk(const struct plan *plan, const struct job_operation *operation) {
     struct stat output, other;
     if (!operation->to_file) return true;
-    char *folder = space_folder(plan->job->output), *own = space_folder(operation->to_file);
-    bool apart = stat(folder, &output) == 0 && stat(own, &other) == 0 && output.st_dev != other.st_dev;
-    free(folder);
-    free(own);
-    return !apart;
+    OWNED char *folder = path_folder(plan->job->output), *own = path_folder(operation->to_file);
+    return !(stat(folder, &output) == 0 && stat(own, &other) == 0 && output.st_dev != other.st_dev);
 }
 
 double space_needed(const struct plan *plan) {
-    double kept = 0, peak = 0, copied = 0, largest = 0, largest_own = 0;
+    double kept = 0, peak = 0, copied = 0, largest = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         enum job_store store = task->operation->run.store;
@@ -60,14 +58,10 @@ double space_needed(const struct plan *plan) {
             bool beside = stored && (!own || is_on_same_disk(plan, task->operation));
             if (beside) copied += bytes;
             if (own && bytes <= SPACE_COPIED_BYTES) copied += bytes;
-            double *most = own ? &largest_own : &largest;
-            if (beside && bytes > *most) *most = bytes;
+            if (beside && bytes > largest) largest = bytes;
         }
     }
-    if (largest_own >= SPACE_ADOPT_BYTES)
-        copied -= largest_own; /* its part becomes the file of a `to` */
-    else if (largest >= SPACE_ADOPT_BYTES)
-        copied -= largest; /* its part becomes OUTPUT */
+    if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* its part becomes OUTPUT or a file of a `to` */
     return kept + copied > peak ? kept + copied : peak;
 }
 
@@ -79,7 +73,7 @@ double space_elsewhere(const struct plan *plan, char **folder) {
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         if (task->run_count == 0 || is_on_same_disk(plan, task->operation)) continue;
-        char *own = space_folder(task->operation->to_file);
+        char *own = path_folder(task->operation->to_file);
         if (stat(own, &about) == 0 && (!*folder || about.st_dev == device)) {
             bytes += output_bytes(plan, &plan->runs[task->first_run]);
             device = about.st_dev;
@@ -94,13 +88,7 @@ double space_elsewhere(const struct plan *plan, char **folder) {
 
 /* ---- free space ---- */
 
-char *space_folder(const char *output) {
-    const char *slash = strrchr(output, '/');
-    if (!slash) return must_strdup(".");
-    return must_printf("%.*s", slash == output ? 1 : (int)(slash - output), output);
-}
-
-/* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders (of shards). */
+/* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders, the shards'. */
 static double files_bytes(const char *path, bool deeper) {
     DIR *folder = opendir(path);
     double bytes = 0;
@@ -109,9 +97,8 @@ static double files_bytes(const char *path, bool deeper) {
         if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (S_ISREG(about.st_mode)) bytes += (double)about.st_blocks * 512;
         if (!deeper || !S_ISDIR(about.st_mode) || entry->d_name[0] == '.') continue;
-        char *inner = must_printf("%s/%s", path, entry->d_name);
+        OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
         bytes += files_bytes(inner, false);
-        free(inner);
     }
     if (folder) closedir(folder);
     return bytes;
@@ -119,10 +106,8 @@ static double files_bytes(const char *path, bool deeper) {
 
 /* Bytes on disk of the files in OUTPUT.parts. */
 static double parts_bytes(const char *output) {
-    char *path = must_printf("%s.parts", output);
-    double bytes = files_bytes(path, true);
-    free(path);
-    return bytes;
+    OWNED char *path = must_printf("%s.parts", output);
+    return files_bytes(path, true);
 }
 
 bool space_free(const char *folder, double *bytes) {
@@ -144,19 +129,19 @@ static enum status require_space_elsewhere(const struct plan *plan, struct error
 }
 
 /* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
- * are only counted if the answer depends on it: each of a thousand shards would scan the folders of all others. */
-static enum status require_space(const struct plan *plan, double needed, bool reuse, const char *who,
+ * are counted only if the answer depends on them, so that a thousand shards do not all scan each other's folders. */
+static enum status require_space(const struct plan *plan, double needed, bool reuse, const char *subject,
                                  enum status status, struct error *error) {
     const char *output = plan->job->output;
-    char *folder = space_folder(output), need[32], have[32];
+    char *folder = path_folder(output), need[32], have[32];
     double available = 0;
     bool known = space_free(folder, &available);
     if (known && reuse && needed > available) available += parts_bytes(output);
     if (!known || needed <= available)
         status = STATUS_OK;
     else
-        fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, who, size_text(needed, need),
-             folder, size_text(available, have));
+        fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, subject,
+             size_text(needed, need), folder, size_text(available, have));
     free(folder);
     return status;
 }
@@ -168,8 +153,6 @@ enum status space_check(const struct plan *plan, struct error *error) {
 
 enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error) {
     if (!writes_output(plan, run)) return STATUS_OK;
-    char *who = must_printf("%s %s ", plan->tasks[run->task].operation->id, run->label);
-    enum status status = require_space(plan, output_bytes(plan, run), false, who, STATUS_IO, error);
-    free(who);
-    return status;
+    OWNED char *subject = must_printf("%s %s ", plan->tasks[run->task].operation->id, run->label);
+    return require_space(plan, output_bytes(plan, run), false, subject, STATUS_IO, error);
 }

@@ -4,7 +4,8 @@
 
 #include "plan.h"
 
-/* If the largest stored part has at least this many bytes it becomes OUTPUT, and the other parts are copied into it. */
+/* The largest stored part becomes OUTPUT or a file of a `to` if it has at least this many bytes; other parts are
+ * copied. */
 #define SPACE_ADOPT_BYTES (INT64_C(64) << 20)
 
 /* A result of a `to` of up to this size is copied into OUTPUT too; a larger one is a virtual data set in OUTPUT. */
@@ -18,8 +19,6 @@ double space_needed(const struct plan *plan);
  * *folder: a folder on it, which the caller frees; NULL: there is none. */
 double space_elsewhere(const struct plan *plan, char **folder);
 
-/* The folder of an output; the caller frees. */
-char *space_folder(const char *output);
 /* Sets *bytes to the free space of a folder's file system for an unprivileged process; false: unknown. */
 bool space_free(const char *folder, double *bytes);
 
@@ -27,7 +26,7 @@ bool space_free(const char *folder, double *bytes);
  * free, because they are reused or removed. A file system that cannot be queried passes the check. */
 enum status space_check(const struct plan *plan, struct error *error);
 
-/* STATUS_IO: the output of a run that is about to begin is larger than the free space. */
+/* STATUS_IO: the output of a run exceeds the free space. To be called before the run begins. */
 enum status space_check_run(const struct plan *plan, const struct run *run, struct error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* columns.c - the table of fixed columns, columns of swept parameters, and the value of a row in a column. */
+/* columns.c - lists the fixed columns, adds those of swept parameters, and reads the value of a row in a column. */
 #include "columns.h"
 
 #include "../base/fail.h"
@@ -46,19 +46,27 @@ const struct column fixed_columns[] = {
     COLUMN(tolerance, COLUMN_REAL),
     COLUMN(verify, COLUMN_TEXT),
     COLUMN(flags, COLUMN_TEXT),
+    COLUMN(busy_samples, COLUMN_INT32),
     COLUMN(device_name, COLUMN_TEXT),
     COLUMN(threads, COLUMN_INT32),
     COLUMN(sm_clock_mhz, COLUMN_REAL),
+    COLUMN(probe_s, COLUMN_REAL),
+    COLUMN(registers, COLUMN_REAL),
+    COLUMN(spill_bytes, COLUMN_REAL),
+    COLUMN(shared_bytes, COLUMN_REAL),
+    COLUMN(occupancy, COLUMN_REAL),
+    COLUMN(tries, COLUMN_INT32),
+    COLUMN(timeout_s, COLUMN_REAL),
     COLUMN(message, COLUMN_TEXT),
 #undef COLUMN
 };
 const int fixed_column_count = sizeof fixed_columns / sizeof *fixed_columns;
 
-/* The column of a swept parameter. If a row does not depend on it, a column of integers holds reals, because only these
- * have a value for "absent", NaN. */
-static struct column swept_as_column(const struct swept_column *swept, int rows) {
+/* The column of a swept parameter, whose name gets the prefix. If a row does not depend on it, a column of integers
+ * holds reals, because only these have a value for "absent", NaN. */
+static struct column swept_as_column(const struct swept_column *swept, const char *prefix, int rows) {
     struct column column = {.kind = COLUMN_TEXT, .size = 1, .swept = swept};
-    snprintf(column.name, sizeof column.name, "p_%s", swept->name);
+    snprintf(column.name, sizeof column.name, "%s%s", prefix, swept->name);
     bool everywhere = true;
     for (int i = 0; i < rows; i++) {
         size_t length = strlen(swept->text[i]);
@@ -78,8 +86,17 @@ struct columns columns_of(const struct result_row *rows, int count) {
         columns.of[columns.count++] = fixed_columns[i];
         if (fixed_columns[i].offset != offsetof(struct result_row, parameters)) continue;
         for (int j = 0; j < columns.swept.count; j++)
-            columns.of[columns.count++] = swept_as_column(&columns.swept.columns[j], count);
+            columns.of[columns.count++] = swept_as_column(&columns.swept.columns[j], "p_", count);
     }
+    return columns;
+}
+
+/* A tag has the same text in all rows; the code for swept parameters serves tags too. */
+struct columns columns_of_tags(const struct tag *tags, int count, int rows) {
+    struct columns columns = {.of = must_malloc((size_t)(count + 1) * sizeof *columns.of)};
+    for (int i = 0; i < count; i++) swept_add(&columns.swept, tags[i].name, tags[i].text, rows);
+    columns.count = columns.swept.count;
+    for (int i = 0; i < columns.count; i++) columns.of[i] = swept_as_column(&columns.swept.columns[i], "tag.", rows);
     return columns;
 }
 

@@ -1,5 +1,5 @@
-/* columns.h - the columns of /runs in HDF5, CSV and JSON: the fixed ones of every file and, after `parameters`, one for
- * each swept parameter of the rows. */
+/* columns.h - defines the columns of /runs in HDF5, CSV and JSON: the fixed ones of every file and, after `parameters`,
+ * one for each swept parameter of the rows. */
 #ifndef RUNNER_COLUMNS_H
 #define RUNNER_COLUMNS_H
 
@@ -8,11 +8,11 @@
 enum column_kind { COLUMN_TEXT, COLUMN_INT32, COLUMN_INT64, COLUMN_REAL };
 
 struct column {
-    char name[2 + JOB_NAME_BYTES]; /* "status"; "p_n" */
+    char name[4 + JOB_NAME_BYTES]; /* "status"; "p_n"; "tag.card" */
     enum column_kind kind;
     size_t size;                      /* bytes of an element; of a text, with its NUL */
-    size_t offset;                    /* of the field in struct result_row; not for swept parameters */
-    const struct swept_column *swept; /* NULL: a fixed column */
+    size_t offset;                    /* the field's in struct result_row; not for swept parameters */
+    const struct swept_column *swept; /* or a tag's, the same in all rows; NULL: a fixed column */
 };
 
 /* The columns of every file, in their order. */
@@ -26,6 +26,12 @@ struct columns {
 };
 /* The columns of some rows. The caller frees with columns_free. */
 struct columns columns_of(const struct result_row *rows, int count);
+/* A tag of the file that rows are from. */
+struct tag {
+    char *name, *text;
+};
+/* Makes a column "tag.NAME" for each of `count` tags, for `rows` rows. The caller frees with columns_free. */
+struct columns columns_of_tags(const struct tag *tags, int count, int rows);
 void columns_free(struct columns *columns);
 
 /* The value of a row in a column. */

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef TILERUN_COMMIT
@@ -22,12 +21,7 @@
 const char tilerun_version[] = "0.1.0";
 const char tilerun_git_commit[] = TILERUN_COMMIT;
 
-const char *tilerun_program_hash(void) {
-    static const char dirty[] = "-dirty";
-    size_t length = strlen(tilerun_git_commit), tail = strlen(dirty);
-    bool is_dirty = length >= tail && strcmp(tilerun_git_commit + length - tail, dirty) == 0;
-    return is_dirty || strcmp(tilerun_git_commit, "unknown") == 0 ? TILERUN_SOURCES : "";
-}
+const char tilerun_sources[] = TILERUN_SOURCES;
 
 static struct environment_entry *append(struct environment *environment, const char *name) {
     size_t bytes = (size_t)(environment->count + 1) * sizeof *environment->entries;
@@ -47,26 +41,26 @@ static void add_integer(struct environment *environment, const char *name, doubl
     entry->integral = true;
 }
 
+static void add_real(struct environment *environment, const char *name, double number) {
+    if (!isnan(number)) append(environment, name)->number = number;
+}
+
 static void add_host(struct environment *environment) {
     struct utsname system;
     if (uname(&system) == 0) {
-        char *distribution = host_file_value("/etc/os-release", "PRETTY_NAME", '=');
-        char *os = must_printf("%s%s%s %s %s", distribution ? distribution : "", distribution ? ", " : "",
-                               system.sysname, system.release, system.machine);
+        OWNED char *distribution = host_file_value("/etc/os-release", "PRETTY_NAME", '=');
+        OWNED char *os = must_printf("%s%s%s %s %s", distribution ? distribution : "", distribution ? ", " : "",
+                                     system.sysname, system.release, system.machine);
         add_text(environment, "hostname", system.nodename);
         add_text(environment, "os", os);
-        free(os);
-        free(distribution);
     }
     char cpu[128];
     host_cpu_name(cpu, sizeof cpu);
     add_text(environment, "cpu", cpu);
     add_integer(environment, "cpu_cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
     add_integer(environment, "memory_bytes", (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE));
-}
-
-static void add_real(struct environment *environment, const char *name, double number) {
-    if (!isnan(number)) append(environment, name)->number = number;
+    double load;
+    if (getloadavg(&load, 1) == 1) add_real(environment, "load_average", load);
 }
 
 static void add_gpu(struct environment *environment, const struct device_facts *facts,
@@ -87,32 +81,50 @@ static void add_gpu(struct environment *environment, const struct device_facts *
 
 /* Adds Slurm's variables as entries: SLURM_JOB_ID as slurm_job_id. Values stay text, because some are lists or
  * ranges. */
-static void add_slurm(struct environment *environment) {
-    static const struct {
-        const char *variable, *name;
-    } kept[] = {
-        {"SLURM_JOB_ID", "slurm_job_id"},
-        {"SLURM_ARRAY_JOB_ID", "slurm_array_job_id"},
-        {"SLURM_ARRAY_TASK_ID", "slurm_array_task_id"},
-        {"SLURM_ARRAY_TASK_COUNT", "slurm_array_task_count"},
-        {"SLURM_RESTART_COUNT", "slurm_restart_count"},
-        {"SLURM_JOB_NAME", "slurm_job_name"},
-        {"SLURM_JOB_NODELIST", "slurm_job_nodelist"},
-        {"SLURM_JOB_PARTITION", "slurm_job_partition"},
-        {"SLURM_CLUSTER_NAME", "slurm_cluster_name"},
-        {"SLURM_SUBMIT_DIR", "slurm_submit_dir"},
-        {"SLURM_PROCID", "slurm_procid"},
-        {"SLURM_LOCALID", "slurm_localid"},
-        {"SLURM_NODEID", "slurm_nodeid"},
-        {"SLURMD_NODENAME", "slurmd_nodename"},
-        {"SLURM_NTASKS", "slurm_ntasks"},
-        {"SLURM_GPUS_ON_NODE", "slurm_gpus_on_node"},
-        {"SLURM_CPUS_PER_TASK", "slurm_cpus_per_task"},
-        {"SLURM_MEM_PER_NODE", "slurm_mem_per_node"},
-        {"CUDA_VISIBLE_DEVICES", "cuda_visible_devices"},
-    };
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        add_text(environment, kept[i].name, getenv(kept[i].variable));
+static const struct {
+    const char *variable, *name;
+} recorded[] = {
+    {"SLURM_JOB_ID", "slurm_job_id"},
+    {"SLURM_ARRAY_JOB_ID", "slurm_array_job_id"},
+    {"SLURM_ARRAY_TASK_ID", "slurm_array_task_id"},
+    {"SLURM_ARRAY_TASK_COUNT", "slurm_array_task_count"},
+    {"SLURM_RESTART_COUNT", "slurm_restart_count"},
+    {"SLURM_JOB_NAME", "slurm_job_name"},
+    {"SLURM_JOB_NODELIST", "slurm_job_nodelist"},
+    {"SLURM_JOB_PARTITION", "slurm_job_partition"},
+    {"SLURM_CLUSTER_NAME", "slurm_cluster_name"},
+    {"SLURM_SUBMIT_DIR", "slurm_submit_dir"},
+    {"SLURM_PROCID", "slurm_procid"},
+    {"SLURM_LOCALID", "slurm_localid"},
+    {"SLURM_NODEID", "slurm_nodeid"},
+    {"SLURMD_NODENAME", "slurmd_nodename"},
+    {"SLURM_NTASKS", "slurm_ntasks"},
+    {"SLURM_GPUS_ON_NODE", "slurm_gpus_on_node"},
+    {"SLURM_CPUS_PER_TASK", "slurm_cpus_per_task"},
+    {"SLURM_MEM_PER_NODE", "slurm_mem_per_node"},
+    {"CUDA_VISIBLE_DEVICES", "cuda_visible_devices"},
+};
+
+const char *environment_recorded(int index) {
+    return index < (int)(sizeof recorded / sizeof *recorded) ? recorded[index].variable : NULL;
+}
+
+static void add_recorded(struct environment *environment) {
+    for (size_t i = 0; i < sizeof recorded / sizeof *recorded; i++)
+        add_text(environment, recorded[i].name, getenv(recorded[i].variable));
+}
+
+/* Adds the libraries that the job's baselines call: library_blas, library_cublas. */
+static void add_libraries(struct environment *environment) {
+    for (int i = 0; i < kernel_count; i++) {
+        const struct kernel *kernel = kernel_registry[i];
+        const char *library = kernel->library ? kernel->library() : NULL;
+        if (!library) continue;
+        static const char *const names[][2] = {
+            {"blas", "library_blas"}, {"cublas", "library_cublas"}, {"cub", "library_cub"}};
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            if (strcmp(kernel->name, names[n][0]) == 0) add_text(environment, names[n][1], library);
+    }
 }
 
 char *environment_place(void) {
@@ -135,7 +147,12 @@ void environment_collect(const struct device_facts *facts, const struct device_p
 #else
     add_text(environment, "compiler", "gcc " __VERSION__);
 #endif
-    add_slurm(environment);
+    add_libraries(environment);
+    add_recorded(environment);
+}
+
+void environment_add_variables(struct environment *environment, char *const names[], int count) {
+    for (int i = 0; i < count; i++) add_text(environment, names[i], getenv(names[i]));
 }
 
 void environment_free(struct environment *environment) {

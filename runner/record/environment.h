@@ -20,15 +20,19 @@ struct environment {
  * frees with environment_free. */
 void environment_collect(const struct device_facts *facts, const struct device_provenance *gpu,
                          struct environment *environment);
+/* Adds environment variables, each by its own name; those that are not set are left out. The names must outlive it. */
+void environment_add_variables(struct environment *environment, char *const names[], int count);
+/* The name of the environment variable number `index` (0, 1, ...) whose value is recorded; NULL: there are no more. */
+const char *environment_recorded(int index);
 /* The node and, under Slurm, the job of this process, for messages: "node n7, job 1234_3". The caller frees. */
 char *environment_place(void);
 void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */
-extern const char tilerun_git_commit[]; /* the commit of the build; "unknown" outside a checkout */
-/* A hash of the sources, as 32 hex digits, if the commit does not identify them (`-dirty`, "unknown"): two builds of
- * one source, or for two processors, count as one program; else "". */
-const char *tilerun_program_hash(void);
+extern const char tilerun_git_commit[]; /* the build's; "unknown" outside a checkout and a release archive */
+/* A hash of the sources, as 32 hex digits. With the version it identifies the program: two builds of one source, or for
+ * two processors, count as one. */
+extern const char tilerun_sources[];
 
 /* Writes the SHA-256 hash of bytes as 64 hex digits and a NUL. */
 void sha256_hex(const void *data, unsigned long length, char hex[65]);

@@ -44,13 +44,12 @@ static enum status write_fact(hid_t group, const struct fact *fact, const struct
 }
 
 static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
-    char *member = (char *)facts + fact->offset, *text;
+    char *member = (char *)facts + fact->offset;
+    OWNED char *text = fact->type == TEXT ? h5_get_text(group, fact->name) : NULL;
     int64_t integer;
     switch (fact->type) {
     case TEXT:
-        text = h5_get_text(group, fact->name);
         if (text) snprintf(member, fact->size, "%s", text);
-        free(text);
         return text != NULL;
     case INT:
         if (!h5_get_number(group, fact->name, INT64, &integer)) return false;
@@ -67,23 +66,23 @@ static void flops_name(int dtype, char name[64]) {
 }
 
 enum status facts_write(hid_t file, const struct device_facts *facts, struct error *error) {
-    hid_t group;
-    enum status status = h5_group(file, device_groups[facts->kind], &group, error);
-    for (int i = 0; i < FACTS && !status; i++) status = write_fact(group, &facts_table[i], facts, error);
-    for (int dtype = 0; dtype < DTYPE_COUNT && !status; dtype++) {
+    OWNED_ID hid_t group = H5I_INVALID_HID;
+    TRY(h5_group(file, device_groups[facts->kind], &group, error));
+    for (int i = 0; i < FACTS; i++) TRY(write_fact(group, &facts_table[i], facts, error));
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         char name[64];
         flops_name(dtype, name);
-        status = h5_set_real(group, name, facts->flops_per_s[dtype], error);
+        TRY(h5_set_real(group, name, facts->flops_per_s[dtype], error));
     }
-    if (group >= 0) H5Gclose(group);
-    return status;
+    return STATUS_OK;
 }
 
 bool facts_read(hid_t file, enum kernel_device kind, struct device_facts *facts) {
     *facts = (struct device_facts){.kind = kind};
-    hid_t group = H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
-                      ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
-                      : H5I_INVALID_HID;
+    OWNED_ID hid_t group =
+        H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
+            ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
+            : H5I_INVALID_HID;
     bool whole = group >= 0;
     for (int i = 0; i < FACTS && whole; i++) whole = read_fact(group, &facts_table[i], facts);
     for (int dtype = 0; dtype < DTYPE_COUNT && whole; dtype++) {
@@ -91,6 +90,5 @@ bool facts_read(hid_t file, enum kernel_device kind, struct device_facts *facts)
         flops_name(dtype, name);
         whole = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
     }
-    if (group >= 0) H5Gclose(group);
     return whole;
 }

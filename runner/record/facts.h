@@ -1,4 +1,4 @@
-/* facts.h - what a plan knew of a device, as attributes in a file, so that another process makes the same plan.
+/* facts.h - stores what a plan knew of a device, as attributes in a file, so that another process makes the same plan.
  *
  *     /devices/cpu, /devices/cuda     a group for each device that the job could use */
 #ifndef RUNNER_FACTS_H

@@ -1,5 +1,4 @@
-/* origin.h - the contents that results files, parts and shard manifests have in common: the job, the machine, and
- * names. */
+/* origin.h - writes what results files, parts and shard manifests have in common: the job, the machine, and names. */
 #ifndef RUNNER_ORIGIN_H
 #define RUNNER_ORIGIN_H
 
@@ -12,9 +11,15 @@
 
 /* Writes /job and /job_resolved; `key` NULL: without the key. */
 enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error);
+/* Creates a data set that holds a text, and opens it. */
+enum status results_write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *dataset,
+                               struct error *error);
 /* Reads a text that results_write_job has written, such as "/job_resolved"; NULL: there is none. The caller frees. */
 char *results_read_text(hid_t file, const char *name);
 enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error);
+/* Records a profiler's report of the run that a finished results file is about. */
+enum status results_write_report(const char *path, const char *profiler, const char *report, const char *sha256,
+                                 struct error *error);
 /* The absolute path without symbolic links; the path itself if no file exists there. The caller frees. */
 char *results_absolute(const char *path);
 

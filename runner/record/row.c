@@ -9,7 +9,7 @@
 /* ---- initial rows ---- */
 
 /* Copies a text and truncates it to the column's fixed width of `size` bytes. */
-static void copy(char *to, size_t size, const char *from) {
+static void copy_text(char *to, size_t size, const char *from) {
     size_t length = strnlen(from, size - 1);
     memcpy(to, from, length);
     to[length] = '\0';
@@ -17,6 +17,14 @@ static void copy(char *to, size_t size, const char *from) {
 
 bool result_row_done(const struct result_row *row) {
     return strcmp(row->status, "ok") == 0 || strcmp(row->status, "unchecked") == 0;
+}
+
+bool result_row_lost(const struct result_row *row) {
+    return strcmp(row->status, "skipped") == 0 && strncmp(row->message, "search: ", strlen("search: ")) == 0;
+}
+
+bool result_row_is_cold(const struct result_row *row) {
+    return strstr(row->flags, FLAG_COLD) != NULL;
 }
 
 int result_rows_own(struct result_row *rows, int count) {
@@ -40,6 +48,9 @@ static void clear_numbers(struct result_row *row) {
         &row->bound_s,         &row->percent_of_bound,
         &row->file_bytes,      &row->overflowed,
         &row->wrapped,         &row->truncated,
+        &row->timeout_s,       &row->registers,
+        &row->spill_bytes,     &row->shared_bytes,
+        &row->occupancy,       &row->probe_s,
     };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
 }
@@ -49,21 +60,44 @@ void result_row_init(struct result_row *row, const struct plan *plan, const stru
     const struct geometry *geometry = &task->geometry;
     memset(row, 0, sizeof *row);
     row->run = run->number;
-    copy(row->operation, sizeof row->operation, task->operation->id);
-    copy(row->op, sizeof row->op, operations[geometry->op]->name);
-    copy(row->variant, sizeof row->variant, run->label);
-    copy(row->parameters, sizeof row->parameters, task->operation->label);
+    copy_text(row->operation, sizeof row->operation, task->operation->id);
+    copy_text(row->op, sizeof row->op, operations[geometry->op]->name);
+    copy_text(row->variant, sizeof row->variant, run->label);
+    copy_text(row->parameters, sizeof row->parameters, task->operation->label);
     const char *absent = run->device == DEVICE_CUDA ? "cuda" : "cpu";
-    copy(row->device, sizeof row->device, plan->present[run->device] ? plan->facts[run->device].id : absent);
-    copy(row->dtype, sizeof row->dtype, dtype_name(geometry->in[0].dtype));
-    copy(row->shape, sizeof row->shape, geometry->shape_text);
+    copy_text(row->device, sizeof row->device, plan->present[run->device] ? plan->facts[run->device].id : absent);
+    copy_text(row->dtype, sizeof row->dtype, dtype_name(geometry->in[0].dtype));
+    copy_text(row->shape, sizeof row->shape, geometry->shape_text);
     clear_numbers(row);
     if (plan->present[run->device]) {
-        copy(row->device_name, sizeof row->device_name, plan->facts[run->device].name);
-        row->threads = plan->facts[run->device].host_threads;
+        copy_text(row->device_name, sizeof row->device_name, plan->facts[run->device].name);
+        row->threads = run->threads ? run->threads : plan->facts[run->device].host_threads;
     }
+    if (task->operation->run.timeout_s < INFINITY) row->timeout_s = task->operation->run.timeout_s;
     row->flops = geometry->flops;
     row->bytes = geometry->bytes;
+}
+
+/* ---- times ---- */
+
+void result_row_times(struct result_row *row, const struct samples *samples) {
+    struct statistics statistics = samples_statistics(samples);
+    row->repeats = samples->count;
+    row->kernel_median_s = statistics.median;
+    row->kernel_min_s = statistics.min;
+    row->kernel_max_s = statistics.max;
+    row->kernel_mad_s = statistics.mad;
+    samples_interval(samples, &row->kernel_ci_low_s, &row->kernel_ci_high_s);
+    row->gflops = row->flops / statistics.median * 1e-9;
+    row->gbytes_per_s = row->bytes / statistics.median * 1e-9;
+}
+
+void result_row_bound(struct result_row *row, const struct kernel *kernel, const struct geometry *geometry,
+                      const struct device_limits *limits) {
+    const char *by;
+    row->bound_s = limits_bound(limits, kernel, geometry, &by);
+    row->percent_of_bound = 100 * row->bound_s / row->kernel_median_s;
+    snprintf(row->bound_by, sizeof row->bound_by, "%s", by);
 }
 
 /* ---- devices of the rows ---- */
@@ -74,14 +108,14 @@ static char *list_conditions(const struct result_row *rows, int count, bool on_c
     char *list = must_strdup("; ");
     *distinct = 0;
     for (int i = 0; i < count; i++) {
-        if (!result_row_done(&rows[i]) || (strcmp(rows[i].device, "cpu") == 0) != on_cpu) continue;
-        char *entry = must_printf("; %s with %d thread%s; ", rows[i].device_name, rows[i].threads,
-                                  rows[i].threads == 1 ? "" : "s");
+        bool chosen = strstr(rows[i].variant, "," JOB_THREADS "=") != NULL; /* the job chooses the threads */
+        if (!result_row_done(&rows[i]) || chosen || (strcmp(rows[i].device, "cpu") == 0) != on_cpu) continue;
+        OWNED char *entry = must_printf("; %s with %d thread%s; ", rows[i].device_name, rows[i].threads,
+                                        rows[i].threads == 1 ? "" : "s");
         if (!strstr(list, entry)) {
             must_append(&list, "%s", entry + 2);
             *distinct += 1;
         }
-        free(entry);
     }
     return list;
 }
@@ -90,14 +124,11 @@ char *result_mixed_conditions(const struct result_row *rows, int count) {
     char *mixed = NULL;
     for (int on_cpu = 0; on_cpu < 2; on_cpu++) {
         int distinct;
-        char *list = list_conditions(rows, count, on_cpu, &distinct);
+        OWNED char *list = list_conditions(rows, count, on_cpu, &distinct);
         if (distinct > 1) {
-            char *both =
-                must_printf("%s%s%.*s", mixed ? mixed : "", mixed ? "; " : "", (int)strlen(list) - 4, list + 2);
-            free(mixed);
-            mixed = both;
+            if (!mixed) mixed = must_strdup("");
+            must_append(&mixed, "%s%.*s", *mixed ? "; " : "", (int)strlen(list) - 4, list + 2);
         }
-        free(list);
     }
     return mixed;
 }
@@ -128,9 +159,8 @@ static hid_t row_type(const struct column *columns, int count, bool packed) {
     size_t at = 0;
     hid_t type = H5Tcreate(H5T_COMPOUND, packed ? packed_bytes(columns, count) : sizeof(struct result_row));
     for (int i = 0; i < count; at += columns[i++].size) {
-        hid_t member = column_type(&columns[i]);
+        OWNED_ID hid_t member = column_type(&columns[i]);
         H5Tinsert(type, columns[i].name, packed ? at : columns[i].offset, member);
-        H5Tclose(member);
     }
     return type;
 }
@@ -149,8 +179,7 @@ static void pack_cell(const struct column *column, const struct cell *cell, char
 /* Packs the rows. If HDF5 packed them, searching for the conversion at each write would take most of the time. */
 static char *pack_rows(const struct column *columns, int column_count, const struct result_row *rows, int count) {
     size_t bytes = (size_t)count * packed_bytes(columns, column_count);
-    char *packed = must_malloc(bytes + 1), *to = packed;
-    memset(packed, 0, bytes); /* zeros behind the end of texts */
+    char *packed = must_zeroed(bytes), *to = packed; /* zeros behind the end of texts */
     for (int r = 0; r < count; r++)
         for (int i = 0; i < column_count; to += columns[i++].size) {
             struct cell cell = column_cell(&columns[i], &rows[r], r);
@@ -161,24 +190,18 @@ static char *pack_rows(const struct column *columns, int column_count, const str
 
 static enum status write_table(hid_t file, const char *name, const struct column *columns, int column_count,
                                const struct result_row *rows, int count, struct error *error) {
-    char *packed = pack_rows(columns, column_count, rows, count);
+    OWNED char *packed = pack_rows(columns, column_count, rows, count);
     hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED,
             chunk = count > 256 ? 256
                     : count > 0 ? (hsize_t)count
                                 : 1;
-    hid_t type = row_type(columns, column_count, true), creation = h5_creation(H5P_DATASET_CREATE);
-    hid_t space = H5Screate_simple(1, &size, &unlimited);
+    OWNED_ID hid_t type = row_type(columns, column_count, true), creation = h5_creation(H5P_DATASET_CREATE);
+    OWNED_ID hid_t space = H5Screate_simple(1, &size, &unlimited);
     H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */
-    hid_t table = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
-    enum status status = STATUS_OK;
+    OWNED_ID hid_t table = H5Dcreate2(file, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (table < 0 || H5Dwrite(table, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, packed) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_error_text());
-    if (table >= 0) H5Dclose(table);
-    H5Sclose(space);
-    H5Pclose(creation);
-    H5Tclose(type);
-    free(packed);
-    return status;
+        return FAIL_CALL(error, STATUS_IO, "H5Dwrite", h5_error_text());
+    return STATUS_OK;
 }
 
 enum status result_write_row(hid_t file, const struct result_row *row, struct error *error) {
@@ -187,40 +210,32 @@ enum status result_write_row(hid_t file, const struct result_row *row, struct er
 
 enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
                               struct error *error) {
-    struct columns columns = columns_of(rows, count);
-    enum status status = write_table(file, name, columns.of, columns.count, rows, count, error);
-    columns_free(&columns);
-    return status;
+    FREED_BY(columns_free) struct columns columns = columns_of(rows, count);
+    return write_table(file, name, columns.of, columns.count, rows, count, error);
 }
 
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error) {
     *rows = NULL;
     *count = 0;
-    hid_t table = H5Lexists(file, "runs", H5P_DEFAULT) > 0 ? H5Dopen2(file, "runs", H5P_DEFAULT) : H5I_INVALID_HID;
+    OWNED_ID hid_t table =
+        H5Lexists(file, "runs", H5P_DEFAULT) > 0 ? H5Dopen2(file, "runs", H5P_DEFAULT) : H5I_INVALID_HID;
     if (table < 0) return fail(error, STATUS_USAGE, "%s: has no table /runs", path);
-    hid_t space = H5Dget_space(table), memory = row_type(fixed_columns, fixed_column_count, false);
+    OWNED_ID hid_t space = H5Dget_space(table);
+    OWNED_ID hid_t memory = row_type(fixed_columns, fixed_column_count, false);
     hssize_t size = H5Sget_simple_extent_npoints(space);
-    enum status status = STATUS_OK;
     if (size < 0 || size > INT32_MAX) size = 0;
-    *rows = must_malloc((unsigned long)size * sizeof **rows + 1);
-    memset(*rows, 0, (size_t)size * sizeof **rows);
+    OWNED struct result_row *read = must_zeroed((unsigned long)size * sizeof *read + 1);
     /* Older files have fewer columns: H5Dread leaves those fields unchanged. It ignores columns that are unknown
      * here. */
-    for (hssize_t r = 0; r < size; r++) clear_numbers(&(*rows)[r]);
-    if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, *rows) < 0)
-        status = fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_error_text());
+    for (hssize_t r = 0; r < size; r++) clear_numbers(&read[r]);
+    if (H5Dread(table, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, read) < 0)
+        return fail(error, STATUS_USAGE, "%s: /runs cannot be read: %s", path, h5_error_text());
     for (hssize_t r = 0; r < size; r++) /* texts in another program's file may lack a final NUL */
         for (int i = 0; i < fixed_column_count; i++)
             if (fixed_columns[i].kind == COLUMN_TEXT)
-                ((char *)&(*rows)[r])[fixed_columns[i].offset + fixed_columns[i].size - 1] = '\0';
-    H5Tclose(memory);
-    H5Sclose(space);
-    H5Dclose(table);
-    if (status) {
-        free(*rows);
-        *rows = NULL;
-    } else {
-        *count = (int)size;
-    }
-    return status;
+                ((char *)&read[r])[fixed_columns[i].offset + fixed_columns[i].size - 1] = '\0';
+    *rows = read;
+    *count = (int)size;
+    read = NULL;
+    return STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Finds the column of a parameter, or adds it, with no value in any row. */
 static struct swept_column *find_column(struct swept *swept, const char *name, int length, int rows) {
     for (int i = 0; i < swept->count; i++) {
         const char *known = swept->columns[i].name;
@@ -82,6 +83,14 @@ struct swept swept_of(const struct result_row *rows, int count) {
         for (int r = 0; r < count && column->kind == SWEPT_TEXT; r++) column->number[r] = NAN;
     }
     return swept;
+}
+
+void swept_add(struct swept *swept, const char *name, const char *text, int rows) {
+    struct swept_column *column = find_column(swept, name, (int)strlen(name), rows);
+    for (int i = 0; i < rows; i++) {
+        snprintf(column->text[i], sizeof column->text[i], "%s", text);
+        column->kind = value_kind(column->text[i], &column->number[i]);
+    }
 }
 
 void swept_free(struct swept *swept) {

@@ -1,4 +1,4 @@
-/* figures.c - the figures of a page: one table of what each shows, and one way from rows to a plot. */
+/* figures.c - makes the figures of a page. A table says what each one shows; all are made from the rows in one way. */
 #include "../base/fail.h"
 #include "plot.h"
 #include "report_parts.h"
@@ -7,17 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FIGURES = 24 };
+enum { MAX_FIGURES = 24 };
 enum { BY_VARIANT = -1 }; /* else the horizontal axis shows the swept column of that number */
 
 struct figure {
     const struct report *report;
     const struct figure_kind *kind;
-    const char *operation; /* of rates */
+    const char *operation; /* for rates */
     int by;
-    bool *varying;           /* by swept column: has it several values among the operation's rows? */
-    const char **categories; /* the plot's */
-    int *rows;               /* drawn, in their order */
+    bool *varying;                  /* for each swept column: has it several values among the operation's rows? */
+    const char **categories;        /* the plot's */
+    const struct report_run **runs; /* drawn, in their order */
     int count;
     struct plot_series *series; /* all; the plot has those of the highest weights */
     int series_count;
@@ -27,62 +27,63 @@ struct figure {
 struct figure_kind {
     const char *title, *about;
     struct plot_axis x, y;
-    /* Which rows are drawn, and where. */
-    bool (*place)(struct figure *figure, int row, struct plot_point *point);
-    /* What tells a row's series from others; the caller frees. */
-    char *(*series)(const struct figure *figure, int row);
+    /* Which runs are drawn, and where. */
+    bool (*place)(struct figure *figure, const struct report_run *run, struct plot_point *point);
+    /* Returns the name of a run's series; the caller frees. */
+    char *(*series)(const struct figure *figure, const struct report_run *run);
     /* Ends the plot, once its points are known. NULL: nothing is left to do. */
     void (*finish)(struct figure *figure);
     char *(*caption)(const struct figure *figure); /* NULL: `about` alone; the caller frees */
 };
 
-static bool drawable(double value) { /* what a damaged file may hold is not drawn */
+static bool drawable(double value) { /* a damaged file may hold other values */
     return value > 1e-30 && value < 1e30;
 }
 
 /* ---- rates ---- */
 
 static double rate_of(const struct result_row *row) {
-    double rate = row_timed(row) ? (row_in_flops(row) ? row->flops : row->bytes) / row->kernel_median_s : NAN;
+    double rate = row_timed(row) ? (view_counts_flops(row) ? row->flops : row->bytes) / row->kernel_median_s : NAN;
     return drawable(rate) ? rate : NAN;
 }
 
-static bool has_rate(const struct report *report, const char *operation, int row) {
-    return strcmp(report->rows[row].operation, operation) == 0 && isfinite(rate_of(&report->rows[row]));
+static bool has_rate(const struct report_run *run, const char *operation) {
+    return strcmp(run->row->operation, operation) == 0 && isfinite(rate_of(run->row));
 }
 
-static bool place_rate(struct figure *figure, int row, struct plot_point *point) {
+/* A run's value of a swept parameter; "": it does not depend on that. */
+static const char *swept_text(const struct report *report, int column, const struct report_run *run) {
+    return report->swept.columns[column].text[run - report->runs];
+}
+
+static bool place_rate(struct figure *figure, const struct report_run *run, struct plot_point *point) {
     const struct report *report = figure->report;
-    const struct result_row *it = &report->rows[row];
-    const struct swept_column *column = figure->by >= 0 ? &report->swept.columns[figure->by] : NULL;
-    if (!has_rate(report, figure->operation, row) || (column && !column->text[row][0])) return false;
-    point->y = rate_of(it);
-    point->low = point->y * it->kernel_median_s / it->kernel_ci_high_s;
-    point->high = point->y * it->kernel_median_s / it->kernel_ci_low_s;
+    const struct result_row *row = run->row;
+    bool swept = figure->by != BY_VARIANT;
+    const char *text = swept ? swept_text(report, figure->by, run) : row->variant;
+    if (!has_rate(run, figure->operation) || !*text) return false;
+    point->y = rate_of(row);
+    point->low = point->y * row->kernel_median_s / row->kernel_ci_high_s;
+    point->high = point->y * row->kernel_median_s / row->kernel_ci_low_s;
     if (!(point->low > 0 && point->low <= point->y && point->high >= point->y && drawable(point->high)))
         point->low = point->high = NAN;
-    if (column && column->kind != SWEPT_TEXT) return isfinite(point->x = column->number[row]);
-    const char *text = column ? column->text[row] : report->variants[report->variant[row]];
-    point->x = number_of(text, figure->categories, &figure->plot.x.category_count);
+    if (swept && report->swept.columns[figure->by].kind != SWEPT_TEXT)
+        return isfinite(point->x = report->swept.columns[figure->by].number[run - report->runs]);
+    point->x = report_number_of(text, figure->categories, &figure->plot.x.category_count);
     return true;
 }
 
 /* Everything but what the axis shows: "A tiled, n=512, float32". */
-static char *name_rates(const struct figure *figure, int row) {
-    const struct report *report = figure->report;
-    const char *letter = report->letter[report->file[row]];
-    char *name;
-    size_t length;
-    FILE *to = must_stream(&name, &length);
-    fputs(letter, to);
-    if (figure->by != BY_VARIANT) fprintf(to, "%s%s", *letter ? " " : "", report->rows[row].variant);
-    for (int i = 0; i < report->swept.count; i++) {
-        const struct swept_column *column = &report->swept.columns[i];
-        if (i == figure->by || !figure->varying[i] || !column->text[row][0]) continue;
-        bool text = column->kind == SWEPT_TEXT; /* it says what it is, "float32" */
-        fprintf(to, ", %s%s%s", text ? "" : column->name, text ? "" : "=", column->text[row]);
+static char *name_rates(const struct figure *figure, const struct report_run *run) {
+    const struct swept *swept = &figure->report->swept;
+    char *name = must_strdup(run->file->letter);
+    if (figure->by != BY_VARIANT) must_append(&name, "%s%s", *name ? " " : "", run->row->variant);
+    for (int i = 0; i < swept->count; i++) {
+        const char *value = swept_text(figure->report, i, run);
+        bool says_what = swept->columns[i].kind == SWEPT_TEXT; /* "float32" */
+        if (i == figure->by || !figure->varying[i] || !*value) continue;
+        must_append(&name, ", %s%s%s", says_what ? "" : swept->columns[i].name, says_what ? "" : "=", value);
     }
-    fclose(to);
     return name;
 }
 
@@ -93,12 +94,14 @@ static void finish_rates(struct figure *figure) {
     plot->own_ticks = true;
     plot->x.title = figure->by >= 0 ? figure->report->swept.columns[figure->by].name : "variant";
     plot->x.categories = numbers ? NULL : figure->categories;
-    plot->y.unit = row_in_flops(&figure->report->rows[figure->rows[0]]) ? UNIT_FLOPS : UNIT_BYTES;
+    plot->y.unit = view_counts_flops(figure->runs[0]->row) ? UNIT_FLOPS : UNIT_BYTES;
     for (int s = 0; s < plot->series_count; s++) {
         struct plot_series *series = &plot->series[s];
         if (series->colour == PLOT_GREY) continue;
-        if (numbers) series->kind = PLOT_JOINED;
-        if (numbers) continue;
+        if (numbers) {
+            series->kind = PLOT_JOINED;
+            continue;
+        }
         series->colour = s % PLOT_COLOURS;
         series->shape = s % PLOT_SHAPES;
         series->dash = 0;
@@ -106,56 +109,53 @@ static void finish_rates(struct figure *figure) {
     }
 }
 
-static bool same_case(const struct report *report, int one, int other) {
-    return report->file[one] == report->file[other] &&
-           strcmp(report->rows[one].parameters, report->rows[other].parameters) == 0;
+static bool same_case(const struct report_run *one, const struct report_run *other) {
+    return one->file == other->file && strcmp(one->row->parameters, other->row->parameters) == 0;
 }
 
-/* Counts the cases (a file's rows of the same parameters, which are adjacent) and, by variant, those that it wins. */
-static int count_wins(const struct figure *figure, double *wins, int *best) {
-    const struct report *report = figure->report;
-    int cases = 0;
-    *best = figure->rows[0];
-    for (int first = 0, end; first < figure->count; first = end, cases++) {
-        int winner = figure->rows[first];
-        for (end = first; end < figure->count && same_case(report, figure->rows[first], figure->rows[end]); end++)
-            if (rate_of(&report->rows[figure->rows[end]]) > rate_of(&report->rows[winner])) winner = figure->rows[end];
-        wins[report->variant[winner]]++;
-        if (rate_of(&report->rows[winner]) > rate_of(&report->rows[*best])) *best = winner;
+/* Counts the cases (a file's runs with the same parameters, which are adjacent) and, by variant, those that it wins. A
+ * case with a first launch has no winner. Returns the run with the highest rate. */
+static const struct report_run *count_wins(const struct figure *figure, double *wins, int *cases) {
+    const struct report_run *best = figure->runs[0];
+    for (int first = 0, end; first < figure->count; first = end, ++*cases) {
+        const struct report_run *winner = figure->runs[first];
+        bool cold = false;
+        for (end = first; end < figure->count && same_case(figure->runs[first], figure->runs[end]); end++) {
+            cold |= result_row_is_cold(figure->runs[end]->row);
+            if (rate_of(figure->runs[end]->row) > rate_of(winner->row)) winner = figure->runs[end];
+        }
+        wins[winner->variant] += !cold;
+        if (rate_of(winner->row) > rate_of(best->row)) best = winner;
     }
-    return cases;
+    return best;
 }
 
 /* "blocked is the fastest in 4 of 6 cases, cpu in 2." A variant is called the fastest, with no number, only if it loses
  * none of the cases shown. */
 static char *caption_rates(const struct figure *figure) {
     const struct report *report = figure->report;
-    double *wins = must_malloc((size_t)report->variant_count * sizeof *wins);
-    char *caption, rate[VIEW_CELL];
-    size_t size;
-    int best, cases = 0;
+    OWNED double *wins = must_zeroed((size_t)report->variant_count * sizeof *wins);
+    char *caption = must_strdup(""), rate[VIEW_CELL];
+    int cases = 0;
     bool intervals = false;
-    for (int v = 0; v < report->variant_count; v++) wins[v] = 0;
-    cases = count_wins(figure, wins, &best);
-    FILE *to = must_stream(&caption, &size);
-    for (int i = 0, v; i < 3 && wins[v = largest(wins, report->variant_count)] > 0; i++) {
-        fprintf(to, i ? ", %s" : "%s is the fastest", report->variants[v]);
-        if (wins[v] < cases) fprintf(to, i ? " in %.0f" : " in %.0f of %d cases", wins[v], cases);
+    const struct result_row *best = count_wins(figure, wins, &cases)->row;
+    for (int i = 0, v; i < 3 && wins[v = report_largest(wins, report->variant_count)] > 0; i++) {
+        must_append(&caption, i ? ", %s" : "%s is the fastest", report->variants[v]);
+        if (wins[v] < cases) must_append(&caption, i ? " in %.0f" : " in %.0f of %d cases", wins[v], cases);
         wins[v] = 0;
     }
-    const struct result_row *row = &report->rows[best];
-    fprintf(to, ". Highest rate: %s, %s%s%s.", row->variant, rate_text(rate_of(row), row_in_flops(row), rate),
-            row->parameters[0] ? " at " : "", row->parameters);
-    for (int i = 0; i < figure->count; i++) intervals |= isfinite(report->rows[figure->rows[i]].kernel_ci_low_s);
-    if (intervals) fputs(" Bars are 95 % intervals of the median.", to);
-    fclose(to);
-    free(wins);
+    if (!*caption) must_append(&caption, "First launches, which include loading, name no fastest variant");
+    must_append(&caption, ". Highest rate: %s, %s%s%s.", best->variant,
+                view_rate_text(rate_of(best), view_counts_flops(best), rate), best->parameters[0] ? " at " : "",
+                best->parameters);
+    for (int i = 0; i < figure->count; i++) intervals |= isfinite(figure->runs[i]->row->kernel_ci_low_s);
+    if (intervals) must_append(&caption, " Bars are 95 %% intervals of the median.");
     return caption;
 }
 
 /* ---- the roofline ---- */
 
-/* Of an operation that only moves data, each element moved counts as one. */
+/* The work for the roofline: flops or, for an operation that only moves data, the number of elements that it moves. */
 static double work_of(const struct result_row *row) {
     const struct operation *operation = operation_find(row->op);
     if (row->flops > 0 || !operation || operation->rate == RATE_FLOPS) return row->flops;
@@ -165,8 +165,9 @@ static double work_of(const struct result_row *row) {
     return NAN;
 }
 
-static bool place_in_roofline(struct figure *figure, int row, struct plot_point *point) {
-    const struct result_row *it = &figure->report->rows[row];
+static bool place_in_roofline(struct figure *figure, const struct report_run *run, struct plot_point *point) {
+    const struct result_row *it = run->row;
+    (void)figure;
     double work = work_of(it);
     point->x = work / it->bytes;
     point->y = work / it->kernel_median_s;
@@ -213,12 +214,12 @@ static void draw_roof(struct plot *plot, const struct roof roofs[], int count, c
         double x = roof->memory ? roofs[i].value / roof->value : roof->value / roofs[i].value;
         knee = knee == 0 ? x : roof->memory ? fmax(knee, x) : fmin(knee, x);
     }
-    double end = !roof->memory ? fmax(high, 4 * knee) : knee > 0 ? knee : high;
-    double begin = roof->memory ? fmin(low, end / 4) : knee > 0 ? knee : low;
+    double end = !roof->memory ? fmax(2 * high, 4 * knee) : knee > 0 ? knee : 2 * high;
+    double begin = roof->memory ? fmin(low, end / 4) : knee > 0 ? knee : low / 2;
     plot_add_line(plot, begin, roof->value * (roof->memory ? begin : 1), end, roof->value * (roof->memory ? end : 1),
                   must_printf("%s%s%s%s%s", devices ? roof->row->device : "", devices ? " " : "",
                               roof->memory ? "" : roof->row->dtype, roof->memory ? "" : " ",
-                              rate_text(roof->value, !roof->memory, rate)));
+                              view_rate_text(roof->value, !roof->memory, rate)));
 }
 
 static void finish_roofline(struct figure *figure) {
@@ -226,7 +227,7 @@ static void finish_roofline(struct figure *figure) {
     int count = 0;
     double low = INFINITY, high = 0;
     for (int i = 0; i < figure->count; i++) {
-        const struct result_row *row = &figure->report->rows[figure->rows[i]];
+        const struct result_row *row = figure->runs[i]->row;
         low = fmin(low, work_of(row) / row->bytes);
         high = fmax(high, work_of(row) / row->bytes);
         count = add_roof(row, roofs, count);
@@ -236,17 +237,18 @@ static void finish_roofline(struct figure *figure) {
 
 /* ---- error against speed ---- */
 
-static bool place_error(struct figure *figure, int row, struct plot_point *point) {
-    const struct result_row *it = &figure->report->rows[row];
+static bool place_error(struct figure *figure, const struct report_run *run, struct plot_point *point) {
+    const struct result_row *it = run->row;
     point->x = rate_of(it);
     point->y = it->error;
     if (it->tolerance > 1e-300 && it->tolerance < 1e300) point->mark = it->tolerance;
-    return row_in_flops(it) == (figure->kind->x.unit == UNIT_FLOPS) && isfinite(point->x) &&
+    return view_counts_flops(it) == (figure->kind->x.unit == UNIT_FLOPS) && isfinite(point->x) &&
            (it->error == 0 || (it->error > 1e-300 && it->error < 1e300));
 }
 
-static char *name_variant(const struct figure *figure, int row) {
-    return must_strdup(figure->report->rows[row].variant);
+static char *name_variant(const struct figure *figure, const struct report_run *run) {
+    (void)figure;
+    return must_strdup(run->row->variant);
 }
 
 /* ---- the table of figures ---- */
@@ -260,42 +262,43 @@ static char *name_variant(const struct figure *figure, int row) {
     "error stand on the line marked 0."
 // clang-format off
 static const struct figure_kind rates =
-    {"", "", {.scale = SCALE_BY_RANGE}, {.title = "rate", .scale = SCALE_BY_RANGE},
+    {"", "", {0}, {.title = "rate"},
      place_rate, name_rates, finish_rates, caption_rates};
 static const struct figure_kind limits[] = {
     {"Roofline: rate against arithmetic intensity", ABOUT_ROOFS,
      {.title = "operations per byte", .scale = SCALE_LOG}, {.title = "rate", .scale = SCALE_LOG, .unit = UNIT_FLOPS},
      place_in_roofline, name_variant, finish_roofline, NULL},
     {"Error against speed, in FLOP/s", ABOUT_ERRORS,
-     {.title = "rate", .scale = SCALE_BY_RANGE, .unit = UNIT_FLOPS}, {.title = "error", .scale = SCALE_LOG_ZERO},
+     {.title = "rate", .unit = UNIT_FLOPS}, {.title = "error", .scale = SCALE_LOG_ZERO},
      place_error, name_variant, NULL, NULL},
     {"Error against speed, in B/s", ABOUT_ERRORS,
-     {.title = "rate", .scale = SCALE_BY_RANGE, .unit = UNIT_BYTES}, {.title = "error", .scale = SCALE_LOG_ZERO},
+     {.title = "rate", .unit = UNIT_BYTES}, {.title = "error", .scale = SCALE_LOG_ZERO},
      place_error, name_variant, NULL, NULL},
 };
 // clang-format on
 
-/* ---- from rows to a plot ---- */
+/* ---- from runs to a plot ---- */
 
-static void add_point(struct figure *figure, int row, struct plot_point point) {
-    const struct report *report = figure->report;
-    char *name = figure->kind->series(figure, row), *run = run_name(report, row), rate[VIEW_CELL];
-    int i = 0;
-    while (i < figure->series_count && strcmp(figure->series[i].label, name) != 0) i++;
-    if (i == figure->series_count) {
-        figure->series = must_realloc(figure->series, (size_t)(i + 1) * sizeof *figure->series);
-        figure->series[figure->series_count++] = (struct plot_series){.label = must_strdup(name),
-                                                                      .colour = report->variant[row] % PLOT_COLOURS,
-                                                                      .shape = report->variant[row] % PLOT_SHAPES};
-    }
-    run_cell(report, row, "rate", rate);
-    point.about = must_printf("%s: %s", run, rate);
-    figure->series[i].weight =
-        figure->operation ? fmax(figure->series[i].weight, point.y) : figure->series[i].weight + 1;
-    plot_add(&figure->series[i], point);
-    figure->rows[figure->count++] = row;
-    free(run);
-    free(name);
+static struct plot_series *series_of(struct figure *figure, const struct report_run *run) {
+    char *name = figure->kind->series(figure, run);
+    for (int i = 0; i < figure->series_count; i++)
+        if (strcmp(figure->series[i].label, name) == 0) return free(name), &figure->series[i];
+    size_t bytes = (size_t)(figure->series_count + 1) * sizeof *figure->series;
+    figure->series = must_realloc(figure->series, bytes);
+    figure->series[figure->series_count] =
+        (struct plot_series){.label = name, .colour = run->variant % PLOT_COLOURS, .shape = run->variant % PLOT_SHAPES};
+    return &figure->series[figure->series_count++];
+}
+
+static void add_point(struct figure *figure, const struct report_run *run, struct plot_point point) {
+    struct plot_series *series = series_of(figure, run);
+    OWNED char *name = report_run_name(run);
+    char rate[VIEW_CELL];
+    run_cell(run, "rate", rate);
+    point.about = must_printf("%s: %s", name, rate);
+    series->weight = figure->operation ? fmax(series->weight, point.y) : series->weight + 1;
+    plot_add(series, point);
+    figure->runs[figure->count++] = run;
 }
 
 static int by_x(const void *left, const void *right) {
@@ -307,10 +310,10 @@ static int by_x(const void *left, const void *right) {
 static void choose_series(struct figure *figure) {
     struct plot *plot = &figure->plot;
     int count = figure->series_count, own = count > PLOT_SERIES ? PLOT_SERIES - 1 : count;
-    double *weight = must_malloc((size_t)count * sizeof *weight);
+    OWNED double *weight = must_malloc((size_t)count * sizeof *weight);
     struct plot_series others = {.label = must_printf("%d others", count - own), .colour = PLOT_GREY};
     for (int i = 0; i < count; i++) weight[i] = figure->series[i].weight;
-    for (int i = 0; i < own; i++) weight[largest(weight, count)] = -1;
+    for (int i = 0; i < own; i++) weight[report_largest(weight, count)] = -1;
     for (int i = 0; i < count; i++) {
         struct plot_series *from = &figure->series[i];
         for (int k = 0; k < from->count && weight[i] >= 0; k++) plot_add(&others, from->points[k]);
@@ -328,7 +331,6 @@ static void choose_series(struct figure *figure) {
         plot->series[plot->series_count++] = others;
     else
         free(others.label);
-    free(weight);
 }
 
 /* Is there a height to be seen? Of errors, one that is not 0. */
@@ -343,79 +345,72 @@ static bool has_height(const struct plot *plot) {
 static void write_figure(struct figure figure, FILE *to) {
     const struct report *report = figure.report;
     figure.plot = (struct plot){.x = figure.kind->x, .y = figure.kind->y};
-    figure.rows = must_malloc((size_t)report->count * sizeof *figure.rows + 1);
+    figure.runs = must_malloc((size_t)report->count * sizeof *figure.runs + 1);
     figure.categories = must_malloc((size_t)report->count * sizeof *figure.categories + 1);
-    for (int row = 0; row < report->count; row++) {
+    for (int i = 0; i < report->count; i++) {
         struct plot_point point = {.low = NAN, .high = NAN, .mark = NAN};
-        if (figure.kind->place(&figure, row, &point)) add_point(&figure, row, point);
+        if (figure.kind->place(&figure, &report->runs[i], &point)) add_point(&figure, &report->runs[i], point);
     }
     if (figure.count > 0) choose_series(&figure);
     if (has_height(&figure.plot)) {
         if (figure.kind->finish) figure.kind->finish(&figure);
-        char *caption = figure.kind->caption ? figure.kind->caption(&figure) : must_strdup(figure.kind->about);
-        char *title = figure.operation ? must_printf("%s: rate %s %s", figure.operation,
-                                                     figure.by >= 0 ? "against" : "by", figure.plot.x.title)
-                                       : must_strdup(figure.kind->title);
+        OWNED char *caption = figure.kind->caption ? figure.kind->caption(&figure) : must_strdup(figure.kind->about);
+        OWNED char *title = figure.operation ? must_printf("%s: rate %s %s", figure.operation,
+                                                           figure.by >= 0 ? "against" : "by", figure.plot.x.title)
+                                             : must_strdup(figure.kind->title);
         figure.plot.title = title;
         if (!report->alone) html(to, "<figure>\n<figcaption><h3>%s</h3><p>%s</p></figcaption>\n", title, caption);
         plot_write(&figure.plot, report->alone, to);
         if (!report->alone) fputs("</figure>\n", to);
-        free(title);
-        free(caption);
     }
     plot_clear(&figure.plot);
     free(figure.series);
-    free(figure.rows);
+    free(figure.runs);
     free(figure.categories);
 }
 
 /* ---- which figures there are ---- */
 
-/* Have the operation's rows with rates several values of a swept column? BY_VARIANT: are there several rows? */
+/* Have the operation's runs with rates several values of a swept parameter? BY_VARIANT: are there several runs? */
 static bool varies(const struct report *report, const char *operation, int by) {
-    const struct swept_column *column = by >= 0 ? &report->swept.columns[by] : NULL;
-    int first = -1;
-    for (int row = 0; row < report->count; row++) {
-        if (!has_rate(report, operation, row) || (column && !column->text[row][0])) continue;
-        if (first >= 0 && (!column || strcmp(column->text[row], column->text[first]) != 0)) return true;
-        if (first < 0) first = row;
+    const struct report_run *first = NULL;
+    for (int i = 0; i < report->count; i++) {
+        const struct report_run *run = &report->runs[i];
+        const char *value = by == BY_VARIANT ? "" : swept_text(report, by, run);
+        if (!has_rate(run, operation) || (by != BY_VARIANT && !*value)) continue;
+        if (first && (by == BY_VARIANT || strcmp(value, swept_text(report, by, first)) != 0)) return true;
+        if (!first) first = run;
     }
     return false;
 }
 
 /* Writes an operation's figures while fewer than the most are there; returns how many there would be. */
 static int write_operation(const struct report *report, const char *operation, int before, FILE *to) {
-    int columns = report->swept.count, most = report->alone ? 1 : MOST_FIGURES, wanted = 0;
-    bool *varying = must_malloc((size_t)columns + 1);
+    int columns = report->swept.count, most = report->alone ? 1 : MAX_FIGURES, wanted = 0;
+    OWNED bool *varying = must_malloc((size_t)columns + 1);
     struct figure figure = {.report = report, .kind = &rates, .operation = operation, .varying = varying};
     for (int i = 0; i < columns; i++) varying[i] = varies(report, operation, i);
     for (figure.by = 0; figure.by < columns; figure.by++)
         if (varying[figure.by] && before + ++wanted <= most) write_figure(figure, to);
     figure.by = BY_VARIANT;
     if (wanted == 0 && varies(report, operation, BY_VARIANT) && before + ++wanted <= most) write_figure(figure, to);
-    free(varying);
     return wanted;
 }
 
-enum status report_speed(const struct report *report, FILE *to, struct error *error) {
-    const char **known = must_malloc((size_t)report->count * sizeof *known + 1);
+void report_speed(const struct report *report, FILE *to) {
+    OWNED const char **known = must_malloc((size_t)report->count * sizeof *known + 1);
     int count = 0, wanted = 0;
-    (void)error;
     for (int row = 0; row < report->count; row++) {
         int before = count;
-        if (number_of(report->rows[row].operation, known, &count) == before)
+        if (report_number_of(report->runs[row].row->operation, known, &count) == before)
             wanted += write_operation(report, known[before], wanted, to);
     }
-    if (wanted > MOST_FIGURES && !report->alone)
-        fprintf(to, "<p class=\"wide\">%d of %d plots are shown; the table of runs has all.</p>\n", (int)MOST_FIGURES,
+    if (wanted > MAX_FIGURES && !report->alone)
+        fprintf(to, "<p class=\"wide\">%d of %d plots are shown; the table of runs has all.</p>\n", (int)MAX_FIGURES,
                 wanted);
-    free(known);
-    return STATUS_OK;
 }
 
-enum status report_limits(const struct report *report, FILE *to, struct error *error) {
-    (void)error;
+void report_limits(const struct report *report, FILE *to) {
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         write_figure((struct figure){.report = report, .kind = &limits[i]}, to);
-    return STATUS_OK;
 }

@@ -1,4 +1,4 @@
-/* origin.c - where the results come from: the jobs, the machines, the inputs. */
+/* origin.c - writes where the results come from: the jobs, the machines, the inputs. */
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/untrusted/fence.h"
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 200, MOST_NUMBERS = 8 };
+enum { MAX_LISTED_INPUTS = 200, MAX_NUMBERS = 8 };
 
 /* ---- attributes, whatever their names ---- */
 
 struct attributes {
     struct attribute {
-        char *name, *value; /* as it is shown */
+        char *name, *value; /* `value` is the shown text */
     } * all;
     int count;
 };
@@ -38,46 +38,44 @@ static const char *find(const struct attributes *attributes, const char *name) {
     return NULL;
 }
 
-/* "512 x 512", "62.5 GiB". NULL: they are none, or too many. The caller frees. */
+/* The numbers of an attribute as text: "512 x 512", "62.5 GiB"; NULL: they cannot be read, or are too many. The caller
+ * frees. */
 static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
-    double numbers[MOST_NUMBERS];
-    char *value, text[32];
-    size_t length, ending = strlen(name) < 6 ? 0 : strlen(name) - 6;
-    if (count < 1 || count > MOST_NUMBERS || H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers) < 0) return NULL;
-    FILE *to = must_stream(&value, &length);
-    for (hssize_t i = 0; i < count; i++)
+    double numbers[MAX_NUMBERS];
+    char *value = must_strdup(""), text[32];
+    size_t ending = strlen(name) < 6 ? 0 : strlen(name) - 6;
+    bool good = count >= 1 && count <= MAX_NUMBERS && H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers) >= 0;
+    for (hssize_t i = 0; i < count && good; i++)
         if (strcmp(name + ending, "_bytes") == 0)
-            fputs(size_text(numbers[i], text), to);
+            must_append(&value, "%s", size_text(numbers[i], text));
         else
-            fprintf(to, isnan(numbers[i]) ? "%sunknown" : "%s%.9g", i ? " x " : "", numbers[i]);
-    fclose(to);
-    return value;
+            must_append(&value, isnan(numbers[i]) ? "%sunknown" : "%s%.9g", i ? " x " : "", numbers[i]);
+    if (good) return value;
+    free(value);
+    return NULL;
 }
 
 static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *about, void *to) {
     (void)about;
-    char *value = h5_get_text(object, name);
+    OWNED char *value = h5_get_text(object, name);
     if (!value) {
-        hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
-        hid_t space = H5Aget_space(attribute);
+        OWNED_ID hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+        OWNED_ID hid_t type = H5Aget_type(attribute);
+        OWNED_ID hid_t space = H5Aget_space(attribute);
         if (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT)
             value = numbers_value(attribute, name, H5Sget_simple_extent_npoints(space));
-        H5Sclose(space);
-        H5Tclose(type);
-        H5Aclose(attribute);
     }
     if (value) add(to, name, value);
-    free(value);
     return 0;
 }
 
 static void read_attributes(const struct results_file *file, const char *path, struct attributes *attributes) {
     FENCE(file->path);
-    hid_t object = file->id < 0 ? H5I_INVALID_HID : H5Oopen(file->id, path, H5P_DEFAULT);
+    OWNED_ID hid_t object = file->id < 0 ? H5I_INVALID_HID : H5Oopen(file->id, path, H5P_DEFAULT);
     if (object < 0) return;
     if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, take_attribute, attributes) < 0)
-        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, take_attribute, attributes); /* of a copy by others */
-    H5Oclose(object);
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, take_attribute,
+                    attributes); /* a copy by another program may lack the order of creation */
 }
 
 /* ---- a row for each fact, a column for each file ---- */
@@ -90,12 +88,13 @@ static void write_fact(const struct report *report, const char *name, const stru
     for (int i = 0; i < count; i++) {
         const char *value = find(&of[i], name);
         differs |= !value || !first ? value != first : strcmp(value, first) != 0;
-        html_cell(to, "", report->letter[i], value ? value : "", NAN);
+        html_cell(to, "", report->files[i].letter, value ? value : "", NAN);
     }
     if (count > 1) html_cell(to, "", "", differs ? "differs" : "", NAN);
     fputs("</tr>\n", to);
 }
 
+/* Writes a table with a row for each name in any of `of`, the facts of each file, and frees them. */
 static void write_facts(const struct report *report, struct attributes *of, const char *label, FILE *to) {
     int count = report->file_count;
     struct attributes names = {0};
@@ -105,7 +104,7 @@ static void write_facts(const struct report *report, struct attributes *of, cons
     if (names.count > 0) {
         html_table(to, "facts", label, "");
         html_heading(to, "", label);
-        for (int i = 0; i < count; i++) html_heading(to, "", count > 1 ? report->letter[i] : "Value");
+        for (int i = 0; i < count; i++) html_heading(to, "", count > 1 ? report->files[i].letter : "Value");
         if (count > 1) html_heading(to, "", "Files");
         html_body(to);
         for (int i = 0; i < names.count; i++) write_fact(report, names.all[i].name, of, to);
@@ -118,65 +117,55 @@ static void write_facts(const struct report *report, struct attributes *of, cons
 /* "shape 1797 x 64, dtype float32, file digits.h5, ...": all that is recorded of an input. The caller frees. */
 static char *describe_input(const struct results_file *file, const char *path) {
     struct attributes input = {0};
-    char *text;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text = must_strdup("");
     read_attributes(file, path, &input);
-    for (int i = 0; i < input.count; i++) fprintf(to, "%s%s %s", i ? ", " : "", input.all[i].name, input.all[i].value);
-    fclose(to);
+    for (int i = 0; i < input.count; i++)
+        must_append(&text, "%s%s %s", i ? ", " : "", input.all[i].name, input.all[i].value);
     free_attributes(&input);
     return text;
 }
 
-enum status report_facts(const struct report *report, FILE *to, struct error *error) {
-    struct attributes *of = must_malloc((size_t)report->file_count * sizeof *of);
+void report_facts(const struct report *report, FILE *to) {
+    OWNED struct attributes *of = must_malloc((size_t)report->file_count * sizeof *of);
     int all = 0;
-    (void)error;
     for (int f = 0; f < report->file_count; f++) {
         of[f] = (struct attributes){0};
-        read_attributes(report->files[f], "/environment", &of[f]);
-        read_attributes(report->files[f], "/", &of[f]);
+        read_attributes(report->files[f].file, "/environment", &of[f]);
+        read_attributes(report->files[f].file, "/", &of[f]);
     }
     write_facts(report, of, "Environment", to);
     for (int f = 0; f < report->file_count; f++) {
         char **paths;
-        int count = results_file_inputs(report->files[f], &paths);
+        int count = results_file_inputs(report->files[f].file, &paths);
         of[f] = (struct attributes){0};
         for (int i = 0; i < count; i++) {
-            char *text = all++ < MOST_INPUTS ? describe_input(report->files[f], paths[i]) : NULL;
+            OWNED char *text = all++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths[i]) : NULL;
             if (text) add(&of[f], paths[i] + strlen("/inputs/"), text);
-            free(text);
-            free(paths[i]);
         }
-        free(paths);
+        texts_free(paths, count);
     }
     write_facts(report, of, "Inputs", to);
-    if (all > MOST_INPUTS) fprintf(to, "<p>%d of %d inputs are shown.</p>\n", (int)MOST_INPUTS, all);
-    free(of);
-    return STATUS_OK;
+    if (all > MAX_LISTED_INPUTS) fprintf(to, "<p>%d of %d inputs are shown.</p>\n", (int)MAX_LISTED_INPUTS, all);
 }
 
 /* ---- the jobs ---- */
 
-enum status report_jobs(const struct report *report, FILE *to, struct error *error) {
+/* Writes each job's text once: for later files with an equal text, the letter of the first. */
+void report_jobs(const struct report *report, FILE *to) {
     char **texts = must_malloc((size_t)report->file_count * sizeof *texts);
-    (void)error;
     for (int i = 0; i < report->file_count; i++) {
-        char *path = results_file_text(report->files[i], "/job", "path");
-        const char *letter = report->letter[i];
+        OWNED char *path = results_file_text(report->files[i].file, "/job", "path");
+        const char *letter = report->files[i].letter;
         int same = 0;
-        texts[i] = results_file_job(report->files[i], false);
+        texts[i] = results_file_job(report->files[i].file, false);
         while (same < i && !(texts[i] && texts[same] && strcmp(texts[same], texts[i]) == 0)) same++;
         if (texts[i] && same < i)
-            html(to, "<p>%s: the same job as %s.</p>\n", letter, report->letter[same]);
+            html(to, "<p>%s: the same job as %s.</p>\n", letter, report->files[same].letter);
         else if (texts[i])
             html(to,
                  "<h3>%s%s%s</h3>\n<pre class=\"scroll\" role=\"group\" tabindex=\"0\" aria-label=\"Text of the job "
                  "file\"><code>%s</code></pre>\n",
                  letter, *letter ? ": " : "", path && *path ? path : "the job file", texts[i]);
-        free(path);
     }
-    for (int i = 0; i < report->file_count; i++) free(texts[i]);
-    free(texts);
-    return STATUS_OK;
+    texts_free(texts, report->file_count);
 }

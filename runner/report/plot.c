@@ -1,4 +1,4 @@
-/* plot.c - plots and strips as inline SVG. */
+/* plot.c - plots as inline SVG. */
 #include "plot.h"
 
 #include "../base/fail.h"
@@ -12,26 +12,26 @@ enum { WIDTH = 472, HEIGHT = 292, LEFT = 66, RIGHT = 296, WIDE_RIGHT = 456, TOP 
 enum {
     NAME_CHARACTERS = 24,
     LINE_CHARACTERS = 28,
+    FREE_CHARACTERS = 20, /* fit in any usual font */
     TILT = 50,
     TILTED = 14,
     TILTED_ROOM = 56,
-    UPRIGHT = 40,
-    STRIP_WIDTH = 240
+    UPRIGHT = 40
 };
-enum { DASHES = 4, MOST_TICKS = 24, MOST_TITLES = 300, TICK_BYTES = 64 };
+enum { DASHES = 4, MAX_TICKS = 24, MAX_TITLES = 300, TICK_BYTES = 64 };
 #define CHARACTER 6.2 /* the mean width of one, in the style sheet's size */
 
-/* How an axis' values become places in the drawing. */
+/* Maps an axis' values to positions in the drawing. */
 struct scale {
     const struct plot_axis *axis;
-    double low, high; /* of the values, in the axis' unit */
-    double from, to;  /* in the drawing */
-    double least;     /* of the values above 0 */
-    bool log, zero;   /* is it logarithmic; are there zeros on such a one, which stand at `floor`? */
+    double low, high; /* range of the values, in the axis' unit */
+    double from, to;  /* their positions in the drawing */
+    double least;     /* smallest value above 0 */
+    bool log, zero;   /* is the scale logarithmic; if so, are there zeros, drawn at `floor`? */
     double floor;
     double unit; /* what ticks are divided by */
     const char *unit_name;
-    double ticks[MOST_TICKS]; /* in the unit of the values */
+    double ticks[MAX_TICKS]; /* values, in their unit */
     int tick_count;
     bool powers; /* all ticks are written as powers of ten */
 };
@@ -43,13 +43,8 @@ void plot_add(struct plot_series *series, struct plot_point point) {
     series->points[series->count++] = point;
 }
 
-void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1, char *label) {
-    int lines = 0;
-    for (int s = 0; s < plot->series_count; s++) lines += plot->series[s].kind == PLOT_LINE;
-    if (lines == PLOT_LINES) {
-        free(label);
-        return;
-    }
+void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1,
+                   char *label) { // NOLINT(readability-non-const-parameter)
     struct plot_series *line = &plot->series[plot->series_count++];
     *line = (struct plot_series){.label = label, .kind = PLOT_LINE};
     plot_add(line, (struct plot_point){x0, y0, NAN, NAN, NAN, NULL});
@@ -86,7 +81,7 @@ static void widen(struct scale *scale, double value) {
 static void round_out(struct scale *scale, bool from_zero) {
     const struct plot_axis *axis = scale->axis;
     double span = scale->high - scale->low;
-    scale->log = axis->scale == SCALE_BY_RANGE ? scale->low > 0 && scale->high > 10 * scale->low : axis->scale > 0;
+    scale->log = axis->scale != SCALE_BY_RANGE || (scale->low > 0 && scale->high > 10 * scale->low);
     scale->zero = axis->scale == SCALE_LOG_ZERO && scale->low <= 0;
     scale->floor = pow(10, floor(log10(scale->least)) - 1);
     if (scale->log) scale->low = scale->zero ? scale->floor : scale->least;
@@ -126,7 +121,7 @@ static void widen_all(const struct plot *plot, struct scale *x, struct scale *y)
 /* ---- ticks ---- */
 
 static void add_tick(struct scale *scale, double tick) {
-    if (scale->tick_count < MOST_TICKS) scale->ticks[scale->tick_count++] = tick * scale->unit;
+    if (scale->tick_count < MAX_TICKS) scale->ticks[scale->tick_count++] = tick * scale->unit;
 }
 
 /* At powers of ten; on a short axis also at 2 and 5 times these. */
@@ -135,7 +130,7 @@ static void find_log_ticks(struct scale *scale) {
     double low = scale->low / scale->unit, high = scale->high / scale->unit, decades = log10(high / low);
     int stride = decades > 24 ? 6 : decades > 12 ? 3 : decades > 7 ? 2 : 1, kinds = decades < 2.2 ? 3 : 1;
     for (int power = stride * (int)floor(floor(log10(low)) / stride);
-         pow(10, power) <= high && scale->tick_count < MOST_TICKS; power += stride)
+         pow(10, power) <= high && scale->tick_count < MAX_TICKS; power += stride)
         for (int i = 0; i < kinds; i++) {
             double tick = within[i] * pow(10, power);
             if (tick >= low && tick <= high) add_tick(scale, tick);
@@ -146,7 +141,7 @@ static void find_even_ticks(struct scale *scale) {
     double low = scale->low / scale->unit, high = scale->high / scale->unit, wanted = (high - low) / 5;
     double step = pow(10, floor(log10(wanted))), left = wanted / step;
     step *= left > 5 ? 10 : left > 2 ? 5 : left > 1 ? 2 : 1;
-    for (double i = ceil(low / step); i * step <= high && scale->tick_count < MOST_TICKS; i++)
+    for (double i = ceil(low / step); i * step <= high && scale->tick_count < MAX_TICKS; i++)
         add_tick(scale, i == 0 ? 0 : i * step);
 }
 
@@ -155,7 +150,7 @@ static void find_own_ticks(const struct plot *plot, struct scale *x) {
     const struct plot_series *longest = plot->series;
     for (int s = 1; s < plot->series_count; s++)
         if (plot->series[s].colour != PLOT_GREY && plot->series[s].count > longest->count) longest = &plot->series[s];
-    for (int i = 0; i < longest->count && longest->count <= MOST_TICKS; i++)
+    for (int i = 0; i < longest->count && longest->count <= MAX_TICKS; i++)
         if (i == 0 || longest->points[i].x > longest->points[i - 1].x) x->ticks[x->tick_count++] = longest->points[i].x;
 }
 
@@ -207,9 +202,7 @@ static void write_y_axis(const struct scale *y, int right, FILE *to) {
 }
 
 /* Leaves out a tick whose text would meet the last one's. */
-static void write_x_tick(double place, const char *label, bool tilted, double *free_from, FILE *to) {
-    char room[4 * UPRIGHT + 4];
-    const char *text = shortened(label, tilted ? TILTED : UPRIGHT, room);
+static void write_x_tick(double place, const char *text, bool tilted, double *free_from, FILE *to) {
     double half = tilted ? 6 : characters_of(text) * CHARACTER / 2 + 2;
     if (place - half < *free_from) return;
     *free_from = place + half;
@@ -222,20 +215,50 @@ static void write_x_tick(double place, const char *label, bool tilted, double *f
     html(to, "%s</text>\n", text);
 }
 
+/* The number of bytes with which all names begin or end, as far as a comma or an equals sign. */
+static size_t shared_bytes(const struct plot_axis *axis, bool end) {
+    const char *first = axis->categories[0];
+    size_t shared = strlen(first), length = shared;
+    for (int i = 1; i < axis->category_count; i++) {
+        const char *name = axis->categories[i];
+        size_t size = strlen(name), same = 0;
+        while (same < shared && same < size &&
+               (end ? first[length - 1 - same] == name[size - 1 - same] : first[same] == name[same]))
+            same++;
+        shared = same;
+    }
+    while (shared > 0 && !strchr(",=", first[end ? length - shared : shared - 1])) shared--;
+    return shared;
+}
+
+/* A category's name; of one that is too long for its room, what tells it from the others, which is without its first
+ * `head` and last `tail` bytes. `text` holds 4 * UPRIGHT + 4 bytes. */
+static const char *category_text(const char *name, bool tilted, size_t head, size_t tail, char *text) {
+    size_t length = strlen(name);
+    if (!tilted || characters_of(name) <= TILTED) return shortened(name, tilted ? TILTED : UPRIGHT, text);
+    if (head + tail > length) tail = 0;
+    const char *before = head ? "…" : "", *after = tail ? "…" : "";
+    OWNED char *middle = must_printf("%s%.*s%s", before, (int)(length - head - tail), name + head, after);
+    shortened(middle, TILTED, text);
+    return text;
+}
+
 static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
-    char text[TICK_BYTES];
+    char text[4 * UPRIGHT + 4 + TICK_BYTES];
     double free_from = 0;
     const char *const *names = x->axis->categories;
+    size_t head = tilted ? shared_bytes(x->axis, false) : 0, tail = tilted ? shared_bytes(x->axis, true) : 0;
     fprintf(to, "<path class=\"axis\" d=\"M%d %dH%.0f\"/>\n", LEFT, BOTTOM, x->to);
     for (int i = 0; i < (names ? x->axis->category_count : x->tick_count); i++)
-        write_x_tick(at(x, names ? i : x->ticks[i]), names ? names[i] : tick_text(x, x->ticks[i], text), tilted,
-                     &free_from, to);
+        write_x_tick(at(x, names ? i : x->ticks[i]),
+                     names ? category_text(names[i], tilted, head, tail, text) : tick_text(x, x->ticks[i], text),
+                     tilted, &free_from, to);
     fprintf(to, "<text class=\"mid\" x=\"%.0f\" y=\"%d\">", (LEFT + x->to) / 2,
             HEIGHT - 12 + (tilted ? TILTED_ROOM : 0));
     write_axis_title(x, to);
 }
 
-/* Are the categories' names too long to stand side by side? */
+/* Are the categories' names too long to fit side by side? */
 static bool needs_tilt(const struct plot_axis *axis, int room) {
     int longest = 0;
     for (int i = 0; axis->categories && i < axis->category_count; i++) {
@@ -291,19 +314,19 @@ static void write_join(const struct plot_series *series, const struct scale *x, 
     fputs("\"/>\n", to);
 }
 
-/* The names' heights: beside the ends of what is joined, in their order, none over another; those of points at the top,
- * or where there are lines, which end there, at the bottom. */
+/* Chooses the heights of the series' names so that they do not overlap: the name of joined points or a line is beside
+ * its end; names of unjoined points are at the top or, if the plot has lines, at the bottom. */
 static void place_names(const struct plot *plot, const struct scale *y, double height[]) {
     double wanted[PLOT_SERIES + PLOT_LINES], gap = fmin(16, (BOTTOM - TOP) / (double)plot->series_count), next = BOTTOM;
     int count = plot->series_count, order[PLOT_SERIES + PLOT_LINES] = {0};
     bool lines = plot->series[count - 1].kind == PLOT_LINE;
     for (int s = 0; s < count; s++) {
-        const struct plot_series *series = &plot->series[count - 1 - s]; /* the last of equal ones stands lowest */
+        const struct plot_series *series = &plot->series[count - 1 - s]; /* the last of equal ones is lowest */
         bool points = series->kind == PLOT_POINTS;
         wanted[s] = !points ? at(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
     }
-    for (int i = 0; i < count; i++, next -= gap) { /* from the bottom */
-        int s = largest(wanted, count);
+    for (int i = 0; i < count; i++, next -= gap) { /* the lowest first */
+        int s = report_largest(wanted, count);
         height[order[i] = count - 1 - s] = next = fmin(wanted[s], next);
         wanted[s] = -INFINITY;
     }
@@ -325,9 +348,13 @@ static void write_names(const struct plot *plot, const struct scale *x, const st
             fprintf(to, "<path class=\"roof\" d=\"M%d %.1fh10\"/>", NAMES - 5, height[s]);
         else
             write_marker(to, series, NAMES, height[s]);
-        html(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\">%s</text>\n", series->kind == PLOT_LINE ? "note" : "tick",
-             NAMES + 8, height[s] + 4,
-             shortened(series->label, series->kind == PLOT_LINE ? LINE_CHARACTERS : NAME_CHARACTERS, text));
+        shortened(series->label, series->kind == PLOT_LINE ? LINE_CHARACTERS : NAME_CHARACTERS, text);
+        html(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\"", series->kind == PLOT_LINE ? "note" : "tick", NAMES + 8,
+             height[s] + 4);
+        if (characters_of(text) > FREE_CHARACTERS) /* whatever the font, it ends within the drawing */
+            fprintf(to, " textLength=\"%.0f\" lengthAdjust=\"spacingAndGlyphs\"",
+                    fmin((series->kind == PLOT_LINE ? 6.4 : 7.0) * characters_of(text), WIDTH - NAMES - 8));
+        html(to, ">%s</text>\n", text);
     }
 }
 
@@ -358,32 +385,7 @@ void plot_write(const struct plot *plot, const char *style, FILE *to) {
     }
     for (int s = 0; s < plot->series_count; s++)
         for (int i = 0; i < plot->series[s].count && plot->series[s].kind != PLOT_LINE; i++)
-            write_point(&plot->series[s], &plot->series[s].points[i], &x, &y, points <= MOST_TITLES, to);
+            write_point(&plot->series[s], &plot->series[s].points[i], &x, &y, points <= MAX_TITLES, to);
     if (named) write_names(plot, &x, &y, to);
     fputs("</svg>\n", to);
-}
-
-void plot_strip(const struct plot *plot, int height, FILE *to) {
-    struct scale x = {.axis = &plot->x, .low = plot->x.low, .high = plot->x.high, .from = 0, .to = STRIP_WIDTH};
-    struct scale y = {.axis = &plot->y, .low = plot->y.low, .high = plot->y.high, .from = height, .to = 0};
-    fprintf(to, "<svg class=\"strip\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\"><title>",
-            STRIP_WIDTH, height, STRIP_WIDTH, height);
-    html(to, "%s</title><rect class=\"band\" width=\"%d\" height=\"%d\"/>", plot->title, STRIP_WIDTH, height);
-    for (int s = 0; s < plot->series_count; s++) {
-        const struct plot_series *series = &plot->series[s];
-        if (series->count == 0) continue;
-        if (series->kind == PLOT_LINE)
-            fputs("<path class=\"middle\" d=\"", to);
-        else
-            fprintf(to, "<path class=\"s k%d\" d=\"", series->colour);
-        for (int i = 0; i < series->count; i++) {
-            const struct plot_point *point = &series->points[i];
-            if (series->kind == PLOT_POINTS) /* at least a dot */
-                fprintf(to, "M%.1f %.1fV%.1f", at(&x, point->x), at(&y, point->low) + 1, at(&y, point->high) - 1);
-            else
-                fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(&x, point->x), at(&y, point->y));
-        }
-        fputs("\"/>", to);
-    }
-    fputs("</svg>", to);
 }

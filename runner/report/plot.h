@@ -1,5 +1,4 @@
-/* plot.h - a drawing of series as inline SVG: a plot with two axes, or a strip as small as a table's row. Colours come
- * from the style sheet, by class: "kN" is colour N. */
+/* plot.h - draws series over two axes as inline SVG. Colours come from the style sheet: class "kN" is colour N. */
 #ifndef RUNNER_PLOT_H
 #define RUNNER_PLOT_H
 
@@ -12,14 +11,14 @@ struct plot_point {
     double x, y;
     double low, high; /* the interval of y; NaN: none */
     double mark;      /* a limit of y; NaN: none */
-    char *about;      /* shown where the pointer rests; NULL: the series' label */
+    char *about;      /* the tooltip; NULL: the series' label */
 };
 struct plot_series {
-    char *label; /* stands at the right, beside the end of what is joined */
+    char *label; /* printed at the right, beside the end of joined points */
     enum plot_kind { PLOT_POINTS, PLOT_JOINED, PLOT_LINE } kind; /* a line has no points of its own: a roof */
     int colour, shape;
     int dash;      /* counts the series of one colour and shape */
-    double weight; /* for its owner */
+    double weight; /* for the caller, which sorts by it */
     struct plot_point *points;
     int count;
 };
@@ -27,29 +26,26 @@ enum plot_unit { UNIT_NONE, UNIT_FLOPS, UNIT_BYTES };
 struct plot_axis {
     const char *title; /* "n", "rate" */
     enum plot_unit unit;
-    /* By the range: logarithmic if it is above 0 and spans more than a factor of 10. With zero: zeros stand a power of
-     * ten below the rest, marked "0". */
-    enum plot_scale { SCALE_LINEAR, SCALE_LOG, SCALE_LOG_ZERO, SCALE_BY_RANGE } scale;
+    /* SCALE_BY_RANGE: logarithmic if all values are above 0 and span more than a factor of 10. SCALE_LOG_ZERO: zeros
+     * are drawn a power of ten below the rest, marked "0". */
+    enum plot_scale { SCALE_BY_RANGE, SCALE_LOG, SCALE_LOG_ZERO } scale;
     const char *const *categories; /* NULL: numbers; else positions 0, 1, ... have these names */
     int category_count;
-    double low, high; /* the range of a strip's axis */
 };
 struct plot {
-    const char *title; /* for readers who do not see it */
+    const char *title; /* for readers who do not see the plot */
     struct plot_axis x, y;
-    bool own_ticks; /* of x: at the points' values, where these are few */
+    bool own_ticks; /* x has its ticks at the points' values, if these are few */
     struct plot_series series[PLOT_SERIES + PLOT_LINES];
     int series_count;
 };
 
-/* Adds a point; a new array of points may be made. */
+/* Adds a point; may reallocate the points. */
 void plot_add(struct plot_series *series, struct plot_point point);
-/* Adds a straight line between two points, if fewer than PLOT_LINES are there. Takes `label` over. */
+/* Adds a straight line between two points, of at most PLOT_LINES. Takes `label` over. */
 void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1, char *label);
 /* `style`: the style sheet of a plot that is a file of its own; NULL: it is part of a page. */
 void plot_write(const struct plot *plot, const char *style, FILE *to);
-/* Without axes and names; points are drawn as their intervals. */
-void plot_strip(const struct plot *plot, int height, FILE *to);
 /* Frees what the series hold. */
 void plot_clear(struct plot *plot);
 

@@ -1,4 +1,5 @@
-/* report.c - the page: the sections that have something to show, or the first plot alone. */
+/* report.c - writes the page: what ran, on what, from which files, and the sections that have something to show; or the
+ * first plot alone. */
 #include "report.h"
 
 #include "../base/fail.h"
@@ -10,13 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_DEVICES_NAMED = 6, MAX_MESSAGES = 20 };
+
 const char report_plot_beginning[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tilerun\"";
 const char report_beginning[] = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                                 "<meta name=\"generator\" content=\"tilerun report";
 
 static const struct section {
     const char *id, *title, *class;
-    enum status (*write)(const struct report *report, FILE *to, struct error *error);
+    void (*write)(const struct report *report, FILE *to);
 } sections[] = {
     {"speed", "Speed", "figures", report_speed},
     {"limits", "Limits and accuracy", "figures", report_limits},
@@ -26,77 +29,185 @@ static const struct section {
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-const char *const report_extras[REPORT_EXTRAS] = {"registers", "spill_bytes", "shared_bytes", "occupancy"};
+/* ---- runs ---- */
 
-/* Reads a column of /runs, if the file has it and it holds numbers. */
-static void read_extra(const struct results_file *file, const char *name, double *to) {
-    FENCE(file->path);
-    hid_t id = file->id >= 0 ? H5Dopen2(file->id, "/runs", H5P_DEFAULT) : H5I_INVALID_HID;
-    for (int i = 0; i < file->count; i++) to[i] = NAN;
-    if (id < 0) return;
-    hid_t type = H5Dget_type(id), space = H5Dget_space(id), row = H5Tcreate(H5T_COMPOUND, sizeof *to);
-    bool found = H5Tget_class(type) == H5T_COMPOUND && H5Tget_member_index(type, name) >= 0;
-    H5Tinsert(row, name, 0, H5T_NATIVE_DOUBLE);
-    if (found && H5Sget_simple_extent_npoints(space) == file->count &&
-        H5Dread(id, row, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
-        for (int i = 0; i < file->count; i++) to[i] = NAN;
-    H5Tclose(row);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Dclose(id);
+char *report_run_name(const struct report_run *run) {
+    const char *letter = run->file->letter;
+    return must_printf("%s%s%s%s%s %s", letter, *letter ? " " : "", run->row->operation,
+                       run->row->parameters[0] ? " " : "", run->row->parameters, run->row->variant);
 }
 
-static void release(struct report *report) {
-    for (int i = 0; i < REPORT_EXTRAS; i++) free(report->extra[i]);
-    for (int f = 0; f < report->file_count; f++) view_free(report->views[f]);
-    comparison_free(&report->comparison);
+int report_number_of(const char *text, const char **known, int *count) {
+    int number = 0;
+    while (number < *count && strcmp(known[number], text) != 0) number++;
+    if (number == *count) known[(*count)++] = text;
+    return number;
+}
+
+int report_largest(const double *values, int count) {
+    int place = 0;
+    for (int i = 1; i < count; i++)
+        if (values[i] > values[place]) place = i;
+    return place;
+}
+
+/* ---- what is reported ---- */
+
+/* Reads a column of /runs into the file's `runs`, if the file has it and it holds numbers. */
+static void read_extra(const struct results_file *file, int extra, struct report_run *runs) {
+    FENCE(file->path);
+    OWNED_ID hid_t id = file->id >= 0 ? H5Dopen2(file->id, "/runs", H5P_DEFAULT) : H5I_INVALID_HID;
+    if (id < 0) return;
+    OWNED_ID hid_t type = H5Dget_type(id), space = H5Dget_space(id), row = H5Tcreate(H5T_COMPOUND, sizeof(double));
+    bool found = H5Tget_class(type) == H5T_COMPOUND && H5Tget_member_index(type, report_extras[extra]) >= 0;
+    OWNED double *values = must_malloc((size_t)file->count * sizeof *values + 1);
+    H5Tinsert(row, report_extras[extra], 0, H5T_NATIVE_DOUBLE);
+    if (found && H5Sget_simple_extent_npoints(space) == file->count &&
+        H5Dread(id, row, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0)
+        for (int i = 0; i < file->count; i++) runs[i].extra[extra] = values[i];
+}
+
+static void report_free(struct report *report) {
+    for (int f = 0; f < report->file_count; f++) view_free(report->files[f].view);
+    for (int i = 0; i < report->count; i++) free(report->runs[i].deviation);
     swept_free(&report->swept);
     free(report->variants);
-    free(report->variant);
-    free(report->file);
-    free(report->rows);
-    free(report->first);
-    free(report->letter);
-    free(report->views);
+    free(report->files);
+    free(report->runs);
 }
 
-static enum status gather(struct results_file *const *files, int file_count, struct report *report,
-                          struct error *error) {
+const char *file_letter(int number, char text[8]) {
+    int at = 7;
+    for (text[at] = '\0'; number >= 0 && at > 0; number = number / 26 - 1) text[--at] = (char)('A' + number % 26);
+    return memmove(text, text + at, (size_t)(8 - at));
+}
+
+static enum status add_file(struct report *report, int number, struct error *error) {
     static const struct view_options as_they_are = {0};
-    static const struct compare_options as_compare = {.threshold = VERDICT_THRESHOLD};
-    *report = (struct report){.files = files, .file_count = file_count};
-    for (int f = 0; f < file_count; f++) report->count += files[f]->count;
-    size_t count = (size_t)report->count;
-    report->views = must_malloc((size_t)file_count * sizeof *report->views);
-    report->letter = must_malloc((size_t)file_count * sizeof *report->letter);
-    report->first = must_malloc((size_t)file_count * sizeof *report->first);
-    report->rows = must_malloc(count * sizeof *report->rows + 1);
-    report->file = must_malloc(count * sizeof *report->file + 1);
-    report->variant = must_malloc(count * sizeof *report->variant + 1);
-    report->variants = must_malloc(count * sizeof *report->variants + 1);
-    for (int i = 0; i < REPORT_EXTRAS; i++) report->extra[i] = must_malloc(count * sizeof(double) + 1);
-    enum status status = STATUS_OK;
-    for (int f = 0, row = 0; f < file_count; f++) {
-        report->views[f] = NULL;
-        file_letter(f, report->letter[f]);
-        if (file_count == 1) report->letter[f][0] = '\0';
-        report->first[f] = row;
-        for (int i = 0; i < REPORT_EXTRAS; i++) read_extra(files[f], report_extras[i], report->extra[i] + row);
-        if (!status) status = view_make(files[f]->rows, files[f]->count, &as_they_are, &report->views[f], error);
-        for (int i = 0; i < files[f]->count; i++, row++) {
-            report->rows[row] = files[f]->rows[i];
-            report->file[row] = f;
-            report->variant[row] = number_of(report->rows[row].variant, report->variants, &report->variant_count);
-        }
+    struct report_file *of = &report->files[number];
+    const struct results_file *file = of->file;
+    struct report_run *runs = &report->runs[of->first];
+    if (report->file_count > 1) file_letter(number, of->letter);
+    TRY(view_make(file->rows, file->count, &as_they_are, &of->view, error));
+    for (int i = 0; i < file->count; i++) {
+        runs[i] = (struct report_run){.row = &file->rows[i], .file = of, .spread = NAN};
+        runs[i].variant = report_number_of(runs[i].row->variant, report->variants, &report->variant_count);
+        for (int k = 0; k < REPORT_EXTRAS; k++) runs[i].extra[k] = NAN;
+        report->count++;
     }
-    report->swept = swept_of(report->rows, report->count);
-    if (file_count == 2) comparison_pair(files[0], files[1], &report->comparison);
-    if (!status) status = comparison_judge(&report->comparison, &as_compare, error);
-    if (status) release(report);
-    return status;
+    for (int k = 0; k < REPORT_EXTRAS; k++) read_extra(file, k, runs);
+    for (int i = 0; i < file->count && !report->alone; i++) TRY(report_read_samples(&runs[i], error));
+    return STATUS_OK;
 }
 
-static void write_head(const struct report *report, const char *title, FILE *to) {
+static void find_swept(struct report *report) {
+    OWNED struct result_row *rows = must_malloc((size_t)report->count * sizeof *rows + 1);
+    for (int i = 0; i < report->count; i++) rows[i] = *report->runs[i].row;
+    report->swept = swept_of(rows, report->count);
+}
+
+static void add_changes(struct report *report, const struct report_changes *changes) {
+    struct report_run *runs = &report->runs[report->files[1].first];
+    for (int i = 0; i < report->files[1].file->count; i++)
+        if (changes->of[i].verdict) runs[i].change = &changes->of[i];
+    report->summary = changes->summary;
+}
+
+/* `alone`: as struct report has it. */
+static enum status gather(struct results_file *const *files, int file_count, const char *alone, struct report *report,
+                          struct error *error) {
+    int count = 0;
+    *report = (struct report){.file_count = file_count, .alone = alone};
+    report->files = must_malloc((size_t)file_count * sizeof *report->files);
+    for (int f = 0; f < file_count; count += files[f++]->count)
+        report->files[f] = (struct report_file){.file = files[f], .first = count};
+    report->runs = must_malloc((size_t)count * sizeof *report->runs + 1);
+    report->variants = must_malloc((size_t)count * sizeof *report->variants + 1);
+    for (int f = 0; f < file_count; f++) TRY(add_file(report, f, error));
+    find_swept(report);
+    return STATUS_OK;
+}
+
+/* ---- the head of the page ---- */
+
+/* "30 runs in 2 files: 28 ok, 2 skipped; measured on NVIDIA H200 and AMD EPYC." */
+static void write_summary(const struct report *report, FILE *to) {
+    OWNED const char **known = must_malloc((size_t)report->count * sizeof *known + 1);
+    OWNED int *runs = must_zeroed((size_t)report->count * sizeof *runs);
+    int kinds = 0, devices = 0;
+    for (int i = 0; i < report->count; i++) runs[report_number_of(report->runs[i].row->status, known, &kinds)]++;
+    fprintf(to, "<p class=\"lead\">%d run%s", report->count, report->count == 1 ? "" : "s");
+    if (report->file_count > 1) fprintf(to, " in %d files", report->file_count);
+    for (int kind = 0; kind < kinds; kind++)
+        html(to, "%s%d %s", kind ? ", " : ": ", runs[kind], *known[kind] ? known[kind] : "without a status");
+    for (int i = 0; i < report->count; i++) {
+        const struct result_row *row = report->runs[i].row;
+        const char *name = row->device_name[0] ? row->device_name : row->device;
+        int before = devices;
+        if (!result_row_done(row) || !*name || report_number_of(name, known, &devices) < before) continue;
+        if (before < MAX_DEVICES_NAMED) html(to, "%s%s", before ? ", " : "; measured on ", name);
+    }
+    fputs(devices > MAX_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);
+}
+
+/* Each file: its letter, its path, when and where it was made, and how far its job is. */
+static void write_files(const struct report *report, FILE *to) {
+    fputs("<ul class=\"files\">\n", to);
+    for (int i = 0; i < report->file_count; i++) {
+        const struct results_file *file = report->files[i].file;
+        OWNED char *created = results_file_text(file, "/", "created");
+        html(to, "<li><b>%s</b> <code>%s</code>", report->files[i].letter, file->path);
+        if (created) html(to, ", %s", created);
+        if (file->standing) html(to, ", <b>%s</b>", file->standing);
+        fputs("</li>\n", to);
+    }
+    fputs("</ul>\n", to);
+}
+
+static bool same_message(const struct report_run *a, const struct report_run *b) {
+    return strcmp(a->row->status, b->row->status) == 0 && strcmp(a->row->message, b->row->message) == 0;
+}
+
+/* Every message, once, with the number of runs that have it. */
+static void write_messages(const struct report *report, FILE *to) {
+    int shown = 0, left_out = 0;
+    for (int i = 0; i < report->count; i++) {
+        const struct report_run *run = &report->runs[i];
+        int first = 0, same = 0;
+        while (!same_message(&report->runs[first], run)) first++;
+        if (!run->row->message[0] || first < i) continue;
+        if (shown == MAX_MESSAGES) {
+            left_out++;
+            continue;
+        }
+        for (int k = i; k < report->count; k++) same += same_message(&report->runs[k], run);
+        fputs(shown++ ? "" : "<ul class=\"messages\">\n", to);
+        html(to, "<li>%d %s: %s</li>\n", same, run->row->status, run->row->message);
+    }
+    if (left_out) fprintf(to, "<li>%d more messages are in the table of runs.</li>\n", left_out);
+    if (shown) fputs("</ul>\n", to);
+}
+
+/* The job's name; the caller frees. */
+static char *title_of(const struct report *report) {
+    char *title = NULL;
+    bool others = false;
+    for (int i = 0; i < report->file_count; i++) {
+        OWNED char *name = results_file_text(report->files[i].file, "/job", "name");
+        if (!title)
+            title = must_strdup(name && *name ? name : "results");
+        else
+            others |= !name || strcmp(name, title) != 0;
+    }
+    if (others) must_append(&title, " and other jobs");
+    return title;
+}
+
+/* ---- the page ---- */
+
+/* Writes the page. `contents`: the body of each section; "": the section is omitted. */
+static void write_page(const struct report *report, char *const contents[SECTIONS], FILE *to) {
+    OWNED char *title = title_of(report);
     fprintf(to, "%s %s\">\n", report_beginning, tilerun_version);
     report_policy(to);
     html(to,
@@ -104,14 +215,12 @@ static void write_head(const struct report *report, const char *title, FILE *to)
          "<meta name=\"color-scheme\" content=\"light dark\">\n<title>%s: report of %d run%s</title>\n",
          title, report->count, report->count == 1 ? "" : "s");
     report_style(to);
-    fputs("</head>\n", to);
-}
-
-static void write_page(const struct report *report, char *const contents[SECTIONS], FILE *to) {
-    char *title = report_title(report);
-    write_head(report, title, to);
-    html(to, "<body>\n<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>%s</h1>\n", title);
-    report_header(report, to);
+    html(to, "</head>\n<body>\n<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>%s</h1>\n",
+         title);
+    write_summary(report, to);
+    write_files(report, to);
+    if (report->summary) html(to, "<p>%s</p>\n", report->summary);
+    write_messages(report, to);
     fputs("<nav aria-label=\"Sections\"><ul>\n", to);
     for (int i = 0; i < SECTIONS; i++)
         if (*contents[i]) fprintf(to, "<li><a href=\"#%s\">%s</a></li>\n", sections[i].id, sections[i].title);
@@ -127,41 +236,35 @@ static void write_page(const struct report *report, char *const contents[SECTION
     html(to, "</main>\n<footer><p>Written by tilerun %s (%s).</p></footer>\n", tilerun_version, tilerun_git_commit);
     report_script(to);
     fputs("</body>\n</html>\n", to);
-    free(title);
 }
 
-static enum status write_section(const struct report *report, int section, char **content, struct error *error) {
+static char *section_text(const struct report *report, int section) {
+    char *text;
     size_t length;
-    FILE *to = must_stream(content, &length);
-    enum status status = sections[section].write(report, to, error);
+    FILE *to = must_stream(&text, &length);
+    sections[section].write(report, to);
     fclose(to);
-    return status;
+    return text;
 }
 
 enum status report_write_plot(struct results_file *const *files, int count, FILE *to, struct error *error) {
-    struct report report;
-    char *style = report_plot_style(), *plot;
-    enum status status = gather(files, count, &report, error);
-    if (!status) {
-        report.alone = style;
-        status = write_section(&report, 0, &plot, error);
-        if (!status && !*plot) status = fail(error, STATUS_USAGE, "there is nothing to plot: no two runs have rates");
-        if (!status) fputs(plot, to);
-        free(plot);
-        release(&report);
-    }
-    free(style);
-    return status;
+    FREED_BY(report_free) struct report report = {0};
+    OWNED char *style = report_plot_style();
+    TRY(gather(files, count, style, &report, error));
+    OWNED char *plot = section_text(&report, 0);
+    if (!*plot) return fail(error, STATUS_USAGE, "there is nothing to plot: no two runs have rates");
+    fputs(plot, to);
+    return STATUS_OK;
 }
 
-enum status report_write(struct results_file *const *files, int count, FILE *to, struct error *error) {
-    struct report report;
-    char *contents[SECTIONS] = {NULL};
-    TRY(gather(files, count, &report, error));
-    enum status status = STATUS_OK;
-    for (int i = 0; i < SECTIONS && !status; i++) status = write_section(&report, i, &contents[i], error);
-    if (!status) write_page(&report, contents, to);
+enum status report_write(struct results_file *const *files, int count, const struct report_changes *changes, FILE *to,
+                         struct error *error) {
+    FREED_BY(report_free) struct report report = {0};
+    char *contents[SECTIONS];
+    TRY(gather(files, count, NULL, &report, error));
+    if (changes->of) add_changes(&report, changes);
+    for (int i = 0; i < SECTIONS; i++) contents[i] = section_text(&report, i);
+    write_page(&report, contents, to);
     for (int i = 0; i < SECTIONS; i++) free(contents[i]);
-    release(&report);
-    return status;
+    return STATUS_OK;
 }

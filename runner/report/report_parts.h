@@ -1,89 +1,89 @@
-/* report_parts.h - shared by the files of the report: report.c (the page), header.c (what ran), figures.c (the plots),
- * tables.c (the runs), origin.c (jobs, environment, inputs), text.c, style.c (the style sheet and the script). */
+/* report_parts.h - shared by the files of the report: report.c (the page and its head), figures.c (the plots), tables.c
+ * (the runs), origin.c (jobs, environment, inputs), html.c, style.c (the style sheet and the script). */
 #ifndef RUNNER_REPORT_PARTS_H
 #define RUNNER_REPORT_PARTS_H
 
-#include "../compare/compare.h"
 #include "../show/result_view_columns.h"
 #include "report.h"
 
-#define VERDICT_THRESHOLD 0.03 /* the default of `tilerun compare` */
-
-/* What later versions record of CUDA kernels: columns of /runs. */
+/* Columns of /runs about CUDA kernels. Files of early versions lack them. */
 enum { REPORT_EXTRAS = 4 };
 extern const char *const report_extras[REPORT_EXTRAS];
 
-/* What is reported: the rows of all files, one file's after the other's. */
+struct report_file {
+    struct results_file *file;
+    char letter[8];    /* its file_letter if there are several files, else "" */
+    struct view *view; /* its rows as `tilerun show` has them */
+    int first;         /* the number of its first run in the report */
+};
+struct report_run {
+    const struct result_row *row; /* points into its file's rows */
+    const struct report_file *file;
+    int variant;                        /* its number among the report's variants */
+    const struct report_change *change; /* NULL: it is not compared */
+    double extra[REPORT_EXTRAS];        /* NaN: not recorded */
+    /* Its samples in their order, relative to their median: 0 is the median, 0.1 is 10 % slower. */
+    double *deviation;
+    int samples;
+    double spread; /* the 95th percentile minus the 5th; NaN: fewer than two samples */
+};
+/* The runs of all files, one file's after the other's. */
 struct report {
-    struct results_file *const *files;
+    struct report_file *files;
     int file_count;
-    char (*letter)[8];   /* by file: "A", "B", ... if there are several, else "" */
-    struct view **views; /* by file: its rows as `tilerun show` has them */
-    int *first;          /* by file: its first row */
-    struct result_row *rows;
+    struct report_run *runs;
     int count;
-    int *file;    /* by row: the number of its file */
-    int *variant; /* by row: the number of its variant */
     const char **variants;
     int variant_count;
     struct swept swept;
-    double *extra[REPORT_EXTRAS]; /* by row: numbers that only some versions record, else NaN */
-    struct comparison comparison; /* of two files; else of no pairs */
-    const char *alone;            /* the style of the first plot, which is written instead of a page; NULL: a page */
+    const char *summary; /* of the changes; NULL: files are not compared */
+    const char *alone;   /* the style of the first plot, which is written instead of a page; NULL: a page */
 };
 
-/* ---- text (text.c) ---- */
+/* ---- HTML (html.c) ---- */
 
-/* As fprintf, of %s, %d, %f and %g alone. Texts may go into an element or a quoted attribute: what HTML would take for
- * markup is escaped, what it forbids (control characters, bytes that are not UTF-8) becomes U+FFFD. */
+/* Like fprintf, but only for %s, %d, %f and %g. Texts may go into an element or a quoted attribute: characters of
+ * markup are escaped, and what HTML forbids (control characters, bytes that are not UTF-8) becomes U+FFFD. */
 void html(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int characters_of(const char *text);
-/* Copies a text of at most `most` characters, of a longer one the beginning, "…" and the end. `text` holds 4 * most + 4
- * bytes. */
+/* Copies a text of at most `most` characters, of a longer one the beginning, "…" and the end. `text` holds
+ * 4 * most + 4 bytes. */
 const char *shortened(const char *from, int most, char *text);
 
-/* "12.3 GFLOP/s", as `tilerun show` prints it. */
-const char *rate_text(double per_second, bool flops, char text[VIEW_CELL]);
-/* The name of a file of several, "A", "B", ... "Z", "AA". */
-const char *file_letter(int number, char text[8]);
-/* "A product n=512 tiled"; the caller frees. The letter is left out if there is one file. */
-char *run_name(const struct report *report, int row);
-/* Fills in a row's cell in a column of `tilerun show`, "median" or "read_s", or in one of `report_extras`; returns its
- * number, or NaN. */
-double run_cell(const struct report *report, int row, const char *column, char text[VIEW_CELL]);
-
-/* Does a run have a finite time above zero, and made a result? */
-bool row_timed(const struct result_row *row);
-/* Is the operation's speed counted in FLOP/s? */
-bool row_in_flops(const struct result_row *row);
-/* The number of a text among the `count` known ones, to which it is added. */
-int number_of(const char *text, const char **known, int *count);
-/* The place of the largest value, the first of equal ones. */
-int largest(const double *values, int count);
-
-/* ---- parts of tables (tables.c) ---- */
-
-/* Headings follow html_table, rows html_body. `class`: "n" for numbers, which stand at the right, or "". On a narrow
- * screen a row becomes a block in which each cell shows its heading, so a cell carries it. NaN: there is no number to
- * sort it by. */
+/* Write a table: html_table, headings, html_body, cells, html_table_end. `class`: "n" for numbers, aligned at the
+ * right, or "". On a narrow screen a row becomes a block in which each cell shows its heading, so a cell repeats it.
+ * `value`: the number by which the cell is sorted; NaN: none. */
 void html_table(FILE *to, const char *class, const char *label, const char *caption);
 void html_heading(FILE *to, const char *class, const char *heading);
 void html_body(FILE *to);
 void html_cell(FILE *to, const char *class, const char *heading, const char *text, double value);
 void html_table_end(FILE *to);
 
-/* ---- the sections: each writes what it has to show, or nothing ---- */
+/* ---- runs (report.c) ---- */
 
-enum status report_speed(const struct report *report, FILE *to, struct error *error);
-enum status report_limits(const struct report *report, FILE *to, struct error *error);
-enum status report_runs(const struct report *report, FILE *to, struct error *error);
-enum status report_facts(const struct report *report, FILE *to, struct error *error);
-enum status report_jobs(const struct report *report, FILE *to, struct error *error);
+/* The name of a file of several, "A", "B", ... "Z", "AA". */
+const char *file_letter(int number, char text[8]);
+/* "A product n=512 tiled"; the caller frees. */
+char *report_run_name(const struct report_run *run);
+/* Fills in a run's cell in a column of `tilerun show`, "median" or "read_s", or in one of `report_extras`; returns its
+ * number, or NaN. */
+double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]);
+/* Has the run a result and a finite time above zero? */
+bool row_timed(const struct result_row *row);
+/* The index of a text in `known`, which has *count texts; appends it if it is missing. */
+int report_number_of(const char *text, const char **known, int *count);
+/* The index of the largest value; the first one if several are equal. */
+int report_largest(const double *values, int count);
 
-/* The job's name; the caller frees. */
-char *report_title(const struct report *report);
-/* What ran, on what, from which files, and what the runs said. */
-void report_header(const struct report *report, FILE *to);
+/* ---- the sections of the page; one without content writes nothing ---- */
+
+void report_speed(const struct report *report, FILE *to);
+void report_limits(const struct report *report, FILE *to);
+void report_runs(const struct report *report, FILE *to);
+/* Before report_runs: reads the run's samples, if it has a time. STATUS_IO: they cannot be read. */
+enum status report_read_samples(struct report_run *run, struct error *error);
+void report_jobs(const struct report *report, FILE *to);
+void report_facts(const struct report *report, FILE *to);
 
 /* ---- style.c ---- */
 

@@ -1,5 +1,5 @@
-/* style.c - the style sheet and the script of a report, and the policy that lets the page load nothing else. Each is an
- * array of lines, since ISO C promises no literal of more than 4095 characters. */
+/* style.c - writes the style sheet and the script of a report, and the policy that lets the page load nothing else.
+ * Each is an array of lines, because ISO C guarantees only 4095 characters in a literal. */
 #include "../base/fail.h"
 #include "report_parts.h"
 
@@ -8,9 +8,9 @@
 #include <string.h>
 
 // clang-format off
-/* Of plots too. Paper is light. */
+/* The part of the style sheet that plots in a file of their own need too. Printed pages are light. */
 static const char *const drawing[] = {
-    "/* --k0 to --k6: readers without one kind of cones tell these apart too, as tests/e2e/page.py computes. */\n",
+    "/* Colour-blind readers can distinguish --k0 to --k6 too, as tests/e2e/page.py computes. */\n",
     ":root {\n",
     "    --page: #fdfdfb; --ink: #1d1f21; --soft: #565a60; --rule: #dddcd6; --wash: #f3f2ee;\n",
     "    --link: #0b5a9e; --bad: #b3261e; --band: #e4e8ec;\n",
@@ -86,11 +86,13 @@ static const char *const layout[] = {
     "th button:hover { text-decoration: underline; }\n",
     "th button::after { content: \" \\2195\"; content: \" \\2195\" / \"\"; color: var(--soft); font-weight: 400; }\n",
     "th[aria-sort=ascending] button::after { content: \" \\2191\"; content: \" \\2191\" / \"\"; color: var(--ink); }\n",
-    "th[aria-sort=descending] button::after { content: \" \\2193\"; content: \" \\2193\" / \"\"; color: var(--ink); }\n",
+    "th[aria-sort=descending] button::after { content: \" \\2193\"; content: \" \\2193\" / \"\"; "
+        "color: var(--ink); }\n",
     "/* On a narrow screen nothing is cut: a row is a block, a cell brings its heading. */\n",
     "@media screen and (max-width: 44rem) {\n",
     "    table, tbody, caption, td, tbody th { display: block; } thead { display: none; }\n",
-    "    tbody tr { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .5rem 0; border-bottom: 1px solid var(--rule); }\n",
+    "    tbody tr { display: flex; flex-wrap: wrap; gap: .1rem 1rem; padding: .5rem 0; "
+        "border-bottom: 1px solid var(--rule); }\n",
     "    td, tbody th { border: 0; padding: 0; white-space: normal; min-width: 0; }\n",
     "    td:empty { display: none; } tbody th { width: 100%; font-weight: 600; }\n",
     "    td.drawn { width: 100%; } td::before { content: attr(data-h) \" \"; color: var(--soft); font-weight: 400; }\n",
@@ -142,56 +144,47 @@ static const char *const script[] = {
 };
 // clang-format on
 
-static const char *const *const page_style[] = {drawing, layout, NULL};
-static const char *const *const plot_style[] = {drawing, NULL};
-static const char *const *const page_script[] = {script, NULL};
-
-/* The caller frees. */
-static char *joined(const char *const *const parts[]) {
+/* The lines of one or two of these arrays. The caller frees. */
+static char *joined(const char *const *one, const char *const *other) {
     char *text = NULL;
     size_t length;
     FILE *memory = must_stream(&text, &length);
-    for (int part = 0; parts[part]; part++)
-        for (int i = 0; parts[part][i]; i++) fputs(parts[part][i], memory);
+    for (; *one; one++) fputs(*one, memory);
+    for (; other && *other; other++) fputs(*other, memory);
     fclose(memory);
     return text;
 }
 
-static void write_element(const char *name, const char *const *const parts[], FILE *to) {
-    char *text = joined(parts);
-    fprintf(to, "<%s>%s</%s>\n", name, text, name);
-    free(text);
+char *report_plot_style(void) {
+    return joined(drawing, NULL);
 }
 
 void report_style(FILE *to) {
-    write_element("style", page_style, to);
+    OWNED char *text = joined(drawing, layout);
+    fprintf(to, "<style>%s</style>\n", text);
 }
 
 void report_script(FILE *to) {
-    write_element("script", page_script, to);
+    OWNED char *text = joined(script, NULL);
+    fprintf(to, "<script>%s</script>\n", text);
 }
 
-char *report_plot_style(void) {
-    return joined(plot_style);
-}
-
-/* 'sha256-...' in base64, as a policy names what may be on the page. */
-static void write_hash(const char *const *const parts[], FILE *to) {
+/* Writes the hash of lines, 'sha256-...' in base64, by which the policy permits them. */
+static void write_hash(const char *const *one, const char *const *other, FILE *to) {
+    OWNED char *text = joined(one, other);
     unsigned char digest[EVP_MAX_MD_SIZE] = {0}, base64[2 * EVP_MAX_MD_SIZE];
-    char *text = joined(parts);
     unsigned length = 0;
     if (!EVP_Digest(text, strlen(text), digest, &length, EVP_sha256(), NULL)) must_have(NULL);
     EVP_EncodeBlock(base64, digest, (int)length);
     fprintf(to, "'sha256-%s'", (const char *)base64);
-    free(text);
 }
 
 void report_policy(FILE *to) {
     fputs("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; base-uri 'none'; "
           "form-action 'none'; style-src ",
           to);
-    write_hash(page_style, to);
+    write_hash(drawing, layout, to);
     fputs("; script-src ", to);
-    write_hash(page_script, to);
+    write_hash(script, NULL, to);
     fputs("\">\n", to);
 }

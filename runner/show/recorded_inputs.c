@@ -35,8 +35,7 @@ static bool is_readable(const char *path) {
     if (!match_is_pattern(path)) return access(path, R_OK) == 0;
     char **found;
     int count = match_files(path, &found);
-    for (int i = 0; i < count; i++) free(found[i]);
-    free(found);
+    texts_free(found, count);
     return count > 0;
 }
 
@@ -60,8 +59,9 @@ static char *first_readable(char *paths[], int count, char **tried) {
 /* The path where the input is found; NULL: it is not. The caller frees. */
 static char *find_input(const struct results_file *file, const struct job_input *input, const char *folder,
                         char **tried) {
-    char *object = results_path_of("inputs", input->label, input->name), *paths[3];
-    char *recorded = results_file_text(file, object, "file");
+    OWNED char *object = results_path_of("inputs", input->label, input->name);
+    char *paths[3];
+    OWNED char *recorded = results_file_text(file, object, "file");
     if (!recorded) recorded = must_strdup(input->file);
     const char *slash = strrchr(recorded, '/'), *name = slash ? slash + 1 : recorded;
     int count = 0;
@@ -69,65 +69,56 @@ static char *find_input(const struct results_file *file, const struct job_input 
         paths[count++] = must_printf("%s/%s", folder, skip_parents(input->file_as_written));
     if (folder) paths[count++] = must_printf("%s/%s", folder, name);
     paths[count++] = must_strdup(recorded);
-    free(recorded);
-    free(object);
     return first_readable(paths, count, tried);
 }
 
 enum status recorded_inputs_find(const struct results_file *file, struct job *job, const char *folder,
                                  struct error *error) {
-    char *missing = must_strdup("");
+    OWNED char *missing = must_strdup("");
     int count = 0;
     for (int i = 0; i < job->input_count; i++) {
         struct job_input *input = &job->inputs[i];
         if (input->random) continue;
-        char *tried = must_strdup(""), *found = find_input(file, input, folder, &tried);
+        OWNED char *tried = must_strdup("");
+        char *found = find_input(file, input, folder, &tried);
         if (found) {
             free(input->file);
             input->file = found;
         } else {
             append_sentence(&missing, count++, must_printf("input '%s' was not found; tried: %s", input->name, tried));
         }
-        free(tried);
     }
-    enum status status = STATUS_OK;
-    if (*missing) status = fail(error, STATUS_USAGE, "%s\n--inputs DIR sets the folder of the inputs", missing);
-    free(missing);
-    return status;
+    return *missing ? fail(error, STATUS_USAGE, "%s\n--inputs DIR sets the folder of the inputs", missing) : STATUS_OK;
 }
 
 /* Computes the hash of an input's present values. */
 static enum status hash_now(const struct array *array, char hash[READER_HASH_TEXT], struct error *error) {
-    struct reader reader;
+    FREED_BY(reader_free) struct reader reader = {0};
     reader_init(&reader, array);
     enum status status = reader_hash(&reader, error);
     memcpy(hash, reader.hash, READER_HASH_TEXT);
-    reader_free(&reader);
     return status;
 }
 
 enum status recorded_inputs_check(const struct results_file *file, const struct plan *plan, struct error *error) {
-    char *changed = must_strdup("");
+    OWNED char *changed = must_strdup("");
     int count = 0;
-    enum status status = STATUS_OK;
-    for (int i = 0; i < plan->array_count && !status; i++) {
+    for (int i = 0; i < plan->array_count; i++) {
         const struct array *array = &plan->arrays[i];
         if (!array->input || array->input->random) continue;
-        char hash[READER_HASH_TEXT], *object = results_path_of("inputs", array->label, array->name);
-        char *recorded = results_file_text(file, object, "xxh3");
-        if (!recorded)
+        char hash[READER_HASH_TEXT];
+        OWNED char *object = results_path_of("inputs", array->label, array->name);
+        OWNED char *recorded = results_file_text(file, object, "xxh3");
+        if (!recorded) {
             text_print_stderr("tilerun: no hash of input '%s' is recorded, so it may have changed\n", array->name);
-        if (recorded) status = hash_now(array, hash, error);
-        if (recorded && !status && strcmp(recorded, hash) != 0) {
+            continue;
+        }
+        TRY(hash_now(array, hash, error));
+        if (strcmp(recorded, hash) != 0)
             append_sentence(&changed, count++,
                             must_printf("input '%s' (%s, %s): its values have changed: xxh3 was %s, is %s", array->name,
                                         array->input->file, array->input->dataset, recorded, hash));
-        }
-        free(recorded);
-        free(object);
     }
-    if (!status && *changed)
-        status = fail(error, STATUS_RUN, "%s\nnothing was run: other inputs cannot give the same results", changed);
-    free(changed);
-    return status;
+    if (!*changed) return STATUS_OK;
+    return fail(error, STATUS_RUN, "%s\nnothing was run: other inputs cannot give the same results", changed);
 }

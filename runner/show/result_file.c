@@ -2,11 +2,11 @@
 #include "result_file.h"
 
 #include "../base/fail.h"
-#include "../record/link.h"
+#include "../record/linked.h"
 #include "../record/origin.h"
 #include "../storage/untrusted/fence.h"
-#include "../storage/untrusted/h5mapped.h"
 #include "../storage/untrusted/h5open.h"
+#include "../storage/untrusted/h5sources.h"
 #include "../storage/untrusted/h5visit.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,9 +30,20 @@ static bool makes_result(const struct result_row *row) {
     return result_row_done(row) && strncmp(row->message, "a roof, ", strlen("a roof, ")) != 0;
 }
 
-/* Determines which outputs should be stored according to the job: the first result of each operation, or all. */
-static void find_expected(struct results_file *file) {
-    char *text = results_file_job(file, true);
+/* In a file that somebody else made, a tag may have a name that a job refuses: it is left out. */
+static void find_tags(struct results_file *file, const struct yaml_node *tags) {
+    if (!tags || tags->kind != YAML_MAP) return;
+    static const char tag_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    file->tags = must_malloc((size_t)(tags->count + 1) * sizeof *file->tags);
+    for (int i = 0; i < tags->count; i++)
+        if (tags->items[i]->text && !tags->keys[i]->text[strspn(tags->keys[i]->text, tag_letters)])
+            file->tags[file->tag_count++] =
+                (struct tag){must_strdup(tags->keys[i]->text), must_strdup(tags->items[i]->text)};
+}
+
+/* Reads from the job its tags, and which outputs should be stored: the first result of each operation, or all. */
+static void read_job(struct results_file *file) {
+    OWNED char *text = results_file_job(file, true);
     struct yaml_document *job = text ? yaml_parse(file->path, text, strlen(text)) : NULL;
     const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
     file->expected = must_malloc((size_t)file->count * sizeof *file->expected + 1);
@@ -46,8 +57,8 @@ static void find_expected(struct results_file *file) {
             (struct stored_outputs){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
         found |= makes_result(row);
     }
+    if (job) find_tags(file, yaml_get(yaml_root(job), "tags"));
     if (job) yaml_close(job);
-    free(text);
 }
 
 static enum status read_file(struct results_file *file, struct error *error) {
@@ -55,30 +66,24 @@ static enum status read_file(struct results_file *file, struct error *error) {
     hid_t id;
     TRY(h5_open_file(file->path, &id, error));
     file->id = id;
-    char *schema = h5_get_text(id, "schema");
-    enum status status = STATUS_OK;
-    if (schema && (strcmp(schema, RESULT_SCHEMA) == 0 || strcmp(schema, PART_SCHEMA) == 0))
-        status = result_load_rows(id, file->path, &file->rows, &file->count, error);
-    else
-        status = fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not a results file of tilerun", file->path);
-    free(schema);
-    char *broken = status ? NULL : link_broken(id, file->path);
-    if (broken) status = fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
-    free(broken);
-    if (!status) find_expected(file);
-    return status;
+    OWNED char *schema = h5_get_text(id, "schema");
+    if (!schema || (strcmp(schema, RESULT_SCHEMA) != 0 && strcmp(schema, PART_SCHEMA) != 0))
+        return fail(error, STATUS_USAGE, "%s: is an HDF5 file, but not a results file of tilerun", file->path);
+    TRY(result_load_rows(id, file->path, &file->rows, &file->count, error));
+    OWNED char *broken = link_broken(id, file->path);
+    if (broken) return fail(error, STATUS_USAGE, "%s: %s", file->path, broken);
+    read_job(file);
+    return STATUS_OK;
 }
 
 enum status results_file_open(const char *path, struct results_file **file, struct error *error) {
-    struct results_file *new = must_malloc(sizeof *new);
+    FREED_BY(results_file_release) struct results_file *new = must_malloc(sizeof *new);
     *new = (struct results_file){.path = must_strdup(path), .id = H5I_INVALID_HID};
-    enum status status = read_file(new, error);
-    if (status) {
-        results_file_close(new);
-        new = NULL;
-    }
+    *file = NULL;
+    TRY(read_file(new, error));
     *file = new;
-    return status;
+    new = NULL;
+    return STATUS_OK;
 }
 
 void results_file_close(struct results_file *file) {
@@ -87,6 +92,11 @@ void results_file_close(struct results_file *file) {
     if (file->id >= 0) H5Fclose(file->id);
     for (int i = 0; i < file->count && file->parts; i++) free(file->parts[i]);
     free(file->parts);
+    for (int i = 0; i < file->tag_count; i++) {
+        free(file->tags[i].name);
+        free(file->tags[i].text);
+    }
+    free(file->tags);
     free(file->standing);
     free(file->missing);
     free(file->expected);
@@ -114,32 +124,30 @@ static hid_t open_object(const struct results_file *file, const char *path) {
 
 char *results_file_text(const struct results_file *file, const char *object, const char *attribute) {
     FENCE(file->path);
-    hid_t id = open_object(file, object);
-    if (id < 0) return NULL;
-    char *text = h5_get_text(id, attribute);
-    H5Oclose(id);
-    return text;
+    OWNED_ID hid_t id = open_object(file, object);
+    return id < 0 ? NULL : h5_get_text(id, attribute);
 }
 
 double results_file_number(const struct results_file *file, const char *object, const char *attribute) {
     FENCE(file->path);
     double value = NAN;
-    hid_t id = open_object(file, object);
+    OWNED_ID hid_t id = open_object(file, object);
     if (id < 0) return NAN;
     if (H5Aexists(id, attribute) > 0) {
-        hid_t held = H5Aopen(id, attribute, H5P_DEFAULT), space = H5Aget_space(held);
+        OWNED_ID hid_t held = H5Aopen(id, attribute, H5P_DEFAULT);
+        OWNED_ID hid_t space = H5Aget_space(held);
         if (H5Sget_simple_extent_npoints(space) != 1 || H5Aread(held, H5T_NATIVE_DOUBLE, &value) < 0) value = NAN;
-        H5Sclose(space);
-        H5Aclose(held);
     }
-    H5Oclose(id);
     return value;
 }
 
-char *results_file_job(const struct results_file *file, bool resolved) {
+char *results_file_source(const struct results_file *file, const char *path) {
     FENCE(file->path);
-    const char *path = resolved ? "/job_resolved" : "/job";
     return file->id >= 0 && exists(file->id, path) ? results_read_text(file->id, path) : NULL;
+}
+
+char *results_file_job(const struct results_file *file, bool resolved) {
+    return results_file_source(file, resolved ? "/job_resolved" : "/job");
 }
 
 struct found_inputs {
@@ -159,34 +167,26 @@ static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, v
 int results_file_inputs(const struct results_file *file, char ***paths) {
     FENCE(file->path);
     struct found_inputs found = {0};
-    hid_t id = open_object(file, "/inputs");
-    if (id >= 0) {
-        h5_visit(id, H5_ITER_INC, add_input, &found);
-        H5Oclose(id);
-    }
+    OWNED_ID hid_t id = open_object(file, "/inputs");
+    if (id >= 0) h5_visit(id, H5_ITER_INC, add_input, &found);
     *paths = found.paths;
     return found.count;
 }
 
 /* Reads a vector of `count` doubles into `to`; false: there is none of that length. */
 static bool read_vector(const struct results_file *file, const char *path, int count, double *to) {
-    hid_t id = open_object(file, path);
+    OWNED_ID hid_t id = open_object(file, path);
     if (id < 0) return false;
-    hid_t space = H5Dget_space(id);
-    bool good = H5Sget_simple_extent_npoints(space) == count &&
-                H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
-    H5Sclose(space);
-    H5Oclose(id);
-    return good;
+    OWNED_ID hid_t space = H5Dget_space(id);
+    return H5Sget_simple_extent_npoints(space) == count &&
+           H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
 }
 
 static int vector_length(const struct results_file *file, const char *path) {
-    hid_t id = open_object(file, path);
+    OWNED_ID hid_t id = open_object(file, path);
     if (id < 0) return 0;
-    hid_t space = H5Dget_space(id);
+    OWNED_ID hid_t space = H5Dget_space(id);
     hssize_t length = H5Sget_simple_extent_npoints(space);
-    H5Sclose(space);
-    H5Oclose(id);
     return length > 0 && length < INT32_MAX ? (int)length : 0;
 }
 
@@ -215,7 +215,9 @@ static enum status read_samples(const struct results_file *file, int run, struct
             .clock_mhz = known[2] ? (float)values[2][i] : NAN,
             .power_w = known[3] ? (float)values[3][i] : NAN,
             .temperature_c = known[4] ? (float)values[4][i] : NAN,
-            .throttle = known[5] ? (unsigned)values[5][i] & ~(unsigned)MARK_OUTLIER : 0,
+            .throttle = known[5] ? (unsigned)values[5][i] & (MARK_OUTLIER - 1) : 0,
+            .busy = known[5] && ((unsigned)values[5][i] & MARK_BUSY),
+            .probe_s = NAN,
         };
         samples_append(samples, values[0][i], &conditions, known[1] ? (int)values[1][i] : i);
     }
@@ -230,39 +232,30 @@ enum status results_file_samples(const struct results_file *file, const struct r
     if (!file->parts) return read_samples(file, row->run, samples, error);
     int at = 0; /* `row` may be a copy */
     while (at < file->count - 1 && file->rows[at].run != row->run) at++;
-    struct results_file part = {.path = file->path, .id = h5_open_unlocked(file->parts[at])};
-    enum status status = read_samples(&part, -1, samples, error);
-    if (part.id >= 0) H5Fclose(part.id);
-    return status;
+    OWNED_ID hid_t id = h5_open_unlocked(file->parts[at]);
+    return read_samples(&(struct results_file){.path = file->path, .id = id}, -1, samples, error);
 }
 
 /* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is missing..."; NULL: there is one. The caller
  * frees. */
 static char *why_missing(const struct results_file *file, const char *path) {
-    hid_t id = open_object(file, path);
-    hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    OWNED_ID hid_t id = open_object(file, path);
+    OWNED_ID hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
     bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
-    char *absent = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
-    char *why = absent ? must_printf("%s in %s shows %s", path, file->path, absent)
-                : !is  ? must_printf("%s in %s is missing or not an array of numbers", path, file->path)
-                       : NULL;
-    free(absent);
-    if (type >= 0) H5Tclose(type);
-    if (id >= 0) H5Oclose(id);
-    return why;
+    OWNED char *absent = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
+    return absent ? must_printf("%s in %s shows %s", path, file->path, absent)
+           : !is  ? must_printf("%s in %s is missing or not an array of numbers", path, file->path)
+                  : NULL;
 }
 
 static bool is_stored(const struct results_file *file, const char *path) {
-    char *why = why_missing(file, path);
-    free(why);
+    OWNED char *why = why_missing(file, path);
     return !why;
 }
 
 static char *variant_path(const struct result_row *row) {
-    char *variants = results_path_of("variants", row->parameters, row->operation);
-    char *path = must_printf("%s/%s", variants, row->variant);
-    free(variants);
-    return path;
+    OWNED char *variants = results_path_of("variants", row->parameters, row->operation);
+    return must_printf("%s/%s", variants, row->variant);
 }
 
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
@@ -274,9 +267,8 @@ char *results_file_output(const struct results_file *file, const struct result_r
     free(path);
     if (expected.variant) return NULL;
     path = results_path_of("outputs", row->parameters, row->operation);
-    char *by = results_file_text(file, path, "variant");
+    OWNED char *by = results_file_text(file, path, "variant");
     bool ours = by ? strcmp(by, row->variant) == 0 : expected.result;
-    free(by);
     if (ours && is_stored(file, path)) return path;
     free(path);
     return NULL;

@@ -4,26 +4,29 @@
 #ifndef RUNNER_RESULT_FILE_H
 #define RUNNER_RESULT_FILE_H
 
-#include "../record/swept.h"
-#include "../stream/measure.h"
+#include "../base/samples.h"
+#include "../record/columns.h"
 
 struct results_file {
     char *path;
     int64_t id;              /* the HDF5 file, for show/ only; negative: no file exists at `path` yet */
-    struct result_row *rows; /* in the order of the plan */
+    struct result_row *rows; /* sorted like the plan */
     int count;
     struct stored_outputs {
         bool result, variant; /* the output should be stored as the operation's result, as the variant's output */
-    } * expected;             /* for each row, according to the job; NULL: not known */
+    } * expected;             /* one for each row, according to the job; NULL: not known */
+    int tag_count;            /* number of the job's tags; 0 while it is unfinished */
+    struct tag *tags;
     char *standing; /* the state of an unfinished job, for people: "unfinished: 2 of 4 runs; ..."; NULL: it is done */
-    char *missing;  /* for each shard that lacks units, a line about it; NULL: none does */
-    char **parts;   /* for each row: the path of the part with its run; NULL: all runs are in the file */
+    char *missing;  /* a line about each shard that lacks units; NULL: none does */
+    char **parts;   /* the path of each row's part; NULL: all runs are in the file */
 };
 
 /* Opens a results file, complete or not, or a part. STATUS_USAGE: it is neither. The caller frees *file with
  * results_file_close. (commands/results_open.h also finds the runs in OUTPUT.parts.) */
 enum status results_file_open(const char *path, struct results_file **file, struct error *error);
 void results_file_close(struct results_file *file); /* NULL: does nothing */
+RELEASED_BY(results_file, results_file_close)
 
 /* Read an attribute of an object ("/", "/environment", "/outputs/n=512/product") as a text, which the caller frees
  * (NULL: none), or as a number (NaN: none). */
@@ -32,6 +35,8 @@ double results_file_number(const struct results_file *file, const char *object, 
 /* The text of the job: verbatim, or with `resolved` after parameters and defaults; NULL: the file has none. The caller
  * frees. */
 char *results_file_job(const struct results_file *file, bool resolved);
+/* A recorded source (record/own_sources.h); NULL: there is none. The caller frees. */
+char *results_file_source(const struct results_file *file, const char *path);
 
 /* Lists the paths of the inputs ("/inputs/n=512/A"), sorted, for results_file_text and results_file_number. Returns
  * their number. The caller frees each and *paths. */

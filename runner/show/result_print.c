@@ -2,8 +2,7 @@
 #include "../base/fail.h"
 #include "../base/json.h"
 #include "../base/text.h"
-#include "../record/columns.h"
-#include "result_view.h"
+#include "result_view_columns.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,75 +18,78 @@ static void print_real(double value, FILE *to) {
     fputs(text, to);
 }
 
-static void print_csv_text(const char *text, size_t length, FILE *to) {
-    bool quote = strcspn(text, ",\"\r\n") < length;
-    if (quote) putc('"', to);
-    for (size_t i = 0; i < length;) {
-        int shown = text_shown(text + i, length - i), size = shown ? shown : utf8_length(text + i, length - i);
-        bool blank = text[i] == '\n' || text[i] == '\t';
-        if (text[i] == '"') putc('"', to);
-        if (shown || blank)
-            fwrite(text + i, 1, (size_t)size, to);
-        else
-            putc('?', to);
-        i += (size_t)(size ? size : 1);
-    }
-    if (quote) putc('"', to);
+/* Prints a cell. JSON has neither NaN nor infinity. */
+static void print_cell(const struct cell *cell, bool json, FILE *to) {
+    bool unknown = cell->kind == COLUMN_REAL && (json ? !isfinite(cell->real) : isnan(cell->real));
+    if (cell->absent || unknown)
+        fputs(json ? "null" : "", to);
+    else if (cell->kind == COLUMN_REAL)
+        print_real(cell->real, to);
+    else if (cell->kind != COLUMN_TEXT)
+        fprintf(to, "%" PRId64, cell->integer);
+    else if (json)
+        json_write_string(to, cell->text, cell->length);
+    else
+        text_print_csv(cell->text, cell->length, to);
 }
 
-static void print_csv_cell(const struct cell *cell, FILE *to) {
-    if (cell->absent) return;
-    switch (cell->kind) {
-    case COLUMN_TEXT: print_csv_text(cell->text, cell->length, to); break;
-    case COLUMN_INT32:
-    case COLUMN_INT64: fprintf(to, "%" PRId64, cell->integer); break;
-    case COLUMN_REAL:
-        if (!isnan(cell->real)) print_real(cell->real, to);
-        break;
+/* The value of a view's row in a column; `text` holds a text. */
+static struct cell view_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
+    struct cell cell = {.kind = COLUMN_REAL};
+    view_column_text(view, column, row, text);
+    cell.text = text;
+    cell.length = strlen(text);
+    if (view_column_is_text(column))
+        cell.kind = COLUMN_TEXT;
+    else if (view_column_integer(view, column, row, &cell.integer))
+        cell.kind = COLUMN_INT64;
+    else
+        cell.real = view_column_number(view, column, row);
+    cell.absent = column->column && column->column->swept && column_cell(column->column, &view->rows[row], row).absent;
+    return cell;
+}
+
+/* The data to print: the chosen columns of a view, or (`view` NULL) all columns of /runs. */
+struct data {
+    const struct view *view;
+    const struct result_row *rows;
+    struct columns all;
+};
+
+static void print_data(const struct data *data, int rows, int columns, bool json, FILE *to) {
+    const struct view *view = data->view;
+    char text[VIEW_CELL];
+    if (json) putc('[', to);
+    for (int r = json ? 0 : -1; r < rows; r++) { /* CSV begins with the names */
+        if (json) fprintf(to, "%s\n  {", r ? "," : "");
+        for (int i = 0; i < columns; i++) {
+            const char *name = view ? view_column_name(&view->shown[i]) : data->all.of[i].name;
+            if (i) fputs(json ? ", " : ",", to);
+            if (json) fprintf(to, "\"%s\": ", name);
+            if (r < 0) fputs(name, to);
+            if (r < 0) continue;
+            const struct cell cell = view ? view_cell(view, &view->shown[i], view->order[r], text)
+                                          : column_cell(&data->all.of[i], &data->rows[r], r);
+            print_cell(&cell, json, to);
+        }
+        putc(json ? '}' : '\n', to);
     }
+    if (json) fputs(rows ? "\n]\n" : "]\n", to);
+}
+
+static void print_all(const struct result_row *rows, int count, bool json, FILE *to) {
+    FREED_BY(columns_free) struct columns columns = columns_of(rows, count);
+    print_data(&(struct data){.rows = rows, .all = columns}, count, columns.count, json, to);
 }
 
 void result_print_csv(const struct result_row *rows, int count, FILE *to) {
-    struct columns columns = columns_of(rows, count);
-    for (int i = 0; i < columns.count; i++) fprintf(to, "%s%s", i ? "," : "", columns.of[i].name);
-    putc('\n', to);
-    for (int r = 0; r < count; r++) {
-        for (int i = 0; i < columns.count; i++) {
-            struct cell cell = column_cell(&columns.of[i], &rows[r], r);
-            if (i) putc(',', to);
-            print_csv_cell(&cell, to);
-        }
-        putc('\n', to);
-    }
-    columns_free(&columns);
-}
-
-static void print_json_cell(const struct cell *cell, FILE *to) {
-    bool null = cell->absent || (cell->kind == COLUMN_REAL && !isfinite(cell->real)); /* JSON has no NaN, no infinity */
-    if (null) {
-        fputs("null", to);
-        return;
-    }
-    switch (cell->kind) {
-    case COLUMN_TEXT: json_write_string(to, cell->text, cell->length); break;
-    case COLUMN_INT32:
-    case COLUMN_INT64: fprintf(to, "%" PRId64, cell->integer); break;
-    case COLUMN_REAL: print_real(cell->real, to); break;
-    }
+    print_all(rows, count, false, to);
 }
 
 void result_print_json(const struct result_row *rows, int count, FILE *to) {
-    struct columns columns = columns_of(rows, count);
-    putc('[', to);
-    for (int r = 0; r < count; r++) {
-        fprintf(to, "%s\n  {", r ? "," : "");
-        for (int i = 0; i < columns.count; i++) {
-            struct cell cell = column_cell(&columns.of[i], &rows[r], r);
-            fprintf(to, "%s\"%s\": ", i ? ", " : "", columns.of[i].name);
-            print_json_cell(&cell, to);
-        }
-        putc('}', to);
-    }
-    fputs(count ? "\n]\n" : "]\n", to);
-    columns_free(&columns);
+    print_all(rows, count, true, to);
+}
+
+void view_print_data(const struct view *view, bool json, FILE *to) {
+    print_data(&(struct data){.view = view}, view->chosen, view->shown_count, json, to);
 }

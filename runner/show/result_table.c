@@ -9,47 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEADING_MOST = 14, MARKED_MANY = 3 };
-
-/* ---- the meaning of flags ---- */
-
-static const struct advice {
-    const char *flag, *words;
-} advices[] = {
-    /* the flags of samples_flags (samples.h) */
-    {"throttled", "the GPU lowered its clock for heat or power; rates may be higher when it is cool"},
-    {"outliers", "many samples lie far from the others; measure again when nothing else uses the machine"},
-    {"drift", "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
-    {"unsteady", "times were not steady when the warmup ended; use a longer warmup"},
-    {"below_resolution", "times are as short as the clock's resolution; use larger inputs"},
-};
-
-static const char *advice_on(const char *flag) {
-    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
-        if (strcmp(advices[i].flag, flag) == 0) return advices[i].words;
-    return "a flag of another version of tilerun";
-}
+enum { MAX_HEADING = 14, MARKED_MANY = 3, ROOF_EXCEEDED = 105 /* percent */ };
 
 /* ---- lines below the table ---- */
 
-struct lines {
-    int count;
-    char **of;
-};
-
-/* Appends a line and takes ownership of it. */
-static void lines_add(struct lines *lines, char *line) {
-    lines->of = must_realloc(lines->of, (size_t)(lines->count + 1) * sizeof *lines->of);
-    lines->of[lines->count++] = line;
-}
-
-static void lines_free(struct lines *lines) {
-    for (int i = 0; i < lines->count; i++) free(lines->of[i]);
-    free(lines->of);
-}
-
 /* Joins names: "naive, tiled and 3 more"; three or fewer are all named. The caller frees. */
-static char *join_names(const struct lines *names) {
+static char *join_names(const struct texts *names) {
     int all = names->count;
     if (all < 2) return must_strdup(all ? names->of[0] : "");
     if (all == 2) return must_printf("%s and %s", names->of[0], names->of[1]);
@@ -90,20 +55,17 @@ static char *group_line(const struct view *view, const struct group *group, cons
     bool several = false;
     for (int i = 1; i < view->count && !several; i++)
         several = strcmp(view->rows[i].operation, view->rows[0].operation) != 0;
-    struct lines names = {0};
+    FREED_BY(texts_clear) struct texts names = {0};
     for (int i = 0; i < group->kinds; i++) {
         const struct result_row *row = group->kind[i];
         const char *parameters = group->kind_runs[i] == 1 ? row->parameters : "";
-        lines_add(&names, must_printf("%s%s%s%s%s", several ? row->operation : "", several ? " " : "", row->variant,
+        texts_add(&names, must_printf("%s%s%s%s%s", several ? row->operation : "", several ? " " : "", row->variant,
                                       *parameters ? " " : "", parameters));
     }
-    char *joined = join_names(&names), runs[32] = "";
+    OWNED char *joined = join_names(&names);
+    char runs[32] = "";
     if (group->runs > group->kinds) snprintf(runs, sizeof runs, " (%d runs)", group->runs);
-    char *line =
-        must_printf("%s: %s%s%s%s", word, joined, runs, *group->first->message ? ": " : "", group->first->message);
-    free(joined);
-    lines_free(&names);
-    return line;
+    return must_printf("%s: %s%s%s%s", word, joined, runs, *group->first->message ? ": " : "", group->first->message);
 }
 
 struct groups {
@@ -158,14 +120,14 @@ static struct groups groups_of(const struct view *view, bool out) {
 static bool lacks_ratio(const struct view *view, int row) {
     const struct result_row *it = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
-    bool wanted = base || view->own_baseline;
+    bool wanted = (base || view->own_baseline) && !result_row_is_cold(it);
     return wanted && result_row_done(it) && !isnan(it->kernel_median_s) && !compared;
 }
 
 /* Names the tasks that have the same baseline as `row` and therefore no ratio: "product n=64, means and 3 more". Clears
  * `open` for their rows. The caller frees. */
 static char *tasks_without(const struct view *view, int row, bool *open) {
-    struct lines tasks = {0};
+    FREED_BY(texts_clear) struct texts tasks = {0};
     const struct result_row *last = NULL;
     const char *base = view->base[row] ? view->base[row]->variant : NULL;
     for (int i = row; i < view->count; i++) {
@@ -174,34 +136,43 @@ static char *tasks_without(const struct view *view, int row, bool *open) {
         if (!open[i] || (base && other ? strcmp(base, other) != 0 : base != other)) continue;
         open[i] = false;
         if (!last || strcmp(last->operation, it->operation) != 0 || strcmp(last->parameters, it->parameters) != 0)
-            lines_add(&tasks, must_printf("%s%s%s", it->operation, *it->parameters ? " " : "", it->parameters));
+            texts_add(&tasks, must_printf("%s%s%s", it->operation, *it->parameters ? " " : "", it->parameters));
         last = it;
     }
-    char *names = join_names(&tasks);
-    lines_free(&tasks);
-    return names;
+    return join_names(&tasks);
 }
 
 /* Explains missing ratios: adds a line for each baseline without a time. */
-static void add_missing_ratios(const struct view *view, struct lines *lines) {
-    bool *open = must_malloc((size_t)view->count * sizeof *open + 1);
-    memset(open, 0, (size_t)view->count * sizeof *open);
+static void add_missing_ratios(const struct view *view, struct texts *lines) {
+    OWNED bool *open = must_zeroed((size_t)view->count * sizeof *open);
     for (int i = 0; i < view->chosen; i++) open[view->order[i]] = lacks_ratio(view, view->order[i]);
     for (int row = 0; row < view->count; row++) {
         if (!open[row]) continue;
         const char *base = view->base[row] ? view->base[row]->variant : view->baseline;
-        char *names = tasks_without(view, row, open);
-        lines_add(lines, must_printf("no ratio for %s: %s has no time there; `show --baseline` names another", names,
-                                     base ? base : "the first variant"));
-        free(names);
+        OWNED char *names = tasks_without(view, row, open);
+        texts_add(lines,
+                  must_printf("no ratio for %s: its baseline, %s, has no time there; `show --baseline` sets another",
+                              names, base ? base : "the first variant"));
     }
-    free(open);
+}
+
+/* ", 41 of 60 samples": how many samples of the runs flagged busy were taken while others used the CPUs; "": unknown.
+ * The caller frees. */
+static char *busy_text(const struct view *view) {
+    int busy = 0, all = 0;
+    for (int i = 0; i < view->chosen; i++) {
+        const struct result_row *row = &view->rows[view->order[i]];
+        if (!strstr(row->flags, FLAG_BUSY)) continue;
+        busy += row->busy_samples;
+        all += row->repeats;
+    }
+    return busy > 0 ? must_printf(", %d of %d samples", busy, all) : must_strdup("");
 }
 
 /* Adds a line for each flag of the rows: "throttled (t): 3 runs: the GPU ...". */
-static void add_flags(const struct view *view, struct lines *lines) {
-    struct lines flags = {0};
-    int *runs = NULL;
+static void add_flags(const struct view *view, struct texts *lines) {
+    FREED_BY(texts_clear) struct texts flags = {0};
+    OWNED int *runs = NULL;
     for (int i = 0; i < view->chosen; i++) {
         const char *flag = view->rows[view->order[i]].flags;
         for (size_t length; *flag; flag += length + (flag[length] == ',')) {
@@ -210,34 +181,55 @@ static void add_flags(const struct view *view, struct lines *lines) {
             while (known < flags.count && (strncmp(flags.of[known], flag, length) != 0 || flags.of[known][length]))
                 known++;
             if (known == flags.count) {
-                lines_add(&flags, must_printf("%.*s", (int)length, flag));
+                texts_add(&flags, must_printf("%.*s", (int)length, flag));
                 runs = must_realloc(runs, (size_t)flags.count * sizeof *runs);
                 runs[known] = 0;
             }
             runs[known]++;
         }
     }
-    for (int i = 0; i < flags.count; i++)
-        lines_add(lines, must_printf("%s (%.*s): %d run%s: %s", flags.of[i], (int)text_fitting(flags.of[i], 1),
-                                     flags.of[i], runs[i], runs[i] == 1 ? "" : "s", advice_on(flags.of[i])));
-    lines_free(&flags);
-    free(runs);
+    for (int i = 0; i < flags.count; i++) {
+        const struct flag_advice *advice = flag_advice(flags.of[i], strlen(flags.of[i]));
+        OWNED char *samples = advice->letter == 'b' ? busy_text(view) : must_strdup("");
+        texts_add(lines, must_printf("%s (%c): %d run%s%s: %s", flags.of[i], advice->letter, runs[i],
+                                     runs[i] == 1 ? "" : "s", samples, advice->words));
+    }
+}
+
+/* Adds lines if runs exceed their roof: that of arithmetic was measured too low; that of memory does not hold for data
+ * in a cache. */
+static void add_low_roof(const struct view *view, struct texts *lines) {
+    int count = 0, cached = 0;
+    for (int i = 0; i < view->chosen; i++) {
+        const struct result_row *row = &view->rows[view->order[i]];
+        bool above = row->percent_of_bound > ROOF_EXCEEDED, compute = strcmp(row->bound_by, "compute") == 0;
+        count += above && compute;
+        cached += above && !compute;
+    }
+    if (cached > 0)
+        texts_add(lines, must_printf("cache: %d run%s faster than this device's memory, because %s data fit into its "
+                                     "caches",
+                                     cached, cached == 1 ? " is" : "s are", cached == 1 ? "its" : "their"));
+    if (count > 0)
+        texts_add(lines, must_printf("roof: %d run%s faster than this device's measured limit, which is too low; "
+                                     "`tilerun devices --measure`, on a quiet machine, measures it again",
+                                     count, count == 1 ? " is" : "s are"));
 }
 
 /* The lines below the table. `marked`: groups of rows with a message; large ones get a line here instead of remarks. */
-static struct lines lines_below(const struct view *view, const struct groups *marked) {
-    struct lines lines = {0};
-    struct groups out = groups_of(view, true);
-    for (int i = 0; i < out.count; i++) lines_add(&lines, group_line(view, &out.of[i], out.of[i].first->status));
-    groups_free(&out);
+static struct texts lines_below(const struct view *view, const struct groups *marked) {
+    struct texts lines = {0};
+    FREED_BY(groups_free) struct groups out = groups_of(view, true);
+    for (int i = 0; i < out.count; i++) texts_add(&lines, group_line(view, &out.of[i], out.of[i].first->status));
     for (int i = 0; i < marked->count; i++)
-        if (marked->of[i].runs >= MARKED_MANY) lines_add(&lines, group_line(view, &marked->of[i], "note"));
+        if (marked->of[i].runs >= MARKED_MANY) texts_add(&lines, group_line(view, &marked->of[i], "note"));
     for (int i = 0; i < view->shown_count; i++) {
         const char *name = view_column_name(&view->shown[i]);
         if (strcmp(name, "ratio") == 0) add_missing_ratios(view, &lines);
         if (strcmp(name, "flags") == 0) add_flags(view, &lines);
     }
-    if (view->chosen == 0) lines_add(&lines, must_strdup(view->count > 0 ? "no run matches --where" : "no runs"));
+    add_low_roof(view, &lines);
+    if (view->chosen == 0) texts_add(&lines, must_strdup(view->count > 0 ? "no run matches --where" : "no runs"));
     return lines;
 }
 
@@ -246,20 +238,16 @@ static struct lines lines_below(const struct view *view, const struct groups *ma
 /* Writes the heading of the ratio's column, "x naive"; a long name is cut in its middle. */
 static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
     const char *name = view->baseline ? view->baseline : "first";
-    size_t length = strlen(name), head = text_fitting(name, HEADING_MOST / 2), tail = head;
-    while (tail < length && text_width(name + tail) > HEADING_MOST / 2 - 1) {
-        int bytes = utf8_length(name + tail, length - tail);
-        tail += (size_t)(bytes > 0 ? bytes : 1);
-    }
-    if (text_width(name) <= HEADING_MOST)
-        snprintf(heading, VIEW_CELL, "x %s", name);
-    else
-        snprintf(heading, VIEW_CELL, "x %.*s~%s", (int)head, name, name + tail);
+    for (int i = 0; i < view->count; i++)
+        if (strcmp(view->rows[i].variant, name) == 0 && strstr(view->rows[i].message, "reference library"))
+            name = "reference blas";
+    OWNED char *cut = text_cut(name, MAX_HEADING);
+    snprintf(heading, VIEW_CELL, "x %s", cut);
 }
 
 /* `marked`: as in lines_below. */
 static struct table *table_of(const struct view *view, const struct groups *marked) {
-    struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
+    OWNED struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
     char ratio[VIEW_CELL], text[VIEW_CELL];
     bool ends_in_status = false;
     name_ratio(view, ratio);
@@ -276,7 +264,6 @@ static struct table *table_of(const struct view *view, const struct groups *mark
         ends_in_status = strcmp(name, "status") == 0;
     }
     struct table *table = table_create(columns, view->shown_count);
-    free(columns);
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
         if (is_omitted(view, row)) continue;
@@ -292,34 +279,28 @@ static struct table *table_of(const struct view *view, const struct groups *mark
 }
 
 void view_print(const struct view *view, int room, const char *hint, FILE *to) {
-    struct groups marked = room > 0 ? groups_of(view, false) : (struct groups){0};
-    struct table *table = table_of(view, &marked);
-    struct lines lines = lines_below(view, &marked);
+    FREED_BY(groups_free) struct groups marked = room > 0 ? groups_of(view, false) : (struct groups){0};
+    FREED_BY(table_release) struct table *table = table_of(view, &marked);
+    FREED_BY(texts_clear) struct texts lines = lines_below(view, &marked);
     table_print(table, room, hint, to);
     for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.of[i], 0, room, to);
-    lines_free(&lines);
-    table_free(table);
-    groups_free(&marked);
 }
 
 void view_print_markdown(const struct view *view, FILE *to) {
     struct groups marked = {0};
-    struct table *table = table_of(view, &marked);
-    struct lines lines = lines_below(view, &marked);
+    FREED_BY(table_release) struct table *table = table_of(view, &marked);
+    FREED_BY(texts_clear) struct texts lines = lines_below(view, &marked);
     table_print_markdown(table, to);
     for (int i = 0; i < lines.count; i++) {
         fputs(i == 0 ? "\n- " : "- ", to);
         text_print_markdown(lines.of[i], to);
         putc('\n', to);
     }
-    lines_free(&lines);
-    table_free(table);
 }
 
 void result_print_table(const struct result_row *rows, int count, FILE *to) {
-    struct error error = {STATUS_OK, ""};
-    struct view *view;
+    struct error error = {.status = STATUS_OK};
+    FREED_BY(view_release) struct view *view = NULL;
     if (view_make(rows, count, &(struct view_options){0}, &view, &error) == STATUS_OK)
         view_print(view, table_terminal_width(), "`tilerun show --columns` chooses", to);
-    view_free(view);
 }

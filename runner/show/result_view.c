@@ -18,13 +18,11 @@ static bool begins_task(const struct view *view, int row) {
 }
 
 static enum status no_such_variant(const struct view *view, const char *name, struct error *error) {
-    const char **names = must_malloc((size_t)view->count * sizeof *names + 1);
+    OWNED const char **names = must_malloc((size_t)view->count * sizeof *names + 1);
     for (int i = 0; i < view->count; i++) names[i] = view->rows[i].variant;
     const char *near = nearest_name(name, names, view->count);
-    enum status status = near ? fail(error, STATUS_USAGE, "no variant '%s' (did you mean '%s'?)", name, near)
-                              : fail(error, STATUS_USAGE, "no variant '%s'; --columns variant lists them", name);
-    free(names);
-    return status;
+    return near ? fail(error, STATUS_USAGE, "no variant '%s' (did you mean '%s'?)", name, near)
+                : fail(error, STATUS_USAGE, "no variant '%s'; --columns variant lists them", name);
 }
 
 /* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if that is
@@ -62,7 +60,9 @@ static enum status find_bases(struct view *view, const char *name, struct error 
         if (name) {
             TRY(find_base(view, first, end, name, &base, error));
         } else if (end - first > 1) {
-            base = &view->rows[first];
+            int given = first; /* a search may have dropped the first ones */
+            while (given < end - 1 && result_row_lost(&view->rows[given])) given++;
+            base = &view->rows[given];
             if (!several) view->baseline = base->variant;
             if (view->baseline && strcmp(base->variant, view->baseline) != 0) view->baseline = NULL;
             several = true;
@@ -120,10 +120,8 @@ static enum status read_condition(const struct view *view, const char *text, str
     while (sign < most && strncmp(text + length, signs[sign].sign, strlen(signs[sign].sign)) != 0) sign++;
     if (length == 0 || sign == most)
         return fail(error, STATUS_USAGE, "--where %s: write COLUMN=VALUE, or !=, <, <=, > or >= instead of =", text);
-    char *name = must_printf("%.*s", (int)length, text);
-    enum status status = view_column_find(view, name, &condition->column, error);
-    free(name);
-    if (status) return status;
+    OWNED char *name = must_printf("%.*s", (int)length, text);
+    TRY(view_column_find(view, name, &condition->column, error));
     condition->comparison = signs[sign].comparison;
     condition->value = text + length + strlen(signs[sign].sign);
     bool equality = condition->comparison == EQUAL || condition->comparison == UNEQUAL;
@@ -184,18 +182,15 @@ static bool meets_condition(const struct view *view, int row, const struct condi
 }
 
 static enum status choose_rows(struct view *view, const struct view_options *options, struct error *error) {
-    struct condition *conditions = must_malloc((size_t)options->where_count * sizeof *conditions + 1);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < options->where_count && !status; i++)
-        status = read_condition(view, options->where[i], &conditions[i], error);
-    for (int row = 0; row < view->count && !status; row++) {
+    OWNED struct condition *conditions = must_malloc((size_t)options->where_count * sizeof *conditions + 1);
+    for (int i = 0; i < options->where_count; i++) TRY(read_condition(view, options->where[i], &conditions[i], error));
+    for (int row = 0; row < view->count; row++) {
         bool meets_all = true;
         for (int i = 0; i < options->where_count && meets_all; i++)
             meets_all = meets_condition(view, row, &conditions[i]);
         if (meets_all) view->order[view->chosen++] = row;
     }
-    free(conditions);
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- order ---- */
@@ -258,47 +253,49 @@ static enum status choose_columns(struct view *view, const char *names, struct e
                  {"ci", 3},        {"rate", 4},       {"roof", 5},    {"ratio", 2}, {"total", 7},
                  {"error", 8},     {"flags", 1},      {"status", 0}};
     size_t most = sizeof usual / sizeof *usual;
-    enum status status = STATUS_OK;
     for (const char *c = names; c && *c; c++) most += *c == ',';
     view->shown = must_malloc((most + 1) * sizeof *view->shown);
     view->own_columns = names != NULL;
-    for (size_t i = 0; i < sizeof usual / sizeof *usual && !names && !status; i++)
-        status = add_column(view, usual[i].name, usual[i].priority, error);
-    for (const char *name = names; name && !status;) {
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !names; i++)
+        TRY(add_column(view, usual[i].name, usual[i].priority, error));
+    for (const char *name = names; name;) {
         size_t length = strcspn(name, ",");
-        char *one = must_printf("%.*s", (int)length, name);
-        status = add_column(view, one, 0, error);
-        free(one);
+        OWNED char *one = must_printf("%.*s", (int)length, name);
+        TRY(add_column(view, one, 0, error));
         name = name[length] ? name + length + 1 : NULL;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
                       struct error *error) {
-    struct view *view = must_malloc(sizeof *view);
+    FREED_BY(view_release) struct view *view = must_malloc(sizeof *view);
+    *made = NULL;
     *view = (struct view){.rows = rows, .count = count, .columns = columns_of(rows, count)};
+    view->tags = columns_of_tags(options->tags, options->tag_count, count);
     view->base = must_malloc((size_t)count * sizeof *view->base + 1);
     view->order = must_malloc((size_t)count * sizeof *view->order + 1);
-    enum status status = choose_columns(view, options->columns, error);
-    if (!status) status = find_bases(view, options->baseline, error);
-    if (!status) status = choose_rows(view, options, error);
-    if (!status && options->sort) status = sort_rows(view, options->sort, error);
-    if (status) {
-        view_free(view);
-        view = NULL;
-    }
+    TRY(choose_columns(view, options->columns, error));
+    TRY(find_bases(view, options->baseline, error));
+    TRY(choose_rows(view, options, error));
+    if (options->sort) TRY(sort_rows(view, options->sort, error));
     *made = view;
-    return status;
+    view = NULL;
+    return STATUS_OK;
 }
 
 void view_free(struct view *view) {
     if (!view) return;
     columns_free(&view->columns);
+    columns_free(&view->tags);
     free(view->base);
     free(view->order);
     free(view->shown);
     free(view);
+}
+
+bool view_is_empty(const struct view *view) {
+    return view->chosen == 0;
 }
 
 struct result_row *view_rows(const struct view *view, int *count) {

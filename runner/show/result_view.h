@@ -1,12 +1,12 @@
-/* result_view.h - a view of rows: some rows and columns, sorted, each row compared with a baseline; printed as a table.
+/* result_view.h - makes and prints a view of rows: some rows and columns, sorted, each row compared with a baseline.
  *
  * Columns are those of /runs, with swept parameters as `p_NAME` or NAME, and columns computed for the table: median, ci
  * (half width of the median's 95 % interval, in percent), rate, roof (share of the measured limit), ratio, total,
- * error, flags. */
+ * error, flags. Tags of the file are `tag.NAME`, on request only. */
 #ifndef RUNNER_RESULT_VIEW_H
 #define RUNNER_RESULT_VIEW_H
 
-#include "../record/row.h"
+#include "../record/columns.h"
 
 struct view_options {
     const char *columns;      /* "variant,median"; NULL: the usual ones */
@@ -14,6 +14,8 @@ struct view_options {
     const char *sort;         /* "median"; "-rate": the largest first; NULL: the plan's order */
     const char *const *where; /* conditions, "op=matmul", "n>=512"; a row must meet all of them */
     int where_count;
+    const struct tag *tags; /* tags of the rows' file */
+    int tag_count;
 };
 
 struct view;
@@ -22,15 +24,20 @@ struct view;
 enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
                       struct error *error);
 void view_free(struct view *view); /* NULL: does nothing */
+RELEASED_BY(view, view_free)
 
+/* Has no row met the conditions? */
+bool view_is_empty(const struct view *view);
 /* The rows of the view, in its order; the caller frees the array. */
 struct result_row *view_rows(const struct view *view, int *count);
 
 /* Prints the table within `room` characters (0: no limit), then lines about omitted columns, skipped runs and the
  * meaning of flags. `hint`: as for table_print. */
 void view_print(const struct view *view, int room, const char *hint, FILE *to);
-/* The same in GitHub's Markdown. */
+/* Like view_print, but prints GitHub's Markdown. */
 void view_print_markdown(const struct view *view, FILE *to);
+/* The rows and columns of the view for programs, as numbers without units: as CSV or JSON. */
+void view_print_data(const struct view *view, bool json, FILE *to);
 
 /* Prints the table at the end of `run`, in the terminal's width; `tilerun show` without options prints the same. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);

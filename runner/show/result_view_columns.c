@@ -8,9 +8,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the meaning of flags ---- */
+
+static const struct flag_advice advices[] = {
+    /* the flags of samples_flags (samples.h), and those of row.h */
+    {"throttled", 't', "the GPU lowered its clock for heat or power; rates may be higher when it is cool"},
+    {"outliers", 'o', "many samples lie far from the others; measure again when nothing else uses the machine"},
+    {"drift", 'd', "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
+    {"unsteady", 'u', "times were not steady when the warmup ended; use a longer warmup"},
+    {"below_resolution", 'r', "times are as short as the clock's resolution; use larger inputs"},
+    {FLAG_BUSY, 'b', "others used the CPUs or their cores; measure again when nothing else uses the machine"},
+    {"noisy", 'n', "the median is known to no better than a quarter; use more repeats, or `until: 5%`"},
+    {"bimodal", 'm', "the times form two groups; look at the samples in the report"},
+    {FLAG_COLD, 'c', "first launches, without warmup or repeats: results, not times; ratios are omitted"},
+};
+
+const struct flag_advice *flag_advice(const char *flag, size_t length) {
+    static const struct flag_advice unknown = {"", '?', "a flag of another version of tilerun"};
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++)
+        if (strlen(advices[i].flag) == length && strncmp(advices[i].flag, flag, length) == 0) return &advices[i];
+    return &unknown;
+}
+
 /* ---- formatting numbers ---- */
 
-static void write_seconds(double seconds, char text[VIEW_CELL]) {
+void view_seconds_text(double seconds, char text[VIEW_CELL]) {
     if (isnan(seconds)) return;
     if (seconds < 999.995e-6) /* 999.995 us would round to 1000 us */
         snprintf(text, VIEW_CELL, "%.2f us", seconds * 1e6);
@@ -31,11 +53,12 @@ static void write_percent(const char *sign, double percent, char text[VIEW_CELL]
 /* ---- computed columns ---- */
 
 static double median(const struct view *view, int row) {
-    return result_row_done(&view->rows[row]) ? view->rows[row].kernel_median_s : NAN;
+    const struct result_row *it = &view->rows[row];
+    return result_row_done(it) || result_row_lost(it) ? it->kernel_median_s : NAN;
 }
 
 static void median_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    write_seconds(median(view, row), text);
+    view_seconds_text(median(view, row), text);
 }
 
 static double interval(const struct view *view, int row) {
@@ -43,31 +66,46 @@ static double interval(const struct view *view, int row) {
     return 50 * (it->kernel_ci_high_s - it->kernel_ci_low_s) / median(view, row);
 }
 
+/* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%"; from ten medians on ">10x". */
 static void interval_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    write_percent(text_utf8() ? "±" : "+-", interval(view, row), text);
+    const struct result_row *it = &view->rows[row];
+    double middle = median(view, row), down = 100 * (1 - it->kernel_ci_low_s / middle);
+    double up = 100 * (it->kernel_ci_high_s / middle - 1), half = interval(view, row);
+    char above[VIEW_CELL] = ">10x";
+    if (half < 1 || (up <= 2 * down && down <= 2 * up)) {
+        write_percent(text_utf8() ? "±" : "+-", half, text);
+        return;
+    }
+    if (isnan(half)) return;
+    if (up < 1000) write_percent("+", up, above);
+    snprintf(text, VIEW_CELL, down < 9.95 ? "-%.1f/%s" : "-%.0f/%s", down, above);
 }
 
-static bool counts_flops(const struct result_row *row) {
+bool view_counts_flops(const struct result_row *row) {
     const struct operation *operation = operation_find(row->op);
     return operation && operation->rate == RATE_FLOPS;
 }
 
 static double rate(const struct view *view, int row) {
     const struct result_row *it = &view->rows[row];
-    return result_row_done(it) ? counts_flops(it) ? it->gflops : it->gbytes_per_s : NAN;
+    return result_row_done(it) ? view_counts_flops(it) ? it->gflops : it->gbytes_per_s : NAN;
+}
+
+const char *view_rate_text(double per_second, bool flops, char text[VIEW_CELL]) {
+    bool tera = flops && per_second >= 999.95e9;
+    double number = per_second / (tera ? 1e12 : 1e9);
+    int digits = number >= 9.995 ? 1 : number >= 0.9995 ? 2 : 3;
+    const char *unit = tera ? "TFLOP/s" : flops ? "GFLOP/s" : "GB/s";
+    if (number < 1e7 && (number >= 1e-3 || number == 0))
+        snprintf(text, VIEW_CELL, "%.*f %s", digits, number, unit);
+    else
+        snprintf(text, VIEW_CELL, "%.3g %s", number, unit);
+    return text;
 }
 
 static void rate_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     double giga = rate(view, row);
-    bool flops = counts_flops(&view->rows[row]), tera = flops && giga >= 999.95;
-    if (isnan(giga)) return;
-    if (tera) giga /= 1e3;
-    int digits = giga >= 9.995 ? 1 : giga >= 0.9995 ? 2 : 3;
-    const char *unit = tera ? "TFLOP/s" : flops ? "GFLOP/s" : "GB/s";
-    if (giga < 1e7)
-        snprintf(text, VIEW_CELL, "%.*f %s", digits, giga, unit);
-    else
-        snprintf(text, VIEW_CELL, "%.3g %s", giga, unit);
+    if (!isnan(giga)) view_rate_text(1e9 * giga, view_counts_flops(&view->rows[row]), text);
 }
 
 static double roof(const struct view *view, int row) {
@@ -78,15 +116,17 @@ static void roof_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     write_percent("", roof(view, row), text);
 }
 
-static double ratio(const struct view *view, int row) {
+static double ratio_number(const struct view *view, int row) {
     const struct result_row *base = view->base[row];
-    return base && result_row_done(base) ? base->kernel_median_s / median(view, row) : NAN;
+    if (!base || !result_row_done(base) || result_row_is_cold(base) || result_row_is_cold(&view->rows[row])) return NAN;
+    return base->kernel_median_s / median(view, row);
 }
 
 /* `-` means that the run has a time but its baseline has none. */
 static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    double times = ratio(view, row);
+    double times = ratio_number(view, row);
     if (isnan(median(view, row)) || (!view->base[row] && !view->own_baseline)) return;
+    if (result_row_is_cold(&view->rows[row])) return;
     if (isnan(times))
         snprintf(text, VIEW_CELL, "-");
     else
@@ -98,7 +138,7 @@ static double total(const struct view *view, int row) {
 }
 
 static void total_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    write_seconds(total(view, row), text);
+    view_seconds_text(total(view, row), text);
 }
 
 static double error_of(const struct view *view, int row) {
@@ -109,25 +149,27 @@ static void error_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     if (!isnan(error_of(view, row))) snprintf(text, VIEW_CELL, "%.1e", error_of(view, row));
 }
 
-/* The first letter of each flag: "t", "to". */
+/* The letter of each flag: "t", "to". */
 static void flags_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     size_t length = 0;
     for (const char *flag = view->rows[row].flags; *flag; flag += strcspn(flag, ","), flag += *flag == ',')
-        length += (size_t)snprintf(text + length, VIEW_CELL - length, "%.*s", (int)text_fitting(flag, 1), flag);
+        if (length < VIEW_CELL - 1) text[length++] = flag_advice(flag, strcspn(flag, ","))->letter;
     text[length] = '\0';
 }
 
 static const struct measure measures[] = {
-    {"median", false, median_cell, median, true},  {"ci", true, interval_cell, interval, false},
-    {"rate", false, rate_cell, rate, false},       {"roof", false, roof_cell, roof, false},
-    {"ratio", false, ratio_cell, ratio, false},    {"total", false, total_cell, total, true},
-    {"error", false, error_cell, error_of, false}, {"flags", false, flags_cell, NULL, false},
+    {"median", false, median_cell, median, true},      {"ci", true, interval_cell, interval, false},
+    {"rate", false, rate_cell, rate, false},           {"roof", false, roof_cell, roof, false},
+    {"ratio", false, ratio_cell, ratio_number, false}, {"total", false, total_cell, total, true},
+    {"error", false, error_cell, error_of, false},     {"flags", false, flags_cell, NULL, false},
 };
 enum { MEASURES = sizeof measures / sizeof *measures };
 
 /* ---- by name ---- */
 
 static const struct column *find_in_runs(const struct view *view, const char *name) {
+    for (int i = 0; i < view->tags.count; i++)
+        if (strcmp(view->tags.of[i].name, name) == 0) return &view->tags.of[i];
     for (int i = 0; i < view->columns.count; i++)
         if (strcmp(view->columns.of[i].name, name) == 0) return &view->columns.of[i];
     for (int i = 0; i < view->columns.count; i++)
@@ -142,26 +184,19 @@ enum status view_column_find(const struct view *view, const char *name, struct v
         if (strcmp(measures[i].name, name) == 0) found->measure = &measures[i];
     if (found->measure || found->column) return STATUS_OK;
 
-    int most = MEASURES + 2 * view->columns.count, count = 0;
-    const char **names = must_malloc((size_t)most * sizeof *names);
+    int most = MEASURES + 2 * view->columns.count + view->tags.count, count = 0;
+    OWNED const char **names = must_malloc((size_t)most * sizeof *names);
     for (int i = 0; i < MEASURES; i++) names[count++] = measures[i].name;
     for (int i = 0; i < view->columns.count; i++) {
         names[count++] = view->columns.of[i].name;
         if (view->columns.of[i].swept) names[count++] = view->columns.of[i].name + 2;
     }
+    for (int i = 0; i < view->tags.count; i++) names[count++] = view->tags.of[i].name;
     const char *near = nearest_name(name, names, count);
-    if (near) {
-        fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
-    } else {
-        char *list = must_strdup(names[0]);
-        for (int i = 1; i < count; i++) {
-            must_append(&list, ", %s", names[i]);
-        }
-        fail(error, STATUS_USAGE, "no column '%s'; there are %s", name, list);
-        free(list);
-    }
-    free(names);
-    return STATUS_USAGE;
+    if (near) return fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
+    OWNED char *list = must_strdup(names[0]);
+    for (int i = 1; i < count; i++) must_append(&list, ", %s", names[i]);
+    return fail(error, STATUS_USAGE, "no column '%s'; there are %s", name, list);
 }
 
 const char *view_column_name(const struct view_column *column) {
@@ -205,7 +240,7 @@ void view_column_cell(const struct view *view, const struct view_column *column,
     if (column->measure) {
         column->measure->cell(view, row, text);
     } else if (view_column_is_time(column)) {
-        write_seconds(view_column_number(view, column, row), text);
+        view_seconds_text(view_column_number(view, column, row), text);
     } else if (view_column_is_text(column)) {
         view_column_text(view, column, row, text);
     } else {

@@ -1,8 +1,7 @@
-/* result_view_columns.h - the columns of a view. For result_view.c, result_view_columns.c and result_table.c only. */
+/* result_view_columns.h - defines the columns of a view. For show/, compare/ and report/ only. */
 #ifndef RUNNER_RESULT_VIEW_COLUMNS_H
 #define RUNNER_RESULT_VIEW_COLUMNS_H
 
-#include "../record/columns.h"
 #include "result_view.h"
 
 enum { VIEW_CELL = 320 };
@@ -19,14 +18,15 @@ struct measure {
 
 struct view_column {
     const struct measure *measure; /* NULL: a column of /runs */
-    const struct column *column;   /* of /runs; NULL: /runs has no column with the measure's name */
+    const struct column *column;   /* a column of /runs, or a tag; NULL: /runs has no column with the measure's name */
     int priority;                  /* struct table_column's */
 };
 
 struct view {
     const struct result_row *rows;
     int count;
-    struct columns columns;         /* of /runs */
+    struct columns columns;         /* columns of /runs */
+    struct columns tags;            /* the file's tags */
     const struct result_row **base; /* the baseline of each row, with a result or not; NULL: there is none */
     const char *baseline;           /* the baseline of all rows; NULL: the first variant of each task */
     bool own_baseline;              /* the user has chosen it */
@@ -52,6 +52,21 @@ bool view_column_integer(const struct view *view, const struct view_column *colu
 void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
 /* A row's cell in the table: rounded, with its unit. */
 void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
+
+/* Is the operation's rate counted in FLOP/s? */
+bool view_counts_flops(const struct result_row *row);
+/* Writes a time with its unit, "12.34 us", into `text`; nothing if it is unknown. */
+void view_seconds_text(double seconds, char text[VIEW_CELL]);
+/* Writes a rate with its unit, "12.3 GFLOP/s", into `text` and returns it. */
+const char *view_rate_text(double per_second, bool flops, char text[VIEW_CELL]);
+
+/* The meaning of a flag. */
+struct flag_advice {
+    const char *flag;
+    char letter; /* printed in the column of flags; '?': the flag is not known */
+    const char *words;
+};
+const struct flag_advice *flag_advice(const char *flag, size_t length);
 
 /* Is `name` the variant's label ("tiled,tile=16"), or the name at its beginning? */
 bool view_variant_is(const char *label, const char *name);

@@ -1,17 +1,18 @@
-/* array.c - describes an input from its file, or a generated input from its job keys. */
+/* array.c - describes an input from its file, from the several files that it joins along an axis, or, if it is
+ * generated, from its job keys; copies, narrows and checks descriptions. */
 #include "array.h"
-
 #include "../base/fail.h"
+#include "../base/match.h"
 #include "../base/text.h"
-#include "concatenate.h"
+#include "h5/h5io.h"
 #include "h5/h5scale.h"
 #include "raw/rawread.h"
 #include "untrusted/fence.h"
 #include "untrusted/h5cf.h"
 #include "untrusted/h5claims.h"
-#include "untrusted/h5mapped.h"
+#include "untrusted/h5kind.h"
 #include "untrusted/h5open.h"
-
+#include "untrusted/h5sources.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,77 +20,13 @@
 #define MOST_EMPTY_BYTES (64.0 * 1024 * 1024 * 1024) /* largest mostly empty data set that is read */
 #define LEAST_STORED     (1.0 / 65536)               /* smallest stored share of others; zstd of zeros has more */
 
-enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
-                                    struct error *error) {
-    if (!dataset->codes || input->has_dtype) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: '%s' holds an enumeration, names for numbers; `dtype: %s` reads the numbers",
-                file, input->dataset, dtype_name(dataset->dtype));
-}
-
-static void describe_axes(const struct h5_dataset *dataset, struct array *array) {
-    if (!h5_has_attributes(dataset->id)) return;
-    for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
-        char *label = h5_axis_label(dataset->id, i);
-        if (label || h5_axis_has_scales(dataset->id, i)) array->axes[i] = (struct array_axis){array, i, label};
-    }
-}
-
-/* Takes decoding, unit, meaning and type from the attributes of the data set. The unit is that of decoded values. */
-static void describe_values(const struct h5_dataset *dataset, struct array *array) {
-    const struct job_input *input = array->input;
-    bool unit_lost;
-    array->decoding = h5cf_decoding(dataset, input, &unit_lost, &array->remark);
-    bool any = h5_has_attributes(dataset->id);
-    if (any && !unit_lost) array->units = h5_get_trimmed_text(dataset->id, "units");
-    if (any) array->long_name = h5_get_trimmed_text(dataset->id, "long_name");
-    array->stored = dataset->dtype;
-    array->dtype = input->has_dtype ? input->as : array->decoding ? array->decoding->result : dataset->dtype;
-}
-
-enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
-    *array = (struct array){.name = input->name, .label = input->label, .input = input};
-    if (input->random) {
-        array->dtype = input->dtype;
-        array->shape = input->shape;
-        array->view = view_of_all(&array->shape);
-        return STATUS_OK;
-    }
-    if (input->concatenated) {
-        TRY(concatenate_describe(input, array, error));
-        if (input->has_dtype) array->dtype = input->as;
-        array->view = view_of_all(&array->shape);
-        return STATUS_OK;
-    }
-    FENCE(input->file);
-    struct h5_dataset *dataset = NULL;
-    stat(input->file, &array->version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_open_permitted(input->external, input->file, input->dataset, input->field, &dataset, error);
-    if (!status) status = array_check_enumeration(input, input->file, dataset, error);
-    if (!status) status = h5_check_claims(dataset, input->file, input->dataset, &array->held, error);
-    if (!status) {
-        array->shape = dataset->shape;
-        array->view = view_of_all(&array->shape);
-        describe_values(dataset, array);
-        describe_axes(dataset, array);
-        array->chunk = dataset->chunk;
-        array->filtered = dataset->filtered;
-        array->direct = rawread_can_read(dataset);
-        array->scattered = dataset->scattered;
-    }
-    h5_close(dataset);
-    return status;
-}
-
-static char *copy_text(const char *text) {
-    return text ? must_strdup(text) : NULL;
-}
-
 struct array array_copy(const struct array *array) {
     struct array copy = *array;
-    copy.units = copy_text(array->units);
-    copy.long_name = copy_text(array->long_name);
-    copy.remark = copy_text(array->remark);
-    copy.absent.first = copy_text(array->absent.first);
+    copy.unreadable = must_strdup(array->unreadable);
+    copy.units = must_strdup(array->units);
+    copy.long_name = must_strdup(array->long_name);
+    copy.remark = must_strdup(array->remark);
+    copy.absent.first = must_strdup(array->absent.first);
     copy.decoding = decoding_copy(array->decoding);
     copy.other = NULL;
     copy.first_reader = copy.last_reader = -1; /* array_add_reader sets them */
@@ -111,8 +48,9 @@ bool array_can_pack(const struct array *array, enum dtype dtype) {
     const struct decoding *decoding = array->decoding;
     const struct job_input *input = array->input;
     if (array->mixed || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
-    return dtype == decoding->stored ||
-           (represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored);
+    if (dtype == decoding->stored) return true;
+    return represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored &&
+           dtype_is_float(dtype) == dtype_is_float(decoding->stored);
 }
 
 void array_pack(struct array *array) {
@@ -134,7 +72,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
     struct array_axis axes[MAX_RANK];
     TRY(view_select(select, &array->view, &array->shape, error));
     if (array->parts && !view_is_box(&array->view))
-        return fail(error, STATUS_USAGE, "'select' of files that are concatenated takes no steps and no indices");
+        return fail_key(error, "select", -1, "'select' of files that are concatenated takes no steps and no indices");
     memcpy(axes, array->axes, sizeof axes);
     memset(array->axes, 0, sizeof array->axes);
     for (int of = 0, axis = 0; of < array->view.source.rank; of++)
@@ -173,14 +111,13 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
 /* Adds the absent sources of the data set in one file. */
 static enum status add_absent(struct array *array, int number, struct error *error) {
     const char *file = array_file(array, number), *name = array->input->dataset;
-    struct h5_dataset *dataset = NULL;
     struct h5_absent absent = {0};
     struct selection seen;
     if (!array_seen_in_file(array, number, &seen)) return STATUS_OK;
     FENCE(file);
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
     enum status status = h5_open_chunks(file, name, &dataset, error);
     if (!status) status = h5_find_absent(dataset->id, file, name, &seen, &absent, error);
-    h5_close(dataset);
     if (!status && absent.sources > 0 && !array->input->fill)
         status = fail(error, STATUS_USAGE,
                       "%s: '%s' is a virtual data set of %s; `sources: fill` of the input takes what is there", file,
@@ -219,13 +156,14 @@ void array_add_reader(struct array *array, int task) {
 }
 
 void array_free(struct array *array) {
+    free(array->unreadable);
     free(array->units);
     free(array->long_name);
     free(array->decoding);
     free(array->remark);
     free(array->absent.first);
     array->absent.first = NULL;
-    array->units = array->long_name = array->remark = NULL;
+    array->unreadable = array->units = array->long_name = array->remark = NULL;
     array->decoding = NULL;
     for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++) {
         free(array->parts->of[i].file);
@@ -237,4 +175,222 @@ void array_free(struct array *array) {
         if (array->axes[i].of == array) free(array->axes[i].label);
         array->axes[i] = (struct array_axis){NULL, 0, NULL};
     }
+}
+
+/* ---- descriptions ------------------------------------------------------------------------------------------------ */
+
+/* STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */
+static enum status check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                                     struct error *error) {
+    if (!dataset->codes || input->has_dtype) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' holds an enumeration, names for numbers; `dtype: %s` reads the numbers",
+                file, input->dataset, dtype_name(dataset->dtype));
+}
+
+/* STATUS_USAGE: MATLAB has stored an empty array, whose data set holds its sizes. */
+static enum status check_empty(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                               struct error *error) {
+    if (!(h5_attribute_marks(dataset->id) & H5_MARK_EMPTY)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' is an empty MATLAB array: its data set holds its sizes, no elements",
+                file, input->dataset);
+}
+
+/* ---- several files ---- */
+
+/* Keeps `*all` if `one` is equal to it; else sets it to NULL. Frees `one`. */
+static void keep_if_equal(char **all, char *one) {
+    if (*all && one && strcmp(*all, one) == 0) {
+        free(one);
+        return;
+    }
+    free(*all);
+    free(one);
+    *all = NULL;
+}
+
+/* Describes all axes but the one `along` which files are joined; -1: none is. */
+static void describe_axes(const struct h5_dataset *dataset, int along, struct array *array) {
+    if (!h5_has_attributes(dataset->id)) return;
+    for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
+        if (i == along) continue;
+        char *label = h5_axis_label(dataset->id, i);
+        if (label || h5_axis_has_scales(dataset->id, i)) array->axes[i] = (struct array_axis){array, i, label};
+    }
+}
+
+static enum status describe_from_first(const struct h5_dataset *dataset, const struct job_input *input,
+                                       struct array *array, struct error *error) {
+    if (dataset->shape.rank <= input->concatenate)
+        return fail_key(error, "concatenate", 0, "%s: '%s' has %d ax%s, and cannot be concatenated along axis %d",
+                        array->parts->of[0].file, input->dataset, dataset->shape.rank,
+                        dataset->shape.rank == 1 ? "is" : "es", input->concatenate);
+    array->stored = dataset->dtype;
+    array->shape = dataset->shape;
+    array->shape.size[input->concatenate] = 0;
+    array->direct = true;
+    describe_axes(dataset, input->concatenate, array);
+    return STATUS_OK;
+}
+
+/* Does the data set have the type and the other axes of the first file? */
+static enum status check_fits(const struct h5_dataset *dataset, const struct job_input *input,
+                              const struct array *array, const char *file, struct error *error) {
+    bool fits = dataset->dtype == array->stored && dataset->shape.rank == array->shape.rank;
+    for (int i = 0; fits && i < array->shape.rank; i++)
+        fits = i == input->concatenate || dataset->shape.size[i] == array->shape.size[i];
+    if (fits) return STATUS_OK;
+    char own[SHAPE_TEXT], first[SHAPE_TEXT];
+    struct shape shape = array->shape;
+    shape.size[input->concatenate] = array->parts->of[0].place.count[input->concatenate];
+    return fail_key(
+        error, "file", 0,
+        "%s: '%s' is %s %s, but %s %s in %s: to be concatenated along axis %d they need one type, and the same "
+        "sizes of the other axes",
+        file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, own), dtype_name(array->stored),
+        shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
+}
+
+/* What the attributes of one file say of its elements; the caller owns all. */
+struct meaning {
+    struct decoding *decoding;
+    char *units, *long_name, *remark;
+};
+
+/* The unit is that of decoded values. */
+static struct meaning read_meaning(const struct h5_dataset *dataset, const struct job_input *input) {
+    struct meaning meaning = {0};
+    bool unit_lost, any = h5_has_attributes(dataset->id);
+    meaning.decoding = h5cf_decoding(dataset, input, &unit_lost, &meaning.remark);
+    if (any && !unit_lost) meaning.units = h5_get_trimmed_text(dataset->id, "units");
+    if (any) meaning.long_name = h5_get_trimmed_text(dataset->id, "long_name");
+    return meaning;
+}
+
+/* Takes the decoding of one file, and what all files up to it agree on. */
+static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
+    struct meaning meaning = read_meaning(dataset, array->input);
+    array->parts->of[number].decoding = meaning.decoding;
+    if (array->remark)
+        free(meaning.remark);
+    else
+        array->remark = meaning.remark;
+    if (number == 0) {
+        array->units = meaning.units;
+        array->long_name = meaning.long_name;
+    } else {
+        keep_if_equal(&array->units, meaning.units);
+        keep_if_equal(&array->long_name, meaning.long_name);
+    }
+}
+
+static bool decoded_equally(const struct decoding *one, const struct decoding *other) {
+    if (!one || !other) return !one && !other;
+    OWNED char *key = decoding_key(one), *other_key = decoding_key(other);
+    return strcmp(key, other_key) == 0;
+}
+
+/* Finds the type that represents the values of all files, and whether all files are decoded equally. */
+static void find_common_type(struct array *array) {
+    const struct array_parts *parts = array->parts;
+    const struct decoding *first = parts->of[0].decoding;
+    array->dtype = first ? first->result : array->stored;
+    for (int i = 0; i < parts->count; i++) {
+        const struct decoding *own = parts->of[i].decoding;
+        array->mixed |= !decoded_equally(own, first);
+        array->dtype = decoding_common(array->dtype, own ? own->result : array->stored);
+        if (own && !array->decoding) array->decoding = decoding_copy(own);
+    }
+}
+
+/* Opens the data set of an input in a file, and checks its type and its claims. */
+static enum status open_input(const struct job_input *input, const char *file, struct stat *version,
+                              struct h5_dataset **dataset, double *held, struct error *error) {
+    stat(file, version); /* a failure is ignored: h5_open gives the better message */
+    TRY(h5_open_permitted(input->external, file, input->dataset, input->field, dataset, error));
+    TRY(check_enumeration(input, file, *dataset, error));
+    TRY(check_empty(input, file, *dataset, error));
+    return h5_check_claims(*dataset, file, input->dataset, held, error);
+}
+
+/* Describes one file of a concatenated input and appends it to the array along the concatenated axis. */
+static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
+    struct array_part *part = &array->parts->of[number];
+    FENCE(part->file);
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
+    int along = input->concatenate;
+    double held = 0;
+    TRY(open_input(input, part->file, &part->version, &dataset, &held, error));
+    TRY(number == 0 ? describe_from_first(dataset, input, array, error)
+                    : check_fits(dataset, input, array, part->file, error));
+    part->place = box_whole(&dataset->shape);
+    part->place.start[along] = array->shape.size[along];
+    array->shape.size[along] += dataset->shape.size[along];
+    array->held += held;
+    if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
+    array->filtered |= dataset->filtered;
+    array->scattered |= dataset->scattered;
+    array->settled = (number == 0 || array->settled) && h5_is_settled(dataset, &part->version);
+    array->direct &= rawread_can_read(dataset) || shape_elements(&dataset->shape) == 0;
+    add_meaning(dataset, number, array);
+    return STATUS_OK;
+}
+
+/* Finds the files of a concatenated input. Units and long_name are kept if all files agree; labels and scales of the
+ * other axes are those of the first file. STATUS_USAGE: no file matches, a file cannot be read, or it differs from the
+ * first in its type or in the size of another axis. */
+static enum status concatenate_describe(const struct job_input *input, struct array *array, struct error *error) {
+    char **paths = NULL;
+    int count = match_is_pattern(input->file) ? match_files(input->file, &paths) : 1;
+    if (count == 0) {
+        OWNED char *none = match_none(input->file);
+        free(paths);
+        return fail_key(error, "file", 0, "%s", none);
+    }
+    array->parts = must_zeroed(sizeof *array->parts + (size_t)count * sizeof *array->parts->of);
+    array->parts->owner = array;
+    array->parts->count = count;
+    for (int i = 0; i < count; i++) array->parts->of[i].file = paths ? paths[i] : must_strdup(input->file);
+    free(paths);
+    for (int i = 0; i < count; i++) TRY(add_file(input, i, array, error));
+    find_common_type(array);
+    if (shape_countable(&array->shape)) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: the concatenated '%s' has more elements than 64 bits can count", input->file,
+                input->dataset);
+}
+
+/* ---- any input ---- */
+
+enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
+    *array = (struct array){.name = input->name, .label = input->label, .input = input};
+    if (input->random) {
+        array->dtype = input->dtype;
+        array->shape = input->shape;
+        array->view = view_of_all(&array->shape);
+        return STATUS_OK;
+    }
+    if (input->concatenated) {
+        TRY(concatenate_describe(input, array, error));
+        if (input->has_dtype) array->dtype = input->as;
+        array->view = view_of_all(&array->shape);
+        return STATUS_OK;
+    }
+    FENCE(input->file);
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
+    TRY(open_input(input, input->file, &array->version, &dataset, &array->held, error));
+    struct meaning meaning = read_meaning(dataset, input);
+    array->decoding = meaning.decoding;
+    array->units = meaning.units;
+    array->long_name = meaning.long_name;
+    array->remark = meaning.remark;
+    array->stored = dataset->dtype;
+    array->dtype = input->has_dtype ? input->as : array->decoding ? array->decoding->result : dataset->dtype;
+    array->shape = dataset->shape;
+    array->view = view_of_all(&array->shape);
+    describe_axes(dataset, -1, array);
+    array->chunk = dataset->chunk;
+    array->filtered = dataset->filtered;
+    array->direct = rawread_can_read(dataset);
+    array->scattered = dataset->scattered;
+    array->settled = h5_is_settled(dataset, &array->version);
+    return STATUS_OK;
 }

@@ -10,12 +10,19 @@
 
 #include <sys/stat.h>
 
-/* What is known about an axis of an array: which axis of an input's data set it is. Only axes with a label or dimension
- * scales are recorded. An axis of a result is an axis of an input where the operation's geometry says so. */
+/* Identifies an axis of an array as an axis of an input's data set. Only axes with a label or dimension scales are
+ * recorded. An axis of a result is an axis of an input if the operation's geometry says so. */
 struct array_axis {
     const struct array *of; /* the input; NULL: nothing is known */
     int number;             /* axis number in its data set */
     char *label;            /* owned by `of`; NULL: none */
+};
+
+/* Where a panel's input is a band of an input of the job. */
+struct array_band {
+    const struct array *of; /* the whole input; NULL: the array is not a band */
+    int axis;               /* the axis that is cut, */
+    int64_t first;          /* and where the band begins */
 };
 
 /* One file of a concatenated input. */
@@ -32,32 +39,36 @@ struct array_parts {
 };
 
 struct array {
-    const char *name, *label; /* of the input or operation; owned by the job */
+    const char *name, *label; /* the input's or operation's; owned by the job */
     enum dtype dtype;
     struct shape shape;
     const struct job_input *input; /* NULL: an operation's result */
-    char *units, *long_name;       /* unit and meaning of its elements, owned; NULL: unknown */
-    /* How values follow from stored numbers, owned; NULL: the stored numbers are the values. `packed`: its elements are
-     * nevertheless the stored numbers, for operations that only move them. */
+    bool unknown;                  /* a mistake in the job, which was reported, leaves type and shape open */
+    /* Why its files cannot be read, in a tolerant job, owned; NULL: they can be read. */
+    char *unreadable;
+    char *units, *long_name; /* unit and meaning of its elements, owned; NULL: unknown */
+    /* Computes the values from stored numbers, owned; NULL: the stored numbers are the values. `packed`: the elements
+     * are nevertheless the stored numbers, for operations that only move them. */
     struct decoding *decoding;
     bool packed;
-    struct array *other; /* the same array in the plan with the opposite `packed`; NULL: none */
-    const struct array
-        *moved; /* of a result: the input whose elements it has in another order; NULL: it was computed */
+    struct array *other;       /* the same array in the plan with the opposite `packed`; NULL: none */
+    const struct array *moved; /* the input whose elements this result has in another order; NULL: it is computed */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* first and last task that read it; -1: none */
-    /* Of an input: the part of its data set, or of the generated shape, that the job reads (`rows`, `select`, a panel).
-     */
+    /* The part of an input's data set, or of the generated shape, that the job reads (`rows`, `select`, a panel). */
     struct data_view view;
+    struct array_band band;
+    bool has_bands;
     /* The members below are set only for an input in a file. */
     enum dtype stored;         /* type in the data set; elements are read as `dtype` */
-    struct shape chunk;        /* of the data set; rank 0: not chunked */
+    struct shape chunk;        /* the data set's; rank 0: not chunked */
     bool filtered, direct;     /* chunks are encoded; rawread.h can read it without HDF5 */
     double held;               /* bytes that its files store for the data set; infinity: not known */
     bool scattered;            /* virtual, or in external storage: its files may be missing */
     struct h5_absent absent;   /* the elements of the view that no source has */
-    struct stat version;       /* of the file, when it was described; st_ino 0: there is no file, or several */
-    struct array_parts *parts; /* of a concatenated input (concatenate.h); NULL: it lies in one file */
+    struct stat version;       /* identifies the file as it was described; st_ino 0: there is no file, or several */
+    bool settled;              /* its files, unless `version` differs, still hold the same values (h5_is_settled) */
+    struct array_parts *parts; /* the files of a concatenated input (reader.c: pieces); NULL: it is in one file */
     bool mixed;                /* its files are decoded differently; `decoding` is the first one */
     char *remark;              /* about attributes that cannot be applied, owned; NULL: none */
 };
@@ -66,15 +77,12 @@ struct array {
  * `select`. STATUS_USAGE: the input cannot be read. Axes of the description point to `array`, which must not move in
  * memory. The caller frees with array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
-/* STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */
-struct h5_dataset;
-enum status array_check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
-                                    struct error *error);
 /* Copies a description; the copy does not own the labels of its axes. No task reads the copy yet, and its `other` is
  * NULL. */
 struct array array_copy(const struct array *array);
 /* Can an operation that only moves elements read the stored numbers and store them as `dtype`? False if a number would
- * change, or if the job sets a type. */
+ * change, if the job sets the input's type, and for integers that become floats: who asks for floats wants decoded
+ * values. */
 bool array_can_pack(const struct array *array, enum dtype dtype);
 /* Makes its elements the stored numbers. */
 void array_pack(struct array *array);

@@ -14,7 +14,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Widens the elements of an array in place. The narrow elements stand at the end of the memory; blocks are widened from
+/* Widens the elements of an array in place. The narrow elements are at the end of the memory; blocks are widened from
  * the front, so none is overwritten before it is read. */
 struct widening {
     enum dtype from_type, to_type;
@@ -39,13 +39,12 @@ static void widen(const struct operand_reading *reading, int64_t count, void *el
     int64_t size = (int64_t)dtype_size(from), wide = (int64_t)dtype_size(to);
     const char *narrow = data + count * (wide - size);
     if (from == to || count == 0) return;
-    char *memory = must_malloc((size_t)((count < PIECE ? count : PIECE) * size));
+    OWNED char *memory = must_malloc((size_t)((count < PIECE ? count : PIECE) * size));
     for (int64_t start = 0; start < count; start += PIECE) {
         struct widening block = {from, to, count - start < PIECE ? count - start : PIECE, memory, data + start * wide};
         memcpy(memory, narrow + start * size, (size_t)(block.count * size));
         workers_run((block.count + WIDENED - 1) / WIDENED, widen_some, &block);
     }
-    free(memory);
 }
 
 struct walk {
@@ -124,7 +123,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
     size_t size = dtype_size(reading->reader->array->dtype);
     int64_t wide = (int64_t)dtype_size(operand->dtype);
     struct cut cut = cut_box(part, NULL, PIECE);
-    char *memory = must_malloc((size_t)PIECE * size);
+    OWNED char *memory = must_malloc((size_t)PIECE * size);
     enum status status = STATUS_OK;
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box piece = cut_piece(&cut, number), box = box_in_array(operand, &piece);
@@ -137,7 +136,6 @@ static enum status read_rearranged(void *context, const struct box *part, struct
         if (!status) widen(reading, elements, walk->data);
         walk->data += elements * wide;
     }
-    free(memory);
     return status;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
+#include "elements/layout.h"
 #include <math.h>
 
 #define PAIRS 512 /* counters of a piece; each gives two elements */
@@ -62,14 +63,20 @@ static uint64_t integer_end(double value) {
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
-/* Generates `count` elements from linear index `index` on. All lie in the piece that starts at pair index / 2. `most`:
- * the largest value of `uniform`. */
+static void store_integer(enum dtype dtype, void *data, int64_t index, int64_t value, bool is_signed) {
+    if (!dtype_is_float(dtype))
+        dtype_store_integer(dtype, data, index, value);
+    else
+        dtype_store(dtype, data, index, is_signed ? (double)value : (double)(uint64_t)value);
+}
+
+/* Generates `count` elements from linear index `index` on. They must belong to the piece that starts at pair index / 2.
+ * `most`: the largest value of `uniform`. */
 static void fill_piece(const struct random_terms *terms, double most, enum dtype dtype, uint64_t index, int64_t count,
                        void *data) {
     uint64_t bits[2 * PAIRS];
     double values[2 * PAIRS];
     int64_t skip = (int64_t)(index % 2);
-    bool whole = !dtype_is_float(dtype);
     switch (terms->distribution) {
     case RANDOM_UNIFORM:
         philox(terms->seed, index / 2, bits);
@@ -84,10 +91,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
         uint64_t low = integer_end(terms->low), range = integer_end(terms->high) - low + 1;
         for (int64_t i = 0; i < count; i++) {
             int64_t value = (int64_t)(low + (range ? bits[skip + i] % range : bits[skip + i]));
-            if (whole)
-                dtype_store_integer(dtype, data, i, value);
-            else
-                dtype_store(dtype, data, i, terms->low < 0 ? (double)value : (double)(uint64_t)value);
+            store_integer(dtype, data, i, value, terms->low < 0);
         }
         return;
     }
@@ -95,11 +99,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
         for (int64_t i = 0; i < count; i++) dtype_store(dtype, data, i, terms->value);
         return;
     case RANDOM_INDEX:
-        for (int64_t i = 0; i < count; i++)
-            if (whole)
-                dtype_store_integer(dtype, data, i, (int64_t)index + i);
-            else
-                dtype_store(dtype, data, i, (double)((int64_t)index + i));
+        for (int64_t i = 0; i < count; i++) store_integer(dtype, data, i, (int64_t)index + i, true);
         return;
     }
     convert_from_double(dtype, values + skip, count, data);
@@ -107,43 +107,17 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-/* Merges trailing axes that the box covers completely: the box becomes `runs` runs of `length` adjacent elements. */
-static void box_runs(const struct shape *shape, const struct box *box, int *axes, int64_t *runs, int64_t *length) {
-    *axes = box->rank;
-    *runs = *length = 1;
-    bool whole = true;
-    while (*axes > 0 && whole) {
-        --*axes;
-        *length *= box->count[*axes];
-        whole = box->count[*axes] == shape->size[*axes];
-    }
-    for (int axis = 0; axis < *axes; axis++) *runs *= box->count[axis];
-}
-
-/* The linear index of the first element of a run. */
-static int64_t run_index(const struct shape *shape, const struct box *box, int axes, int64_t run) {
-    int64_t index = 0, stride = 1;
-    for (int axis = shape->rank - 1; axis >= 0; axis--) {
-        int64_t at = axis < axes ? run % box->count[axis] : 0;
-        if (axis < axes) run /= box->count[axis];
-        index += (box->start[axis] + at) * stride;
-        stride *= shape->size[axis];
-    }
-    return index;
-}
-
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,
                  void *data) {
     const int64_t room = 2 * PAIRS - 1; /* a piece less one: the first element may be the second of its pair */
-    int64_t runs, length, size = (int64_t)dtype_size(dtype);
-    int axes;
+    const struct selection all = selection_of_box(box);
+    const struct rows rows = layout_rows(&all, shape, true, room);
+    const int64_t size = (int64_t)dtype_size(dtype);
     double most = terms->distribution == RANDOM_UNIFORM ? random_largest_below(dtype, terms->high) : 0;
-    box_runs(shape, box, &axes, &runs, &length);
-#pragma omp parallel for collapse(2)
-    for (int64_t run = 0; run < runs; run++)
-        for (int64_t at = 0; at < length; at += room) {
-            uint64_t index = (uint64_t)(run_index(shape, box, axes, run) + at);
-            fill_piece(terms, most, dtype, index, min_int64(room, length - at),
-                       (char *)data + (run * length + at) * size);
-        }
+#pragma omp parallel for if (box_elements(box) > CPU_ALONE)
+    for (int64_t piece = 0; piece < rows.pieces; piece++) {
+        struct row_run run;
+        for (int64_t number = 0; layout_run(&rows, piece, number, &run); number++)
+            fill_piece(terms, most, dtype, (uint64_t)run.in_array, run.elements, (char *)data + run.in_box * size);
+    }
 }

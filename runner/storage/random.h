@@ -15,7 +15,7 @@
 #ifndef RUNNER_RANDOM_H
 #define RUNNER_RANDOM_H
 
-#include "../job/random_terms.h"
+#include "../base/random_terms.h"
 
 /* Fills packed `data` with the elements of `box` in an array of `shape`, on all cores. */
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,

@@ -1,26 +1,30 @@
-/* reader.c - opens, reads and hashes arrays. */
+/* reader.c - reads arrays, also those that are stored in several data sets; counts and reports the elements that
+ * conversions changed, or that decoding or missing sources made NaN. */
 #include "reader.h"
-
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
-
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include "../base/workers.h"
+#include "elements/layout.h"
 #include "h5/h5virtual.h"
-#include "pieces.h"
 #include "random.h"
 #include "raw/rawread.h"
 #include "untrusted/fence.h"
 #include "untrusted/h5guard.h"
-#include "untrusted/h5mapped.h"
 #include "untrusted/h5open.h"
-#include <stdio.h>
+#include "untrusted/h5sources.h"
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-enum { SEGMENT = READER_SEGMENT, GROUP = 128, BAND_BYTES = 16 << 20, PIECE = 1 << 16 };
+enum { PIECE = 1 << 16 };
+#define BAND_BYTES (INT64_C(16) << 20)
+
+/* The readers of pieces are readers too, so each of the two calls the other. */
+static struct pieces *pieces_of_parts(const struct array *array, const char *object);
+static void pieces_close(struct pieces *pieces);
+static void pieces_free(struct pieces *pieces);
+static enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,
+                               struct trace *trace, struct error *error);
 
 /* ---- opening and closing ---- */
 
@@ -56,28 +60,25 @@ bool reader_same_version(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static enum status fail_changed(const struct reader *reader, struct error *error) {
+bool reader_is_written(const struct reader *reader, struct stat *now) {
+    if (!reader->dataset || !reader->file || reader->live || stat(reader->file, now) != 0) return false;
+    /* A new file of that name does not matter: the open one keeps its contents. */
+    if (now->st_dev != reader->version.st_dev || now->st_ino != reader->version.st_ino) return false;
+    return !reader_same_version(now, &reader->version);
+}
+
+enum status reader_fail_changed(const struct reader *reader, struct error *error) {
     return fail(error, STATUS_IO, "%s: changed while the job ran; `--resume` reads it again", reader->file);
 }
 
-enum status reader_check(const struct reader *reader, struct error *error) {
-    struct stat now;
-    if (!reader->dataset || !reader->file || reader->live || stat(reader->file, &now) != 0) return STATUS_OK;
-    /* A new file of that name does not matter: the open one keeps its contents. */
-    if (now.st_dev != reader->version.st_dev || now.st_ino != reader->version.st_ino) return STATUS_OK;
-    return reader_same_version(&now, &reader->version) ? STATUS_OK : fail_changed(reader, error);
-}
-
 static void check_source_chunks(const char *path, const char *name, struct error *error) {
-    struct h5_dataset *dataset = NULL;
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
     struct error ignored = {0}; /* the source is not a data set */
     if (h5_open_chunks(path, name, &dataset, &ignored)) return;
-    struct rawread *check = rawread_open_check(dataset);
+    FREED_BY(rawread_close) struct rawread *check = rawread_open_check(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);
     if (check) rawread_check_chunks(check, &all, error);
-    rawread_close(check);
-    h5_close(dataset);
 }
 
 /* Chunks that HDF5 will decode in another program's file must decode within bounds. For a virtual data set this checks
@@ -90,17 +91,15 @@ static enum status prepare_chunk_check(struct reader *reader, struct error *erro
     struct box whole = box_whole(&array->shape);
     struct selection seen = view_selection(&array->view, &whole);
     seen.rank -= reader->dataset->inner;
-    struct h5_guard guard;
     /* array_describe has refused sources that the job does not permit. */
-    h5_guard_begin(&guard, EXTERNAL_ALLOW, reader->file);
+    H5_GUARD(guard, EXTERNAL_ALLOW, reader->file, reader->object);
     guard.seen = &seen;
     guard.visit = check_source_chunks;
-    enum status status = h5_guard_check_open(&guard, reader->object, reader->dataset->id, error);
-    h5_guard_end(&guard);
-    return status;
+    return h5_guard_check_open(&guard, reader->dataset->id, error);
 }
 
-/* Sources may have appeared or disappeared since the data set was described. */
+/* Fails if sources of a virtual data set appeared or disappeared since it was described. Sets dataset->read to read
+ * source by source if HDF5 itself cannot read the data set. */
 static enum status check_sources(const struct reader *reader, struct error *error) {
     struct h5_dataset *dataset = reader->dataset;
     const struct array *array = reader->array;
@@ -118,31 +117,38 @@ static enum status check_sources(const struct reader *reader, struct error *erro
     return status;
 }
 
-enum status reader_open(struct reader *reader, struct error *error) {
-    if (reader->dataset || !reader->file) return reader_check(reader, error);
-    FENCE(reader->file);
-    struct stat version = {.st_ino = 0};
-    stat(reader->file, &version); /* a failure is ignored: h5_open gives the better message */
-    enum status status = h5_open_field(reader->file, reader->object, reader->field, &reader->dataset, error);
-    if (!status) status = rawread_open(reader->dataset, &reader->raw, error);
-    reader->live = !status && h5_is_swmr(reader->dataset->id);
-    if (!status && (reader->version.st_ino == 0 || reader->live)) reader->version = version;
-    if (!status && !reader_same_version(&version, &reader->version)) status = fail_changed(reader, error);
-    if (!status) status = prepare_chunk_check(reader, error);
-    if (!status) status = check_sources(reader, error);
-    if (!status) return STATUS_OK;
+enum status reader_open_dataset(struct reader *reader, struct stat *version, struct error *error) {
+    version->st_ino = 0;
+    stat(reader->file, version); /* a failure is ignored: h5_open gives the better message */
+    TRY(h5_open_field(reader->file, reader->object, reader->field, &reader->dataset, error));
+    reader->raw = rawread_open(reader->dataset);
+    reader->live = h5_is_swmr(reader->dataset->id);
+    if (reader->version.st_ino == 0 || reader->live) reader->version = *version;
+    return STATUS_OK;
+}
+
+enum status reader_prepare(struct reader *reader, struct error *error) {
+    TRY(prepare_chunk_check(reader, error));
+    return check_sources(reader, error);
+}
+
+enum status reader_fail_open(struct reader *reader, struct error *error) {
     reader_close(reader);
-    return error->status = STATUS_IO; /* array_describe could read it */
+    error->status = STATUS_IO; /* array_describe could read it */
+    return reader_note_failure(reader, STATUS_IO, error);
+}
+
+enum status reader_note_failure(struct reader *reader, enum status status, const struct error *error) {
+    if (status == STATUS_IO && reader->foreign && !reader->unreadable) reader->unreadable = must_strdup(error->text);
+    return status;
 }
 
 void reader_close(struct reader *reader) {
     FENCE(reader->file);
-    rawread_close(reader->raw);
-    rawread_close(reader->chunk_check);
-    h5_close(reader->dataset);
+    rawread_close(&reader->raw);
+    rawread_close(&reader->chunk_check);
+    h5_close(&reader->dataset);
     if (reader->pieces) pieces_close(reader->pieces);
-    reader->raw = reader->chunk_check = NULL;
-    reader->dataset = NULL;
 }
 
 void reader_free(struct reader *reader) {
@@ -150,55 +156,97 @@ void reader_free(struct reader *reader) {
     free(reader->file);
     free(reader->object);
     pieces_free(reader->pieces);
-    reader->file = reader->object = NULL;
+    free(reader->unreadable);
+    reader->file = reader->object = reader->unreadable = NULL;
     reader->pieces = NULL;
 }
 
-/* ---- the readers of a job ---- */
+/* ---- several data sets ---- */
 
-void readers_init(struct readers *readers, const struct array *arrays, int count) {
-    *readers = (struct readers){.count = count};
-    readers->of = must_malloc((unsigned long)count * sizeof *readers->of + 1);
-    for (int i = 0; i < count; i++) reader_init(&readers->of[i], &arrays[i]);
-}
-
-void readers_free(struct readers *readers) {
-    for (int i = 0; i < readers->count; i++) reader_free(&readers->of[i]);
-    free(readers->of);
-}
-
-/* Removes an entry from the list of open readers. */
-static void remove_open(struct readers *readers, int entry) {
-    int behind = --readers->open_count - entry;
-    memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
-}
-
-enum status readers_open(struct readers *readers, int array, struct error *error) {
-    struct reader *reader = &readers->of[array];
-    int entry = 0;
-    while (entry < readers->open_count && readers->open[entry] != reader) entry++;
-    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]);
-    if (entry < readers->open_count) remove_open(readers, entry);
-    readers->open[readers->open_count++] = reader;
-    return reader_open(reader, error);
-}
-
-void readers_close_before(struct readers *readers, int task) {
-    for (int entry = readers->open_count - 1; entry >= 0; entry--) {
-        if (readers->open[entry]->array->last_reader >= task) continue;
-        reader_close(readers->open[entry]);
-        remove_open(readers, entry);
+struct pieces *pieces_create(const struct array *array, int count) {
+    struct pieces *pieces = must_malloc(sizeof *pieces + (size_t)count * sizeof *pieces->of);
+    *pieces = (struct pieces){.count = count};
+    pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
+    pieces->plain.shape = array->shape;
+    if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.packed = array->packed;
+    for (int i = 0; i < count; i++) {
+        pieces->of[i] = (struct array_piece){.place.rank = array->shape.rank};
+        reader_init(&pieces->of[i].reader, &pieces->plain);
     }
+    return pieces;
 }
 
-/* ---- reading and hashing ---- */
+void pieces_set(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
+                const struct stat *version) {
+    struct array_piece *piece = &pieces->of[number];
+    piece->place = *place;
+    reader_set_dataset(&piece->reader, file, object);
+    piece->reader.version = *version;
+}
+
+/* Accepts another version of the piece's file if it is an input's, and values were read: reader_check then decides by
+ * the hash of the whole array. */
+static enum status accept_version(struct reader *reader, const struct stat *version, struct error *error) {
+    if (reader_same_version(version, &reader->version)) return STATUS_OK;
+    if (!reader->foreign || !reader->used) return reader_fail_changed(reader, error);
+    reader->doubted = true;
+    reader->version = *version;
+    return STATUS_OK;
+}
+
+/* Opens the reader of a piece, and closes the one that was opened PIECES_OPEN pieces before. */
+static enum status open_piece(struct pieces *pieces, struct reader *reader, struct error *error) {
+    if (reader->dataset) return STATUS_OK;
+    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable);
+    struct reader **entry = &pieces->open[pieces->next];
+    if (*entry) reader_close(*entry);
+    *entry = reader;
+    pieces->next = (pieces->next + 1) % PIECES_OPEN;
+    FENCE(reader->file);
+    struct stat version;
+    enum status status = reader_open_dataset(reader, &version, error);
+    if (!status) status = accept_version(reader, &version, error);
+    if (!status) status = reader_prepare(reader, error);
+    return status ? reader_fail_open(reader, error) : STATUS_OK;
+}
+
+static struct pieces *pieces_of_parts(const struct array *array, const char *object) {
+    const struct array_parts *parts = array->parts;
+    struct pieces *pieces = pieces_create(array, parts->count);
+    for (int i = 0; i < parts->count; i++) {
+        pieces_set(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
+        pieces->of[i].reader.foreign = true;
+        pieces->of[i].reader.field = array->input->field;
+        if (!array->packed) pieces->of[i].reader.decoding = parts->of[i].decoding;
+    }
+    return pieces;
+}
+
+enum status pieces_open_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error) {
+    TRY(open_piece(pieces, &pieces->of[0].reader, error));
+    *dataset = pieces->of[0].reader.dataset;
+    return STATUS_OK;
+}
+
+static void pieces_close(struct pieces *pieces) {
+    for (int i = 0; i < pieces->count; i++) reader_close(&pieces->of[i].reader);
+    memset(pieces->open, 0, sizeof pieces->open);
+}
+
+static void pieces_free(struct pieces *pieces) {
+    if (!pieces) return;
+    for (int i = 0; i < pieces->count; i++) reader_free(&pieces->of[i].reader);
+    free(pieces);
+}
+
+/* ---- reading ---- */
 
 /* Reads by HDF5 and converts, in pieces that are adjacent in the packed box. */
 static enum status read_converted(struct reader *reader, const struct box *box, const struct read_target *target,
                                   struct error *error) {
     enum dtype stored = reader->dataset->dtype;
     struct cut cut = cut_box(box, NULL, PIECE);
-    uint64_t *piece = must_malloc(PIECE * sizeof *piece);
+    OWNED uint64_t *piece = must_malloc(PIECE * sizeof *piece);
     char *to = target->data;
     enum status status = STATUS_OK;
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
@@ -212,12 +260,11 @@ static enum status read_converted(struct reader *reader, const struct box *box, 
             convert_elements(stored, piece, elements, target->dtype, to, &target->counts->casts);
         to += elements * (int64_t)dtype_size(target->dtype);
     }
-    free(piece);
     return status;
 }
 
-enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
-                        struct error *error) {
+static enum status read_box(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                            struct error *error) {
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
     struct selection selection = view_selection(&array->view, box);
@@ -238,7 +285,79 @@ enum status reader_read(struct reader *reader, const struct box *box, void *data
     return h5_read_selected(reader->dataset, &selection, data, error);
 }
 
-/* ---- conversion losses ---- */
+enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                        struct error *error) {
+    reader->used = true;
+    return reader_note_failure(reader, read_box(reader, box, data, trace, error), error);
+}
+
+/* ---- reading several data sets ---- */
+
+/* The box relative to `corner`. */
+static struct box relative_to(const struct box *box, const int64_t corner[MAX_RANK]) {
+    struct box moved = *box;
+    for (int axis = 0; axis < box->rank; axis++) moved.start[axis] -= corner[axis];
+    return moved;
+}
+
+/* Reads `part` of a piece into its position in `box`, whose packed elements are at `data`. `memory` has room for
+ * `part`. */
+static enum status read_overlap(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
+                                char *memory, struct trace *trace, struct error *error) {
+    int64_t size = (int64_t)dtype_size(piece->reader.array->dtype);
+    struct box source = relative_to(part, piece->place.start), target = relative_to(part, box->start);
+    struct shape around = {.rank = box->rank};
+    memcpy(around.size, box->count, sizeof around.size);
+    struct selection all = selection_of_box(&target);
+    struct rows rows = layout_rows(&all, &around, true, box_elements(part));
+    struct row_run run;
+    bool together = rows.walk.rows == 1 && layout_run(&rows, 0, 0, &run);
+    if (together) return reader_read(&piece->reader, &source, data + run.in_array * size, trace, error);
+    TRY(reader_read(&piece->reader, &source, memory, trace, error));
+    for (int64_t number = 0; layout_run(&rows, 0, number, &run); number++)
+        memcpy(data + run.in_array * size, memory + run.in_box * size, (size_t)(run.elements * size));
+    return STATUS_OK;
+}
+
+/* Like read_overlap, but in parts of bounded size that are cut along the chunks of the piece. */
+static enum status read_piece(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
+                              struct trace *trace, struct error *error) {
+    const struct h5_dataset *dataset = piece->reader.dataset;
+    int64_t size = (int64_t)dtype_size(piece->reader.array->dtype), limit = BAND_BYTES / size;
+    int64_t chunk = dataset->filtered ? shape_elements(&dataset->chunk) : 1;
+    if (chunk > limit) limit = chunk;
+    struct grid grid = {.grain = dataset->chunk};
+    for (int axis = 0; axis < part->rank; axis++) grid.shift[axis] = -piece->place.start[axis];
+    struct cut cut = cut_box(part, &grid, limit);
+    int64_t most = box_elements(part) < limit ? box_elements(part) : limit;
+    char *memory = malloc((size_t)(most * size));
+    enum status status = STATUS_OK;
+    if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece_of_it = cut_piece(&cut, number);
+        status = read_overlap(piece, &piece_of_it, box, data, memory, trace, error);
+    }
+    free(memory);
+    return status;
+}
+
+static enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,
+                               struct trace *trace, struct error *error) {
+    for (int i = 0; i < pieces->count; i++) {
+        struct array_piece *piece = &pieces->of[i];
+        struct stat now;
+        struct box part;
+        if (!box_intersect(box, &piece->place, &part)) continue;
+        TRY(open_piece(pieces, &piece->reader, error));
+        piece->reader.counts = (struct read_counts){0};
+        TRY(read_piece(piece, &part, box, data, trace, error));
+        read_counts_add(counts, &piece->reader.counts);
+        if (reader_is_written(&piece->reader, &now)) TRY(accept_version(&piece->reader, &now, error));
+    }
+    return STATUS_OK;
+}
+
+/* ---- what was lost ----------------------------------------------------------------------------------------------- */
 
 bool reader_needs_casts(const struct reader *reader) {
     return (reader->array->input || reader->decoding) && reader->counted != shape_elements(&reader->array->shape);
@@ -274,12 +393,12 @@ char *reader_cast_losses(const struct reader *reader) {
     char *text = NULL;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
         if (losses[i].count == 0) continue;
-        char *longer = text ? must_printf("%s, %lld %s it", text, (long long)losses[i].count, losses[i].what)
-                            : must_printf("%s '%s': %lld of %lld elements %s %s",
-                                          reader->array->input ? "input" : "result of", reader->array->name,
-                                          (long long)losses[i].count, (long long)reader->counted, losses[i].what, type);
-        free(text);
-        text = longer;
+        if (text)
+            must_append(&text, ", %lld %s it", (long long)losses[i].count, losses[i].what);
+        else
+            text = must_printf("%s '%s': %lld of %lld elements %s %s", reader->array->input ? "input" : "result of",
+                               reader->array->name, (long long)losses[i].count, (long long)reader->counted,
+                               losses[i].what, type);
     }
     return text;
 }
@@ -297,12 +416,10 @@ char *reader_decoding_text(const struct reader *reader) {
     bool unused_default = decoding->attributes.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
     if (unused_default && !array->mixed) return NULL; /* netCDF's default fill value, which no element has */
     bool only_asked = array->input && array->input->stored_numbers;
-    char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
-    char *text =
-        must_printf("%s '%s': decoded%s: %s; %lld of %lld missing", array->input ? "input" : "result of", array->name,
-                    only_asked ? "" : " as CF says", how, (long long)missing, (long long)reader->counted);
-    free(how);
-    return text;
+    OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
+    return must_printf("%s '%s': decoded%s: %s; %lld of %lld missing", array->input ? "input" : "result of",
+                       array->name, only_asked ? "" : " as CF says", how, (long long)missing,
+                       (long long)reader->counted);
 }
 
 char *reader_absent_sources(const struct reader *reader) {
@@ -312,170 +429,4 @@ char *reader_absent_sources(const struct reader *reader) {
                        reader->array->name, (long long)absent->elements,
                        (long long)shape_elements(&reader->array->shape), absent->sources,
                        absent->sources == 1 ? " is" : "s are", absent->sources == 1 ? "" : "such as ", absent->first);
-}
-
-/* ---- hashing ---- */
-
-/* A sum modulo 2^128 does not depend on the order of boxes and threads. */
-static void hash_add(XXH128_hash_t *sum, XXH128_hash_t term) {
-    uint64_t low = sum->low64 + term.low64;
-    sum->high64 += term.high64 + (low < term.low64);
-    sum->low64 = low;
-}
-
-/* The segments of a box, which begins at a multiple of SEGMENT along the last axis. */
-struct hashing {
-    const struct array *array;
-    const struct box *box;
-    const char *data;
-    int64_t rows, columns; /* of the box */
-    int64_t in_row;        /* segments in one row of the box */
-    XXH128_hash_t *sums;   /* by thread */
-};
-
-static void hash_group(void *context, int64_t group, int thread) {
-    const struct hashing *hashing = context;
-    const struct box *box = hashing->box;
-    const int64_t *extent = hashing->array->shape.size;
-    int last = box->rank - 1;
-    int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
-    int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
-    int64_t end = min_int64((group + 1) * GROUP, hashing->rows * hashing->in_row);
-    for (int64_t i = group * GROUP; i < end; i++) {
-        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT;
-        int64_t row = 0; /* in the whole array */
-        for (int64_t axis = last - 1, left = r, rows = 1; axis >= 0; rows *= extent[axis--]) {
-            row += (box->start[axis] + left % box->count[axis]) * rows;
-            left /= box->count[axis];
-        }
-        int64_t number = row * segments_in_row + (box->start[last] + c) / SEGMENT;
-        hash_add(&hashing->sums[thread],
-                 XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
-                                       (size_t)(min_int64(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
-    }
-}
-
-static XXH128_hash_t *new_sums(void) {
-    size_t bytes = (size_t)workers_count() * sizeof(XXH128_hash_t);
-    return memset(must_malloc(bytes), 0, bytes);
-}
-
-/* Adds the sums of all threads, which cover `elements` elements, to the hash, and frees them. */
-static void add_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
-    XXH128_hash_t sum = {reader->hash_low, reader->hash_high};
-    for (int i = 0; i < workers_count(); i++) hash_add(&sum, sums[i]);
-    reader->hash_low = sum.low64;
-    reader->hash_high = sum.high64;
-    reader->hashed += elements;
-    free(sums);
-}
-
-static bool box_is_whole_segments(const struct reader *reader, const struct box *box) {
-    int last = box->rank - 1;
-    int64_t end = box->start[last] + box->count[last];
-    return box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == reader->array->shape.size[last]);
-}
-
-bool reader_needs_hash(const struct reader *reader) {
-    return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
-}
-
-void reader_hash_begin(struct reader *reader) {
-    reader->hash_low = reader->hash_high = 0;
-    reader->hashed = 0;
-}
-
-static void hash_box(struct reader *reader, const struct box *box, const void *data) {
-    if (!box_is_whole_segments(reader, box)) reader->hashed = -1;
-    if (reader->hashed < 0 || box_elements(box) == 0) return;
-    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
-    struct hashing hashing = {reader->array, box, data, box_elements(box) / columns, columns, in_row, new_sums()};
-    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
-    add_sums(reader, hashing.sums, box_elements(box));
-}
-
-void reader_hash_end(struct reader *reader) {
-    if (reader->hashed != shape_elements(&reader->array->shape)) return;
-    snprintf(reader->hash, sizeof reader->hash, "%016llx%016llx", (unsigned long long)reader->hash_high,
-             (unsigned long long)reader->hash_low);
-}
-
-/* Hashes a run of a contiguous data set. Runs and rows consist of whole segments, so numbers are consecutive. */
-struct run_hashing {
-    const struct array *array;
-    XXH128_hash_t *sums; /* by thread */
-};
-
-static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
-    const struct run_hashing *hashing = context;
-    const struct array *array = hashing->array;
-    int64_t before = array->view.first[0], size = (int64_t)dtype_size(array->dtype); /* elements before the band */
-    for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
-    for (int64_t done = 0; done < elements; done += SEGMENT)
-        hash_add(&hashing->sums[thread], XXH3_128bits_withSeed((const char *)data + done * size,
-                                                               (size_t)(min_int64(SEGMENT, elements - done) * size),
-                                                               (XXH64_hash_t)((first - before + done) / SEGMENT)));
-}
-
-/* Does the array cover that axis of its data set? */
-static bool is_whole_axis(const struct reader *reader, int axis) {
-    return !reader->dataset || reader->array->shape.size[axis] == reader->dataset->shape.size[axis];
-}
-
-enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,
-                               struct error *error) {
-    TRY(interrupt_check(error));
-    int last = box->rank - 1;
-    bool rows_fit = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
-    for (int axis = 1; axis < box->rank; axis++) rows_fit = rows_fit && is_whole_axis(reader, axis);
-    bool by_run = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && rows_fit &&
-                  reader->hashed >= 0 && box_is_whole_segments(reader, box);
-    if (!by_run) {
-        TRY(reader_read(reader, box, data, trace, error));
-        hash_box(reader, box, data);
-        return STATUS_OK;
-    }
-    struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
-    struct rawread_visitor visitor = {hash_run, &hashing};
-    struct selection selection = view_selection(&reader->array->view, box);
-    const struct read_target target = {data, reader->array->dtype, reader->decoding, &reader->counts};
-    enum status status = rawread_selected(reader->raw, &selection, &target, &visitor, trace, error);
-    add_sums(reader, hashing.sums, box_elements(box));
-    return status;
-}
-
-enum status reader_hash(struct reader *reader, struct error *error) {
-    if (!reader_needs_hash(reader)) return STATUS_OK;
-    const struct array *array = reader->array;
-    bool opened = !reader->dataset && !reader->pieces;
-    TRY(reader_open(reader, error));
-    int64_t size = (int64_t)dtype_size(array->dtype);
-    int last = array->shape.rank - 1;
-    struct grid from = array_grid(array);
-    int64_t chunk = array->filtered && from.grain.rank > 0 ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
-    if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
-    from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
-    if (chunk > limit) limit = chunk;
-    struct box whole = box_whole(&array->shape);
-    struct cut cut = cut_box(&whole, &from, limit);
-    void *data = malloc((size_t)(limit * size));
-    if (!data) {
-        if (opened) reader_close(reader);
-        return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
-    }
-    enum status status = STATUS_OK;
-    bool counted = reader_needs_casts(reader);
-    if (counted) reader_casts_begin(reader);
-    reader_hash_begin(reader);
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
-        struct box piece = cut_piece(&cut, number);
-        struct read_counts before = reader->counts;
-        status = reader_read_hashed(reader, &piece, data, NULL, error);
-        if (counted) reader_casts_add(reader, &before, &piece);
-    }
-    free(data);
-    if (!status) status = reader_check(reader, error);
-    if (!status) reader_hash_end(reader);
-    if (opened) reader_close(reader);
-    return status;
 }

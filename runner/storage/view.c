@@ -25,8 +25,9 @@ enum status view_select(const struct job_select *select, struct data_view *view,
     const struct shape source = *seen;
     char text[SHAPE_TEXT], slice_text[JOB_SLICE_TEXT];
     if (select->rank != source.rank)
-        return fail(error, STATUS_USAGE, "'select' has %d entries, but the data set's shape %s needs one for each axis",
-                    select->rank, shape_format(&source, text));
+        return fail_key(error, "select", -1,
+                        "'select' has %d entries, but the data set's shape %s needs one for each axis", select->rank,
+                        shape_format(&source, text));
     *view = view_of_all(&source);
     *seen = (struct shape){0};
     for (int axis = 0; axis < source.rank; axis++) {
@@ -34,16 +35,16 @@ enum status view_select(const struct job_select *select, struct data_view *view,
         int64_t size = source.size[axis], first = slice->first, end = slice->end;
         if (first < 0) first += size;
         if (slice->index && (first < 0 || first >= size))
-            return fail(error, STATUS_USAGE, "'select': index %lld is not in axis %d, which has %lld elements",
-                        (long long)slice->first, axis, (long long)size);
+            return fail_key(error, "select", axis, "'select': index %lld is not in axis %d, which has %lld elements",
+                            (long long)slice->first, axis, (long long)size);
         view->dropped[axis] = slice->index;
         view->first[axis] = first;
         if (slice->index) continue;
         if (!slice->has_end) end = size;
         if (end < 0) end += size;
         if (first < 0 || first > size || end < 0 || end > size)
-            return fail(error, STATUS_USAGE, "'select': \"%s\" reaches beyond axis %d, which has %lld elements",
-                        job_slice_format(slice, slice_text), axis, (long long)size);
+            return fail_key(error, "select", axis, "'select': \"%s\" reaches beyond axis %d, which has %lld elements",
+                            job_slice_format(slice, slice_text), axis, (long long)size);
         view->step[axis] = slice->step;
         seen->size[seen->rank++] = end > first ? (end - first + slice->step - 1) / slice->step : 0;
     }

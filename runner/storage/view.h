@@ -1,15 +1,15 @@
-/* view.h - the part of a data set that a job reads: every step-th element of a range of each axis. An axis of which the
- * job takes a single index is dropped. A view is given in the axes of the data set ("source"); boxes of it use the axes
- * that remain ("seen"). */
+/* view.h - describes the part of a data set that a job reads: every step-th element of a range of each axis. An axis of
+ * which the job takes a single index is dropped. A view is given in the axes of the data set ("source"); boxes of it
+ * use the axes that remain ("seen"). */
 #ifndef RUNNER_VIEW_H
 #define RUNNER_VIEW_H
 
-#include "../job/job.h"
+#include "../base/job_input.h"
 #include "elements/selection.h"
 
 struct data_view {
     struct shape source;                     /* shape of the data set; rank 0: the view is the whole array */
-    int64_t first[MAX_RANK], step[MAX_RANK]; /* of each axis of the source */
+    int64_t first[MAX_RANK], step[MAX_RANK]; /* for each axis of the source */
     bool dropped[MAX_RANK];                  /* the job takes only index `first` of this axis */
 };
 
@@ -29,7 +29,7 @@ struct selection view_selection(const struct data_view *view, const struct box *
 /* The chunk grid in the view: chunks end at multiples of `grain`, once `shift` is added (cut.h). */
 struct shape view_grain(const struct data_view *view, const struct shape *chunk);
 void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]);
-/* The number of source elements that are read for each element of the view, because they lie between its elements or in
+/* The number of source elements that are read for each element of the view, because they are between its elements or in
  * the same chunk. */
 double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk);
 

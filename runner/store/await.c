@@ -1,12 +1,11 @@
-/* await.c - for a shard: the result of a task that other shards make, whole or by panels. Their parts are looked
- * for in the folders of those shards that make them.
+/* await.c - finds, for a shard, the result of a task that other shards make, whole or by panels (struct awaited). It
+ * looks for parts in the folders of the shards that make them.
  *
  * The task's result is that of its first variant that all panels have made. So variants are taken in their order, and
  * the next one counts only where a panel says of the one before that it made no result. */
 #include "results.h"
 
 #include "../base/fail.h"
-#include "../storage/pieces.h"
 #include "../storage/reader.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,8 @@
 /* The part of a panel, or of the whole task. */
 struct awaited_part {
     char *path;
-    struct stat version; /* of the file, once it is `there` */
-    struct stat refused; /* of a file that is damaged or out of date; it may be replaced */
+    struct stat version; /* identifies the file, once it is `there` */
+    struct stat refused; /* identifies a file that is damaged or out of date; it may be replaced */
     bool there;
 };
 
@@ -42,14 +41,15 @@ static char *folder_of(const struct awaited *awaited, int number) {
     return shard_own_folder(awaited->results->folder.whole, &maker);
 }
 
-/* Where a unit's part is, or will be: in its maker's folder, unless another has it. The caller frees. */
+/* Returns the path where a unit's part is or will be: in its maker's folder, unless another folder has it. The caller
+ * frees. */
 static char *path_of(const struct awaited *awaited, int number) {
-    char *folder = folder_of(awaited, number), key[33];
+    OWNED char *folder = folder_of(awaited, number);
+    char key[33];
     keys_of_unit(awaited->results->keys, awaited_run(awaited, number), key);
     char *path = must_printf("%s/%s.h5", folder, key), *other = results_part_of_key(awaited->results, key);
     bool elsewhere = access(path, F_OK) != 0 && access(other, F_OK) == 0;
     free(elsewhere ? path : other);
-    free(folder);
     return elsewhere ? other : path;
 }
 
@@ -57,20 +57,18 @@ static void find_paths(struct awaited *awaited) {
     struct results *results = awaited->results;
     struct result_row row;
     bool panel = results->units->plan.tasks[awaited->task].panel != NULL, has_output = false;
-    char *whole = results_run_path(results, units_whole_run(results->units, awaited_run(awaited, 0)));
+    OWNED char *whole = results_run_path(results, units_whole_run(results->units, awaited_run(awaited, 0)));
     awaited->in_one = panel && part_read_row(results, whole, &row, &has_output) && has_output;
     for (int i = 0; i < awaited->count; i++) {
         char *path = awaited->in_one && i == 0 ? must_strdup(whole) : path_of(awaited, i);
         free(awaited->of[i].path);
         awaited->of[i] = (struct awaited_part){.path = path};
     }
-    free(whole);
 }
 
 struct awaited *awaited_begin(struct results *results, int task) {
     int count = plan_producers_end(&results->units->plan, task) - task;
-    struct awaited *awaited = must_malloc(sizeof *awaited + (size_t)count * sizeof *awaited->of);
-    memset(awaited, 0, sizeof *awaited + (size_t)count * sizeof *awaited->of);
+    struct awaited *awaited = must_zeroed(sizeof *awaited + (size_t)count * sizeof *awaited->of);
     awaited->results = results;
     awaited->task = task;
     awaited->count = count;
@@ -78,24 +76,22 @@ struct awaited *awaited_begin(struct results *results, int task) {
     return awaited;
 }
 
-void awaited_end(struct awaited *awaited) {
+void awaited_end(struct awaited *const *of) {
+    OWNED struct awaited *awaited = *of;
     for (int i = 0; i < awaited->count; i++) free(awaited->of[i].path);
-    free(awaited);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
 
 enum finding { MISSING, MADE, NOT_MADE };
 
-/* Will the shard do anew what made no result: has another made this part, or did the shard begin again since? */
+/* Will the shard redo a unit that made no result? It will if another shard made this part, or if it has begun again
+ * since. */
 static bool is_out_of_date(const struct awaited *awaited, int number, const struct stat *about) {
-    char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
+    OWNED char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
     struct stat manifest;
-    bool is = strncmp(awaited->of[number].path, folder, strlen(folder)) != 0 ||
-              (stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim));
-    free(path);
-    free(folder);
-    return is;
+    return strncmp(awaited->of[number].path, folder, strlen(folder)) != 0 ||
+           (stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim));
 }
 
 /* A part is renamed into place, so it does not change while it is hashed; but another may take its name. */
@@ -110,13 +106,14 @@ static enum finding look_for(struct awaited *awaited, int number) {
     bool whole = part_read_row(awaited->results, part->path, &row, &has_output);
     bool done = whole && result_row_done(&row);
     if (stat(part->path, &after) != 0 || !reader_same_version(&before, &after)) return MISSING;
-    if (whole && !done && !is_out_of_date(awaited, number, &before)) return NOT_MADE;
+    if (whole && !done && strcmp(row.status, "interrupted") != 0 && !is_out_of_date(awaited, number, &before))
+        return NOT_MADE;
     part->there = done && has_output;
     *(part->there ? &part->version : &part->refused) = before;
     return part->there ? MADE : MISSING;
 }
 
-/* All panels of one variant. One that made no result decides, whatever the others do. */
+/* Looks for all panels of one variant. If one made no result, the variant made none, whatever the others do. */
 static enum finding look_for_all(struct awaited *awaited) {
     enum finding all = MADE;
     for (int i = 0; i < (awaited->in_one ? 1 : awaited->count); i++) {
@@ -127,7 +124,7 @@ static enum finding look_for_all(struct awaited *awaited) {
     return all;
 }
 
-/* Makes the parts the place of the result, as `array` has it. */
+/* Has the reader of `array` read the result from the parts. */
 static void place_as(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
     const struct plan *plan = &results->units->plan;
@@ -183,9 +180,8 @@ char *awaited_name(const struct awaited *awaited) {
                        task->panel ? ", " : "", task->panel ? task->panel : "");
 }
 
-char *awaited_place(const struct awaited *awaited, bool *at_work) {
-    char *folder = folder_of(awaited, first_missing(awaited)), *place = manifest_host(folder);
+char *awaited_host(const struct awaited *awaited, bool *at_work) {
+    OWNED char *folder = folder_of(awaited, first_missing(awaited));
     *at_work = parts_are_locked(folder);
-    free(folder);
-    return place;
+    return manifest_host(folder);
 }

@@ -3,19 +3,25 @@
 #include "results.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../plan/clash.h"
-#include "../storage/h5/h5journal.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
+
+char *parts_folder_of(const char *output) {
+    struct error ignored = {.status = STATUS_OK};
+    FREED_BY(destination_free) struct destination place = {0};
+    bool found = destination_find("output", output, &place, &ignored) == STATUS_OK;
+    return found ? must_printf("%s.parts", place.path) : NULL;
+}
 
 char *shard_folder(const char *whole, int index, int count) {
     return must_printf("%s/shard-%d-of-%d", whole, index, count);
@@ -33,11 +39,22 @@ bool shard_folder_parse(const char *name, int *index, int *count) {
     return *index >= 0 && *index < *count && strcmp(name, again) == 0; /* no other spelling, such as 01 */
 }
 
+struct texts shard_folders(const char *whole) {
+    DIR *folder = opendir(whole);
+    struct texts folders = {0};
+    int index, shards;
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        if (shard_folder_parse(entry->d_name, &index, &shards))
+            texts_add(&folders, must_printf("%s/%s", whole, entry->d_name));
+    if (folder) closedir(folder);
+    if (folders.count > 0) qsort(folders.of, (size_t)folders.count, sizeof *folders.of, text_compare);
+    return folders;
+}
+
 /* ---- names ---- */
 
-/* A rest: a file that a killed writer left unfinished. A journal: of a part that was becoming OUTPUT when its writer
- * was killed. A manifest: what a shard says of itself (shard_manifest.c). */
-enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_JOURNAL, OUR_MANIFEST, OUR_SHARD };
+/* OUR_REST: a file that a killed writer left unfinished; OUR_NOTE: that a unit took too long. */
+enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_NOTE, OUR_MANIFEST, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
@@ -47,7 +64,7 @@ static enum owner owner_of(const char *name) {
     if (shard_folder_parse(name, &index, &count)) return OUR_SHARD;
     if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_MANIFEST_NEW) == 0) return OUR_REST;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
-    if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5" H5_JOURNAL) == 0) return OUR_JOURNAL;
+    if (strspn(name, hex) == 32 && strcmp(name + 32, TIMEOUT_NOTE) == 0) return OUR_NOTE;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
     return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
 }
@@ -61,7 +78,7 @@ static enum status check_kind(const char *folder, const char *name, enum owner o
                 owner == OUR_SHARD ? "folder" : "regular file");
 }
 
-/* Adds what lies in one folder, and in those of shards in it. */
+/* Adds the files of one folder, and of the shards' folders in it, to both counts. */
 static enum status count_in(const char *path, int *parts, int *foreign, struct error *error) {
     enum status status = STATUS_OK;
     DIR *folder = opendir(path);
@@ -74,9 +91,8 @@ static enum status count_in(const char *path, int *parts, int *foreign, struct e
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         status = check_kind(path, entry->d_name, owner, &about, error);
         if (status || owner != OUR_SHARD) continue;
-        char *inner = must_printf("%s/%s", path, entry->d_name);
+        OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
         status = count_in(inner, parts, foreign, error);
-        free(inner);
     }
     closedir(folder);
     return status;
@@ -87,17 +103,8 @@ enum status results_count_parts(const struct results *results, int *parts, int *
     return count_in(results->folder.own, parts, foreign, error);
 }
 
-/* Turns a part that was becoming OUTPUT when its writer was killed into a part again. false: the disk does not let it;
- * the next process on OUTPUT may try again. */
-static bool restore_part(const char *folder, const char *journal) {
-    char *part = must_printf("%s/%.35s", folder, journal); /* KEY.h5 */
-    bool good = access(part, F_OK) != 0 || part_is_whole(part, INT64_MAX) || h5_restore_leftover(part);
-    free(part);
-    return good;
-}
-
-/* `folders`: removes the locks and manifests of shards, which nobody uses now, and their folders; else what killed
- * writers left, and with `parts` the parts too. */
+/* `folders`: removes the folders of shards with their locks and manifests, which nobody uses now. Otherwise removes
+ * temporary files that killed writers left, and with `parts` the parts too. */
 static void clear(const char *path, bool parts, bool folders, bool of_shard) {
     DIR *folder = opendir(path);
     if (!folder) return;
@@ -106,14 +113,12 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
         struct stat about;
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (owner == OUR_SHARD && S_ISDIR(about.st_mode)) {
-            char *inner = must_printf("%s/%s", path, entry->d_name);
+            OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
             clear(inner, parts, folders, true);
             if (folders) rmdir(inner);
-            free(inner);
         }
-        if (owner == OUR_JOURNAL && !parts && !restore_part(path, entry->d_name)) continue;
         bool goes = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST)
-                            : owner == OUR_REST || owner == OUR_JOURNAL || (parts && owner == OUR_PART);
+                            : owner == OUR_REST || (parts && (owner == OUR_PART || owner == OUR_NOTE));
         if (goes && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);
@@ -126,42 +131,33 @@ void results_clear(struct results *results, bool finished) {
 }
 
 /* `shard`: the folders of the others of its division are left out, which do other units; NULL: none. */
-static void add_parts(const char *parts, const struct shard *shard, char ***paths, int *count) {
+static void add_parts(const char *parts, const struct shard *shard, struct texts *paths) {
     DIR *folder = opendir(parts);
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
         enum owner owner = owner_of(entry->d_name);
-        if (owner != OUR_PART && owner != OUR_SHARD) continue;
-        char *path = must_printf("%s/%s", parts, entry->d_name);
-        if (owner == OUR_SHARD) {
-            int index, shards;
-            shard_folder_parse(entry->d_name, &index, &shards);
-            if (!shard || shards != shard->count || index == shard->index) add_parts(path, shard, paths, count);
-            free(path);
-            continue;
-        }
-        *paths = must_realloc(*paths, (size_t)(*count + 1) * sizeof **paths);
-        (*paths)[(*count)++] = path;
+        if (owner == OUR_PART) texts_add(paths, must_printf("%s/%s", parts, entry->d_name));
+        if (owner != OUR_SHARD) continue;
+        OWNED char *path = must_printf("%s/%s", parts, entry->d_name);
+        int index, shards;
+        shard_folder_parse(entry->d_name, &index, &shards);
+        if (!shard || shards != shard->count || index == shard->index) add_parts(path, shard, paths);
     }
     closedir(folder);
 }
 
-void parts_list(const char *parts, char ***paths, int *count) {
-    *paths = NULL;
-    *count = 0;
-    add_parts(parts, NULL, paths, count);
+struct texts parts_list(const char *parts) {
+    struct texts paths = {0};
+    add_parts(parts, NULL, &paths);
+    return paths;
 }
 
 void parts_remove_older(const char *parts, const struct timespec *time) {
-    char **paths;
-    int count;
-    parts_list(parts, &paths, &count);
-    for (int i = 0; i < count; i++) {
+    FREED_BY(texts_clear) struct texts paths = parts_list(parts);
+    for (int i = 0; i < paths.count; i++) {
         struct stat about;
-        if (stat(paths[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths[i]);
-        free(paths[i]);
+        if (stat(paths.of[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths.of[i]);
     }
-    free(paths);
 }
 
 /* ---- the parts of all shards ------------------------------------------------------------------------------------- */
@@ -170,7 +166,7 @@ bool results_later(const struct timespec *one, const struct timespec *other) {
     return one->tv_sec != other->tv_sec ? one->tv_sec > other->tv_sec : one->tv_nsec > other->tv_nsec;
 }
 
-/* By key; of two parts of one run the newer first. */
+/* Orders parts by key; of two parts of one run the newer comes first. */
 static int compare_found(const void *one, const void *other) {
     const struct found_part *a = one, *b = other;
     int order = strcmp(a->key, b->key);
@@ -182,19 +178,19 @@ static int compare_key(const void *key, const void *found) {
     return strcmp(key, ((const struct found_part *)found)->key);
 }
 
+/* Of several parts with one key it keeps the newest. */
 void shards_find_parts(struct results *results) {
-    char **paths;
-    int count = 0;
-    paths = NULL;
-    add_parts(results->folder.whole, results->shard, &paths, &count);
+    struct texts paths = {0};
+    add_parts(results->folder.whole, results->shard, &paths);
+    int count = paths.count;
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
         struct stat about = {0};
-        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths[i], '/') + 1);
-        found[i].path = paths[i];
-        if (stat(paths[i], &about) == 0) found[i].written = about.st_mtim;
+        found[i] = (struct found_part){.path = paths.of[i]};
+        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths.of[i], '/') + 1);
+        if (stat(paths.of[i], &about) == 0) found[i].written = about.st_mtim;
     }
-    free(paths);
+    free(paths.of); /* not the paths */
     qsort(found, (size_t)count, sizeof *found, compare_found);
     int kept = 0;
     for (int i = 0; i < count; i++)
@@ -221,11 +217,19 @@ char *results_part_of_key(const struct results *results, const char key[33]) {
     return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->folder.own, key);
 }
 
+bool results_part_checked(const struct results *results, const char *path) {
+    char key[33];
+    snprintf(key, sizeof key, "%.32s", strrchr(path, '/') + 1);
+    const struct found_part *found = find_part(results, key);
+    return found && found->whole && strcmp(found->path, path) == 0;
+}
+
 void results_part_made(const struct results *results, const char key[33], const char *path) {
     struct found_part *found = find_part(results, key);
     if (!found || strcmp(found->path, path) == 0) return;
     free(found->path);
     found->path = must_strdup(path);
+    found->whole = false;
 }
 
 char *results_unit_path(const struct results *results, const struct run *unit) {
@@ -244,56 +248,44 @@ char *results_run_path(const struct results *results, const struct run *whole) {
 
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
-    struct destination place;
-    enum status status = destination_find("output", output, &place, error);
-    if (!status) status = clash_check(&place, plan, error);
-    destination_free(&place);
+    FREED_BY(destination_free) struct destination place = {0};
+    TRY(destination_find("output", output, &place, error));
+    TRY(clash_check(&place, plan, error));
     const char *last = "";
-    for (int i = 0; i < job->operation_count && !status; i++) {
+    for (int i = 0; i < job->operation_count; i++) {
         const char *file = job->operations[i].to_file;
-        if (file && strcmp(file, last) != 0) status = results_check_other(output, plan, "file", last = file, error);
+        if (file && strcmp(file, last) != 0) TRY(results_check_other(output, plan, "file", last = file, error));
     }
-    return status;
+    return STATUS_OK;
 }
 
 /* A file that no result goes to must not be one that results go to. */
 static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
-    enum status status = STATUS_OK;
     const char *last = "";
-    for (int i = 0; i < job->operation_count && !status; i++) {
+    for (int i = 0; i < job->operation_count; i++) {
         const char *file = job->operations[i].to_file;
-        struct destination other;
+        FREED_BY(destination_free) struct destination other = {0};
         if (!file || strcmp(file, last) == 0) continue;
-        status = destination_find("file", last = file, &other, error);
-        if (!status && destination_same(place, &other))
-            status = fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
-                          job->operations[i].id);
-        destination_free(&other);
+        TRY(destination_find("file", last = file, &other, error));
+        if (destination_same(place, &other))
+            return fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
+                        job->operations[i].id);
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error) {
-    struct destination place, target, parts;
+    FREED_BY(destination_free) struct destination place = {0}, target = {0}, parts = {0};
     struct stat about;
-    enum status status = destination_find(kind, name, &place, error),
-                found = destination_find("output", output, &target, error);
-    if (!status) status = found;
-    char *folder = must_printf("%s.parts", target.path);
-    found = destination_find("output", folder, &parts, error);
-    if (!status) status = found;
-    if (!status) status = clash_check(&place, plan, error);
-    if (!status && destination_same(&place, &target))
-        status = fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
-    if (!status &&
-        (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about))))
-        status = fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
-    if (!status && strcmp(kind, "trace") == 0) status = check_results(&place, plan, error);
-    free(folder);
-    destination_free(&place);
-    destination_free(&target);
-    destination_free(&parts);
-    return status;
+    TRY(destination_find(kind, name, &place, error));
+    TRY(destination_find("output", output, &target, error));
+    OWNED char *folder = must_printf("%s.parts", target.path);
+    TRY(destination_find("output", folder, &parts, error));
+    TRY(clash_check(&place, plan, error));
+    if (destination_same(&place, &target)) return fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
+    if (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about)))
+        return fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
+    return strcmp(kind, "trace") == 0 ? check_results(&place, plan, error) : STATUS_OK;
 }

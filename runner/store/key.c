@@ -1,8 +1,9 @@
-/* key.c - keys: everything that a result depends on, as one hash, by which a finished unit is found again. A unit that
+/* key.c - computes keys. A key is one hash of all that a result depends on; a finished unit is found by it. A unit that
  * is a whole run has the key of that run. */
 #include "results.h"
 
 #include "../base/fail.h"
+#include "../plan/own_kernel.h"
 #include "../record/environment.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,20 +19,26 @@ struct task_key {
 
 struct keys {
     const struct units *units;
-    const struct readers *readers; /* of the units' plan, whose first inputs are the whole's */
+    const struct readers *readers; /* the units' plan's, whose first inputs are the whole's */
     XXH3_state_t *state;
-    struct task_key *whole, *unit; /* by task */
+    struct task_key *whole, *unit; /* one for each task */
+    const bool *only;              /* the runs of the whole that count, while keys_of_runs works; NULL: all */
 };
 
 struct keys *keys_create(const struct units *units, const struct readers *readers) {
     struct keys *keys = must_malloc(sizeof *keys);
     size_t whole = (size_t)units->whole->task_count, unit = (size_t)units->plan.task_count;
     *keys = (struct keys){.units = units, .readers = readers};
-    keys->whole = must_malloc((whole + unit + 1) * sizeof *keys->whole);
-    memset(keys->whole, 0, (whole + unit) * sizeof *keys->whole);
+    keys->whole = must_zeroed((whole + unit) * sizeof *keys->whole);
     keys->unit = keys->whole + whole;
     keys->state = must_have(XXH3_createState());
     return keys;
+}
+
+void results_forget_keys(struct results *results) {
+    struct keys *keys = results->keys;
+    size_t tasks = (size_t)keys->units->whole->task_count + (size_t)keys->units->plan.task_count;
+    memset(keys->whole, 0, tasks * sizeof *keys->whole);
 }
 
 void keys_free(struct keys *keys) {
@@ -60,9 +67,8 @@ static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     else
         snprintf(text, sizeof text, "file %s", reader->hash);
     hash_text(state, text);
-    char *decoding = array->decoding ? decoding_key(array->decoding) : NULL;
+    OWNED char *decoding = array->decoding ? decoding_key(array->decoding) : NULL;
     if (decoding) hash_text(state, decoding);
-    free(decoding);
 }
 
 static void hash_run(XXH3_state_t *state, const struct run *run) {
@@ -71,22 +77,24 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     XXH3_128bits_update(state, run->choice, sizeof run->choice);
     int device = run->kernel ? (int)run->kernel->device : -1;
     XXH3_128bits_update(state, &device, sizeof device);
+    const char *own = own_kernel_identity(run->kernel);
+    if (own) hash_text(state, own);
 }
 
+/* Computes a task's keys at the first call. Inputs that are results count by the keys of their tasks, recursively. */
 static const struct task_key *task_key(struct keys *keys, const struct plan *plan, int number) {
     const struct task *task = &plan->tasks[number];
     bool is_unit = plan == &keys->units->plan;
     struct task_key *known = is_unit ? &keys->unit[number] : &keys->whole[number];
     if (known->known) return known;
     if (is_unit && !task->panel) return task_key(keys, keys->units->whole, keys->units->whole_task[number]);
-    const XXH128_hash_t *results[2] = {NULL, NULL};
+    const XXH128_hash_t *results[MAX_INPUTS] = {NULL};
     for (int i = 0; i < task->geometry.inputs; i++) /* a result is identified by the key of its task */
         if (task->in[i] >= plan->input_count) results[i] = &task_key(keys, plan, plan_producer(plan, task->in[i]))->key;
     XXH3_state_t *state = keys->state;
     XXH3_128bits_reset(state);
     hash_text(state, tilerun_version);
-    hash_text(state, tilerun_git_commit);
-    hash_text(state, tilerun_program_hash());
+    hash_text(state, tilerun_sources);
     hash_text(state, task->operation->id);
     hash_text(state, task->operation->label);
     hash_text(state, task->operation->resolved);
@@ -97,7 +105,8 @@ static const struct task_key *task_key(struct keys *keys, const struct plan *pla
         else
             hash_input(state, &keys->readers->of[task->in[i]]);
     known->base = XXH3_128bits_digest(state);
-    for (int i = 0; i < task->run_count; i++) hash_run(state, &plan->runs[task->first_run + i]);
+    for (int i = task->first_run; i < task->first_run + task->run_count; i++)
+        if (!keys->only || keys->only[i]) hash_run(state, &plan->runs[i]);
     known->key = XXH3_128bits_digest(state);
     known->known = true;
     return known;
@@ -127,14 +136,25 @@ void keys_of_task(struct keys *keys, int number, char key[33]) {
     key_text(task_key(keys, keys->units->whole, number)->key, key);
 }
 
-void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]) {
+/* With `runs` the tasks' keys depend on which runs count, so they are computed in a temporary table. */
+void keys_of_runs(struct keys *keys, const bool *runs, char key[33]) {
     const struct plan *plan = keys->units->whole;
+    struct task_key *all = keys->whole;
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
+    if (runs) keys->whole = must_zeroed((size_t)plan->task_count * sizeof *all);
+    keys->only = runs;
     for (int i = 0; i < plan->task_count; i++) {
+        const struct task *task = &plan->tasks[i];
+        bool counts = !runs;
+        for (int run = task->first_run; run < task->first_run + task->run_count && !counts; run++) counts = runs[run];
+        if (!counts) continue;
         const XXH128_hash_t *of_task = &task_key(keys, plan, i)->key;
-        if (!tasks || tasks[i]) XXH3_128bits_update(state, of_task, sizeof *of_task);
+        XXH3_128bits_update(state, of_task, sizeof *of_task);
     }
+    keys->only = NULL;
+    if (runs) free(keys->whole);
+    keys->whole = all;
     key_text(XXH3_128bits_digest(state), key);
     XXH3_freeState(state);
 }

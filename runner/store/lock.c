@@ -1,6 +1,6 @@
-/* lock.c - the locks of OUTPUT.parts: a whole job holds that of the folder alone; shards share it, and each
- * holds that of its own folder alone. So shards do not hinder each other, the same shard does not run twice at once,
- * and none runs while a whole job or `merge` does. */
+/* lock.c - locks OUTPUT.parts. A whole job or `merge` holds the folder's lock alone. Shards share it, and each holds
+ * the lock of its own folder alone. So shards run beside each other, no shard runs twice at once, and none runs while a
+ * whole job or `merge` does. */
 #include "results.h"
 
 #include "../base/clock.h"
@@ -8,7 +8,6 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../record/environment.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_TRIES = 1000 }; /* for a lock whose holders come and go */
-/* How often, and how many nanoseconds apart, a shard tries to share the lock: another that leaves has it alone for a
+enum { MAX_TRIES = 1000 }; /* to open and lock a file that its holders remove */
+/* A shard tries so often to share the lock, WAIT_NS nanoseconds apart, because a shard that leaves holds it alone for a
  * moment. */
-enum { MOST_WAITS = 50, WAIT_NS = 10000000 };
-enum { OTHER_NS = 250000000 }; /* between looks for the lock of another machine */
+enum { MAX_WAITS = 50, WAIT_NS = 10000000 };
+enum { OTHER_NS = 250000000 }; /* nanoseconds between tries to get the lock of another machine */
 
 /* OUTPUT.parts, and a shard's folder in it, must be a folder, not a link to one, and files must be renamable from it to
  * OUTPUT. */
@@ -37,19 +36,16 @@ static enum status check_folder(const struct results *results, const char *path,
     if (!S_ISDIR(parts.st_mode))
         return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
                     path);
-    char *around = path_folder(path);
+    OWNED char *around = path_folder(path);
     bool open_to_all = stat(around, &folder) == 0 && folder.st_mode & S_IWOTH;
-    free(around);
     if (open_to_all && parts.st_uid != geteuid())
         return fail(error, STATUS_USAGE,
                     "%s: belongs to another user, in a folder in which everybody may write; name an output elsewhere",
                     path);
     /* A rename of "." always fails, but with EXDEV if there is a mount in between. */
-    char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
+    OWNED char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
     bool elsewhere = (stat(results->place.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||
                      (rename(from, to) != 0 && errno == EXDEV);
-    free(from);
-    free(to);
     if (elsewhere)
         return fail(error, STATUS_USAGE,
                     "%s: is on another file system than %s, so that finished runs cannot be renamed into place; "
@@ -58,8 +54,8 @@ static enum status check_folder(const struct results *results, const char *path,
     return STATUS_OK;
 }
 
-/* Takes a second lock, of the kind whose holder can be asked for without taking it: for parts_are_locked. Where
- * there is none of that kind nothing is lost but its answer. */
+/* Takes a second lock, of fcntl: parts_are_locked can ask for its holder without taking it. On a file system without
+ * such locks parts_are_locked answers no. */
 static void take_visible_lock(int lock, bool shared) {
     struct flock whole = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
     fcntl(lock, F_SETLK, &whole);
@@ -67,46 +63,39 @@ static void take_visible_lock(int lock, bool shared) {
 
 bool parts_are_locked(const char *parts) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    char *path = must_printf("%s/lock", parts);
+    OWNED char *path = must_printf("%s/lock", parts);
     int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool held = lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
     if (lock >= 0) close(lock);
-    free(path);
     return held;
 }
 
 char *shards_running(const char *whole) {
+    FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
     char *found = NULL;
-    DIR *folder = opendir(whole);
-    if (!folder) return NULL;
-    for (struct dirent *entry; !found && (entry = readdir(folder));) {
-        int index, count;
-        if (!shard_folder_parse(entry->d_name, &index, &count)) continue;
-        char *path = must_printf("%s/%s", whole, entry->d_name);
-        if (parts_are_locked(path)) {
-            char *place = manifest_host(path);
-            found = must_printf("shard %d of %d%s%s%s", index, count, place ? " (" : "", place ? place : "",
-                                place ? ")" : "");
-            free(place);
-        }
-        free(path);
+    int index, shards;
+    for (int i = 0; i < folders.count && !found; i++) {
+        if (!parts_are_locked(folders.of[i])) continue;
+        OWNED char *place = manifest_host(folders.of[i]);
+        shard_folder_parse(strrchr(folders.of[i], '/') + 1, &index, &shards);
+        found =
+            must_printf("shard %d of %d%s%s%s", index, shards, place ? " (" : "", place ? place : "", place ? ")" : "");
     }
-    closedir(folder);
     return found;
 }
 
 /* ---- who holds it ------------------------------------------------------------------------------------------------ */
 
-/* What the lock file says of a process that has it alone; behind it "node n7, job 1234_3" and a newline. */
+/* The text of a lock file whose lock one process holds alone. It is followed by "node n7, job 1234_3" and a newline. */
 static const char holder_head[] = "tilerun: held on ";
 enum { HOLDER_BYTES = 256 };
 
-/* Always as long, so that nothing is left of the last one. */
+/* Writes the same number of bytes each time, so that nothing is left of the last holder's text. */
 static enum status write_holder(const char *path, int lock, struct error *error) {
-    char *place = environment_place(), text[HOLDER_BYTES] = {0};
+    OWNED char *place = environment_place();
+    char text[HOLDER_BYTES] = {0};
     int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, place);
     memset(text + length, ' ', sizeof text - (size_t)length);
-    free(place);
     errno = 0;
     if (pwrite(lock, text, HOLDER_BYTES, 0) == HOLDER_BYTES) return STATUS_OK;
     return fail_write(error, path, errno ? errno : ENOSPC);
@@ -128,8 +117,8 @@ static bool read_holder(int lock, char **holder) {
     return true;
 }
 
-/* Who has the lock, in words: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The caller
- * frees. */
+/* Describes the holder of the lock: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The
+ * caller frees. */
 static char *holder_of(const struct results *results, int lock) {
     char *holder = results->shard ? NULL : shards_running(results->folder.whole);
     if (!holder) read_holder(lock, &holder);
@@ -138,16 +127,15 @@ static char *holder_of(const struct results *results, int lock) {
 
 /* Is that another machine than this one? */
 static bool is_elsewhere(const char *holder) {
-    char *own = environment_place();
+    OWNED char *own = environment_place();
     own[strcspn(own, ",")] = '\0';
     const char *node = holder ? strstr(holder, "node ") : NULL;
     size_t length = strlen(own);
     bool same = node && strncmp(node, own, length) == 0 && strchr(",)", node[length]);
-    free(own);
     return node && !same;
 }
 
-/* Says that another process has the lock of a folder. */
+/* Fails because another process has the lock of a folder. */
 static enum status refuse(const struct results *results, bool shared, const char *holder, struct error *error) {
     enum status status = STATUS_USAGE;
     const char *where = holder ? holder : "", *open = holder ? " (" : "", *close = holder ? ")" : "";
@@ -165,8 +153,8 @@ static double age_of(int lock) {
     return fstat(lock, &about) == 0 ? difftime(time(NULL), about.st_mtime) : 0;
 }
 
-/* Waits a moment for a process on another machine, which Slurm may have ended already although the file system does not
- * know; says so at first. STATUS_INTERRUPTED, which it has explained: it has waited long enough. */
+/* Waits a moment for a process on another machine: Slurm may have ended it before the file system knows. Prints that it
+ * waits, the first time. STATUS_INTERRUPTED: it has waited long enough, and has printed so. */
 static enum status wait_for_other(const struct results *results, const char *holder, int lock, double waited,
                                   struct error *error) {
     const struct timespec pause = {0, OTHER_NS};
@@ -190,17 +178,16 @@ static enum status hold(const struct results *results, bool shared, int lock, st
     double begun = -1;
     enum status status = STATUS_OK;
     for (int i = 0; !status && flock(lock, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
-        char *holder = holder_of(results, lock);
+        OWNED char *holder = holder_of(results, lock);
         if (getenv("SLURM_JOB_ID") && is_elsewhere(holder)) {
             double waited = begun < 0 ? 0 : now_s() - begun;
             if (begun < 0) begun = now_s();
             status = wait_for_other(results, holder, lock, waited, error);
-        } else if (!shared || i >= MOST_WAITS) {
+        } else if (!shared || i >= MAX_WAITS) {
             status = refuse(results, shared, holder, error);
         } else {
             nanosleep(&pause, NULL);
         }
-        free(holder);
     }
     return status;
 }
@@ -209,12 +196,12 @@ static enum status hold(const struct results *results, bool shared, int lock, st
 static enum status try_lock(const struct results *results, const char *folder, bool shared, int *taken, bool *again,
                             struct error *error) {
     struct stat about;
-    char *holder = NULL;
+    OWNED char *holder = NULL;
     *again = false;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return fail(error, STATUS_USAGE, "%s: cannot be made: %s", folder, strerror(errno));
     TRY(check_folder(results, folder, error));
-    char *path = must_printf("%s/lock", folder);
+    OWNED char *path = must_printf("%s/lock", folder);
     enum status status = STATUS_OK;
     int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     *again = lock < 0 && errno == ENOENT;
@@ -229,15 +216,13 @@ static enum status try_lock(const struct results *results, const char *folder, b
         close(lock);
     else if (lock >= 0)
         take_visible_lock(*taken = lock, shared);
-    free(holder);
-    free(path);
     return status;
 }
 
 static enum status take_lock(const struct results *results, const char *folder, bool shared, int *lock,
                              struct error *error) {
     bool again = true;
-    for (int i = 0; again && i < MOST_TRIES; i++) TRY(try_lock(results, folder, shared, lock, &again, error));
+    for (int i = 0; again && i < MAX_TRIES; i++) TRY(try_lock(results, folder, shared, lock, &again, error));
     if (again)
         return fail(error, STATUS_USAGE, "output %s: other tileruns are starting and ending on it; try again",
                     results->place.name);

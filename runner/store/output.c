@@ -1,24 +1,26 @@
-/* output.c - puts what runs have made into files: values out of their parts, or virtual data sets of these; with the
- * attributes of an output, and those of the input that it was moved out of. */
+/* output.c - publishes files, and copies the outputs of runs into them: as values, or as virtual data sets that show
+ * the parts. A copy has an output's attributes, and those of the input whose elements the operation only moved. */
 #include "output.h"
 
 #include "../../kernels/core/axes.h"
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../record/link.h"
+#include "../record/linked.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
-#include "../storage/pieces.h"
+#include "../storage/reader.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5cf.h"
 #include "../storage/untrusted/h5open.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- attributes of inputs ---------------------------------------------------------------------------------------- */
 
-/* What says that the data set is a dimension scale, labels its axes or says where it lies: the result has its own. */
+/* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? A result has its
+ * own such attributes. */
 static bool is_of_itself(const char *name) {
     static const char *const names[] = {"CLASS", "NAME", "DIMENSION_LABELS", LINK_TO_FILE, LINK_TO_DATASET};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -30,18 +32,19 @@ static bool is_of_packing(const char *name) {
     return is_of_itself(name) || h5cf_is_packing(name);
 }
 
-/* The plan knows whether the unit is still true. */
+/* The result gets `units` from the plan, which knows whether they still hold. */
 static bool is_of_stored(const char *name) {
     return is_of_packing(name) || strcmp(name, "units") == 0;
 }
 
+/* Copies the attributes of the input that `array` was moved from, except those that no longer hold. */
 static void copy_from(const struct results *results, const struct array *array, hid_t output) {
     const struct array *input = array->moved;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
     bool cast = input->input->stored_numbers && array->dtype != input->stored;
     bool decoded = cast || (input->decoding && !array->packed);
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);
     const struct h5_dataset *dataset = readers->of[number].dataset;
@@ -52,7 +55,9 @@ static void copy_from(const struct results *results, const struct array *array, 
                                                        : is_of_itself))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
-    if (status) text_print_stderr("tilerun: input '%s': a result lacks its attributes: %s\n", input->name, error.text);
+    if (status)
+        text_print_stderr("tilerun: input '%s': its attributes cannot be copied to a result: %s\n", input->name,
+                          error.text);
 }
 
 /* Gives data set `output`, which holds `array`, the attributes of its input, if the array is a moved one: with those
@@ -71,19 +76,17 @@ static enum status carry_attributes(const struct results *results, const struct 
  *
  * The mappings name parts by paths relative to OUTPUT's folder ("out.h5.parts/shard-0-of-2/KEY.h5"), where HDF5 looks
  * for them whatever the current folder is, so that both may be moved together. HDF5 shows fill values for a part that
- * is gone: the file's attribute `parts` has tilerun's readers look first (record/link.h). */
+ * is gone: the file's attribute `parts` has tilerun's readers look first (record/linked.h). */
 
 bool link_is_at(const char *path) {
     FENCE(path);
-    struct error ignored = {STATUS_OK, ""};
-    hid_t file;
+    struct error ignored = {.status = STATUS_OK};
+    OWNED_ID hid_t file = H5I_INVALID_HID;
     if (h5_open_file(path, &file, &ignored)) return false;
-    bool linked = h5_is_linked(file);
-    H5Fclose(file);
-    return linked;
+    return h5_is_linked(file);
 }
 
-/* A path in OUTPUT.parts as it is seen from OUTPUT's folder. */
+/* A path in OUTPUT.parts, relative to OUTPUT's folder. */
 static const char *seen_from_output(const struct results *results, const char *path) {
     const char *slash = strrchr(results->folder.whole, '/');
     return slash ? path + (slash + 1 - results->folder.whole) : path;
@@ -97,17 +100,12 @@ static enum status link_output(const struct results *results, const struct run *
                                struct error *error) {
     const struct task *task = &results->plan->tasks[whole->task];
     const struct shape shape = operand_array(&task->geometry.out);
-    char **parts;
-    struct box *places;
-    int count = parts_of_run(results, whole, &parts, &places);
-    struct h5_source *sources = must_malloc((size_t)count * sizeof *sources);
-    for (int i = 0; i < count; i++)
-        sources[i] = (struct h5_source){seen_from_output(results, parts[i]), "/output", places[i]};
-    enum status status =
-        h5_create_virtual(file, path, results->plan->arrays[task->out].dtype, &shape, sources, count, error);
-    free(sources);
-    parts_of_run_free(parts, places, count);
-    return status;
+    enum dtype dtype = results->plan->arrays[task->out].dtype;
+    FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
+    OWNED struct h5_source *sources = must_malloc((size_t)parts.count * sizeof *sources);
+    for (int i = 0; i < parts.count; i++)
+        sources[i] = (struct h5_source){seen_from_output(results, parts.of[i].path), "/output", parts.of[i].place};
+    return h5_create_virtual(file, path, dtype, &shape, sources, parts.count, error);
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
@@ -122,54 +120,39 @@ static char *relative(const char *folder, const char *path) {
     if (common <= 1) return must_strdup(path);
     char *way = must_strdup("");
     for (const char *rest = strlen(folder) < common ? "" : folder + common; *rest;) {
-        char *longer = must_printf("../%s", way);
-        free(way);
-        way = longer;
+        must_append(&way, "../");
         rest += strcspn(rest, "/");
         rest += strspn(rest, "/");
     }
-    char *result = must_printf("%s%s", way, path + common);
-    free(way);
-    return result;
+    must_append(&way, "%s", path + common);
+    return way;
 }
 
 char *relative_path(const struct results *results, const char *path) {
-    char *folder = results_absolute(results->place.folder), *way = relative(folder, path);
-    free(folder);
-    return way;
+    OWNED char *folder = results_absolute(results->place.folder);
+    return relative(folder, path);
 }
 
 /* Copies an object; without the attributes of an output, which are written anew, as the plan has them now. */
 static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name, bool attributes) {
-    hid_t how = H5Pcreate(H5P_OBJECT_COPY);
+    OWNED_ID hid_t how = H5Pcreate(H5P_OBJECT_COPY);
     if (!attributes) H5Pset_copy_object(how, H5O_COPY_WITHOUT_ATTR_FLAG);
-    herr_t copied = H5Ocopy(from, name, group, new_name, how, H5P_DEFAULT);
-    hid_t words = copied < 0 ? H5Eget_current_stack() : H5I_INVALID_HID; /* the next call forgets them */
-    H5Pclose(how);
-    if (words >= 0) H5Eset_current_stack(words);
-    return copied;
+    return H5Ocopy(from, name, group, new_name, how, H5P_DEFAULT);
 }
 
 enum status copy_whole_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
                               struct error *error) {
     const char *slash = strrchr(path, '/');
-    char *parent = must_printf("%.*s", (int)(slash - path), path);
-    hid_t group = H5I_INVALID_HID;
-    enum status status = h5_group(file, parent, &group, error);
-    herr_t taken = 0;
-    if (!status && part == file)
-        taken = H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT);
-    else if (!status)
-        taken = copy_object(part, name, group, slash + 1, attributes);
-    if (taken < 0) {
-        char *words = must_strdup(h5_error_text()), from[PATH_MAX] = "its part";
-        H5Fget_name(part, from, sizeof from);
-        status = fail(error, STATUS_IO, "%s: %s cannot be copied out of it: %s", from, path, words);
-        free(words);
-    }
-    if (group >= 0) H5Gclose(group);
-    free(parent);
-    return status;
+    OWNED char *parent = must_printf("%.*s", (int)(slash - path), path);
+    OWNED_ID hid_t group = H5I_INVALID_HID;
+    TRY(h5_group(file, parent, &group, error));
+    herr_t taken = part == file ? H5Lmove(part, name, group, slash + 1, H5P_DEFAULT, H5P_DEFAULT)
+                                : copy_object(part, name, group, slash + 1, attributes);
+    if (taken >= 0) return STATUS_OK;
+    OWNED char *words = must_strdup(h5_error_text());
+    char from[PATH_MAX] = "its part";
+    H5Fget_name(part, from, sizeof from);
+    return fail(error, STATUS_IO, "%s: %s cannot be copied out of it: %s", from, path, words);
 }
 
 /* Writes the attributes of an output. */
@@ -178,55 +161,53 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     const struct task *task = &results->plan->tasks[number];
     const struct array *array = &results->plan->arrays[task->out];
     const char *operator_ = operation_operator(operations[task->geometry.op], &task->geometry.options);
-    hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
+    OWNED_ID hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     if (output < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
-    enum status status = carry_attributes(results, array, output, error);
-    if (!status) status = h5_set_integer(output, "run", row->run, error);
-    if (!status) status = h5_set_text(output, "operation", row->operation, error);
-    if (!status) status = h5_set_text(output, "op", row->op, error);
-    if (!status && operator_) status = h5_set_text(output, "operator", operator_, error);
-    if (!status) status = h5_set_text(output, "parameters", row->parameters, error);
-    if (!status) status = h5_set_text(output, "variant", row->variant, error);
-    if (!status) status = h5_set_text(output, "dtype", dtype_name(array->dtype), error);
-    if (!status && array->units) status = h5_set_text(output, "units", array->units, error);
-    if (!status && array->long_name) status = h5_set_text(output, "long_name", array->long_name, error);
-    if (!status) status = h5_set_real(output, "error", row->error, error);
-    if (!status) status = h5_set_real(output, "tolerance", row->tolerance, error);
-    H5Dclose(output);
-    return status;
+    TRY(carry_attributes(results, array, output, error));
+    TRY(h5_set_integer(output, "run", row->run, error));
+    TRY(h5_set_text(output, "operation", row->operation, error));
+    TRY(h5_set_text(output, "op", row->op, error));
+    if (operator_) TRY(h5_set_text(output, "operator", operator_, error));
+    TRY(h5_set_text(output, "parameters", row->parameters, error));
+    TRY(h5_set_text(output, "variant", row->variant, error));
+    TRY(h5_set_text(output, "dtype", dtype_name(array->dtype), error));
+    if (array->units) TRY(h5_set_text(output, "units", array->units, error));
+    if (array->long_name) TRY(h5_set_text(output, "long_name", array->long_name, error));
+    TRY(h5_set_real(output, "error", row->error, error));
+    return h5_set_real(output, "tolerance", row->tolerance, error);
 }
 
 /* One without axes, or without elements, cannot be virtual. */
-static enum status take_values(const struct stored *from, hid_t file, const struct results *results,
-                               const struct run *run, enum taken as, const char *path, struct error *error) {
+static enum status copy_values(const struct stored *from, hid_t file, const struct results *results,
+                               const struct run *run, enum copied_as as, const char *path, struct error *error) {
     const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
     if (as == COPY_LINK_TO_PART && shape->rank > 0 && shape_elements(shape) > 0)
         return link_output(results, run, file, path, error);
-    if (from->file < 0) return panels_join(results, run, file, path, error);
-    return copy_whole_object(from->file, "output", file, path, false, error);
+    if (from->file >= 0) return copy_whole_object(from->file, "output", file, path, false, error);
+    FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, run);
+    return output_join(results->plan, run->task, &parts, "/output", file, path, error);
 }
 
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
-                        const struct result_row *row, enum taken as, const char *path, struct error *error) {
-    if (as != COPY_NOTHING) TRY(take_values(from, file, results, run, as, path, error));
+                        const struct result_row *row, enum copied_as as, const char *path, struct error *error) {
+    if (as != COPY_NOTHING) TRY(copy_values(from, file, results, run, as, path, error));
     return describe_output(file, path, results, run->task, row, error);
 }
 
 /* ---- where they are ---- */
 
-enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error) {
-    enum status status = STATUS_OK;
-    *from = (struct stored){.file = H5I_INVALID_HID};
+enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
+                      struct error *error) {
+    *from = (struct stored){.file = become};
     from->path = results_run_path(results, run);
     from->outer_fence = fence_enter(from->path, 0);
-    if (!run_is_in_panels(results, run)) {
-        status = h5_open_file(from->path, &from->file, error); /* as its reader has it, which may still be open */
-        if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
-            *error = (struct error){.status = STATUS_OK};
-            status = STATUS_OK;
-        }
-        from->opened = !status;
+    if (become >= 0 || run_is_in_panels(results, run)) return STATUS_OK;
+    enum status status = h5_open_file(from->path, &from->file, error); /* its reader may still have it open */
+    if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
+        *error = (struct error){.status = STATUS_OK};
+        status = STATUS_OK;
     }
+    from->opened = !status;
     return status;
 }
 
@@ -237,4 +218,51 @@ void copy_close(struct stored *from) {
     fence_leave(&from->outer_fence);
     free(from->path);
     from->path = NULL;
+}
+
+/* ---- how a file is published ------------------------------------------------------------------------------------- */
+
+/* Removes what only a part has. */
+static enum status strip_part(hid_t file, struct error *error) {
+    static const char *const names[] = {"schema",     "key",          "job_runs",   "job_skipped", "job_name",
+                                        "job_sha256", "tool_version", "git_commit", "inputs"};
+    bool failed = H5Ldelete(file, "runs", H5P_DEFAULT) < 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !failed;
+         i++) /* a part of an earlier version has only some */
+        failed = H5Aexists(file, names[i]) > 0 && H5Adelete(file, names[i]) < 0;
+    return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text()) : STATUS_OK;
+}
+
+/* Gives the part of a run another name. It is synced before: a signal during the long sync then costs nothing. */
+static bool rename_part(const struct results *results, const struct run *run, const char *path) {
+    struct error ignored = {.status = STATUS_OK};
+    OWNED char *part = results_run_path(results, run);
+    results_close_outputs(results);
+    return (!results->plan->job->sync || !results_sync_file(part, &ignored)) && rename(part, path) == 0;
+}
+
+enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
+                          struct error *error) {
+    struct error ignored = {.status = STATUS_OK};
+    if (*adopted && !rename_part(results, *adopted, path)) *adopted = NULL;
+    if (!*adopted) return h5_create_file(path, file, error);
+    TRY(h5_reopen_file(path, file, error));
+    enum status status = strip_part(*file, error);
+    if (status) h5_close_file(*file, &ignored);
+    return status;
+}
+
+enum status publish_end(const struct results *results, const char *path, hid_t file, enum status status,
+                        struct error *error) {
+    enum status closed = h5_close_file(file, error);
+    if (!status) status = closed;
+    return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
+}
+
+enum status publish_put(const struct results *results, const struct destination *place, const char *path,
+                        struct error *error) {
+    TRY(destination_put(place, path, error));
+    if (results->plan->job->sync && results_sync_folder(place->folder, error))
+        return fail_prefix(error, place->kind, place->name);
+    return STATUS_OK;
 }

@@ -1,26 +1,52 @@
-/* output.h - takes what runs have made to the file that shall hold it. */
+/* output.h - publishes files, OUTPUT and those of `to`, and copies the outputs of runs from their parts to them.
+ *
+ * A file is written under another name beside its place, synced, and renamed. So its place holds the older file or the
+ * newer one, whenever the process or the machine stops. To copy a large output would take as long as writing it did. So
+ * the file may begin as the part of its largest output, which is renamed and then changed: its objects are moved to
+ * their places, and all else is added. From that rename on the unit is missing. If the file is then not completed,
+ * --resume makes the unit again. */
 #ifndef RUNNER_OUTPUT_H
 #define RUNNER_OUTPUT_H
 
 #include "results.h"
 
-/* Opens the part of a run that is ok; of one that is done in panels from->file is negative. It fails if there is none:
- * a file would otherwise claim that the run was done and lack its output. Call copy_close, whatever the status. */
-enum status copy_open(const struct results *results, const struct run *run, struct stored *from, struct error *error);
+/* Begins the file at `path`. With *adopted it becomes that run's part, whose objects are then to be moved within the
+ * file; if the part cannot be renamed, *adopted is set to NULL and the file is new. Close with publish_end. */
+enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
+                          struct error *error);
+/* Closes the file and, if it was written without a failure (`status`), syncs it. Returns the first failure. */
+enum status publish_end(const struct results *results, const char *path, hid_t file, enum status status,
+                        struct error *error);
+/* Renames the file to its final path and syncs the folder. STATUS_IO: it failed. */
+enum status publish_put(const struct results *results, const struct destination *place, const char *path,
+                        struct error *error);
+
+/* The open part of a run, inside a fence (fence.h); or the file that the part has become. */
+struct stored {
+    hid_t file; /* negative: the run is in panels */
+    bool opened;
+    char *path;
+    const char *outer_fence;
+};
+/* Opens the part of a run that is ok. `become`: the open file that the part has become; negative: none. It fails if
+ * there is no part: a file would otherwise claim that the run was done and lack its output. Call copy_close, whatever
+ * the status. */
+enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
+                      struct error *error);
 void copy_close(struct stored *from);
 
-/* What a file gets of an output: its values, a virtual data set of its parts (of what has no elements or no axes its
- * values), or only the attributes, because the data set is there. */
-enum taken { COPY_VALUES, COPY_LINK_TO_PART, COPY_NOTHING };
+/* The form in which a file gets an output: values; a virtual data set that shows the parts (an output without elements
+ * or axes gets the values instead); or nothing, because the data set exists and lacks only the attributes. */
+enum copied_as { COPY_VALUES, COPY_LINK_TO_PART, COPY_NOTHING };
 /* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. */
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
-                        const struct result_row *row, enum taken as, const char *path, struct error *error);
-/* Copies an object, or moves it if the part has become the file itself. */
+                        const struct result_row *row, enum copied_as as, const char *path, struct error *error);
+/* Copies an object from a part to a file; moves it if the part has become the file. */
 enum status copy_whole_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
                               struct error *error);
 
-/* The way from OUTPUT's folder to an absolute path, "../data/x.h5", or that path itself if they share no folder. The
- * caller frees. */
+/* An absolute path as seen from OUTPUT's folder, "../data/x.h5"; the path itself if they share no folder. The caller
+ * frees. */
 char *relative_path(const struct results *results, const char *path);
 
 #endif

@@ -6,7 +6,7 @@
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
- *                         job_name, job_sha256, tool_version, git_commit: what made it */
+ *                         job_name, job_sha256, tool_version, git_commit: what made it; inputs: of what (inputs.c) */
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "../record/environment.h"
@@ -25,22 +25,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_AHEAD (INT64_C(1) << 30)
-enum { LITTLE = 64 << 10 };
+#define MAX_AHEAD    (INT64_C(1) << 30)  /* bytes whose pages are made ready before they are written */
+#define PIECE_BYTES  (INT64_C(16) << 20) /* of a copy */
+#define SMALL_OUTPUT (64 << 10)          /* bytes of an output that HDF5 reads, and that is removed in its file */
 
 struct part {
     struct results *results;
-    const struct plan *plan; /* of the units; of a part that is made of an earlier OUTPUT, the whole */
+    const struct plan *plan; /* the units' plan; the whole plan, if the part is made from an earlier OUTPUT */
     const struct run *run;
-    char *path; /* the temporary name: KEY.h5 may have to wait for the hashes of inputs */
+    char *path; /* its temporary path, run-N.tmp: KEY contains hashes of inputs that may be known only after the run */
     hid_t file;
     struct h5_dataset *output;
-    struct rawwrite *raw;     /* of `output`; NULL: HDF5 writes it */
-    struct operand stored;    /* the output as it lies there: perhaps of another type than it is computed in */
-    struct casts casts;       /* what the conversion to that type has lost */
-    struct rawread *readback; /* of `output`, all of which is written; NULL: not yet, or HDF5 reads it */
+    struct rawwrite *raw;     /* writes `output`; NULL: HDF5 writes it */
+    struct operand stored;    /* the output as it is stored: its type may differ from the computed one */
+    struct casts casts;       /* counts the values that the conversion to that type changed */
+    struct rawread *readback; /* reads the complete `output`; NULL: it is not complete, or HDF5 reads it */
     struct trace *trace;
-    bool settled, keeps; /* part_settle was called; it decided that the output stays */
+    bool finished, keeps; /* part_finish_output was called; it decided that the output stays */
 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -51,27 +52,25 @@ static void part_free(struct part *part) {
 }
 
 static void close_output(struct part *part) {
-    rawread_close(part->readback);
-    rawwrite_close(part->raw);
-    h5_close(part->output);
-    part->readback = NULL;
-    part->raw = NULL;
-    part->output = NULL;
+    rawread_close(&part->readback);
+    rawwrite_close(&part->raw);
+    h5_close(&part->output);
 }
 
 /* Closes the output and the file. */
 static enum status part_close(struct part *part, struct error *error) {
+    hid_t file = part->file;
     close_output(part);
-    enum status status = part->file >= 0 ? h5_close_file(part->file, error) : STATUS_OK;
     part->file = H5I_INVALID_HID;
-    return status;
+    return file >= 0 ? h5_close_file(file, error) : STATUS_OK;
 }
 
 bool unit_wants_output(const struct results *results, const struct run *run) {
     if (!run->kernel || run->kernel->is_roof) return false;
     const struct task *task = &results->units->plan.tasks[run->task];
     enum job_store store = task->operation->run.store;
-    if (task->panel) return task->wanted || store == STORE_ALL; /* in another panel an earlier variant may be wrong */
+    /* A panel keeps each variant's output: which variant is right in all panels is not known yet. */
+    if (task->panel) return task->wanted || store == STORE_ALL;
     return store == STORE_ALL || (!results->known.kept[run->task] && task->wanted);
 }
 
@@ -85,31 +84,31 @@ static struct part *part_new(struct results *results, const struct plan *plan, c
     return part;
 }
 
+/* For FREED_BY. */
+static void part_discard(struct part **part) {
+    unit_discard(*part);
+}
+
 enum status unit_begin(struct results *results, const struct run *run, struct part **part, struct error *error) {
     const struct task *task = &results->units->plan.tasks[run->task];
     const struct run_options *options = &task->operation->run;
     struct h5_layout layout = plan_layout(options);
-    struct part *it = part_new(results, &results->units->plan, run);
-    enum status status = h5_create_file(it->path, &it->file, error);
-    bool written = unit_wants_output(results, run) || options->verify != VERIFY_NONE; /* else only its time is wanted */
-    if (!status && !written) {
-        *part = it;
-        return STATUS_OK;
+    FREED_BY(part_discard) struct part *new = part_new(results, &results->units->plan, run);
+    TRY(h5_create_file(new->path, &new->file, error));
+    if (unit_wants_output(results, run) || options->verify != VERIFY_NONE) {
+        /* A run of which only the time is wanted writes no output. */
+        struct shape shape = operand_array(&new->stored);
+        TRY(h5_create(new->file, "/output", new->stored.dtype, &shape, &layout, &new->output, error));
+        /* Makes pages ready for as many bytes as the run takes on its device, up to MAX_AHEAD. */
+        int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
+        TRY(rawwrite_open(new->output, ahead < MAX_AHEAD ? ahead : MAX_AHEAD, &new->raw, error));
     }
-    struct shape shape = operand_array(&it->stored);
-    if (!status) status = h5_create(it->file, "/output", it->stored.dtype, &shape, &layout, &it->output, error);
-    /* Makes pages ready for as many bytes as the run takes on its device, up to MOST_AHEAD. */
-    int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
-    if (!status) status = rawwrite_open(it->output, ahead < MOST_AHEAD ? ahead : MOST_AHEAD, &it->raw, error);
-    if (status) {
-        unit_discard(it);
-        it = NULL;
-    }
-    *part = it;
-    return status;
+    *part = new;
+    new = NULL;
+    return STATUS_OK;
 }
 
-/* As it is computed. */
+/* The output as it is computed. */
 static const struct operand *output_of(const struct part *part) {
     return &part->plan->tasks[part->run->task].geometry.out;
 }
@@ -118,7 +117,7 @@ static enum status write_box(void *context, const struct box *box, void *data, s
     struct part *part = context;
     const struct write_source source = {data, output_of(part)->dtype, &part->casts};
     if (part->raw) return rawwrite_write(part->raw, box, &source, part->trace, error);
-    uint64_t scalar = 0; /* which HDF5 writes; or there is no element at all */
+    uint64_t scalar = 0; /* HDF5 writes scalars and empty arrays */
     convert_elements(source.dtype, data, box_elements(box), part->stored.dtype, &scalar, &part->casts);
     return h5_write(part->output, box, &scalar, error);
 }
@@ -127,7 +126,7 @@ static enum status sink_write(void *context, const struct box *box, const void *
     struct part *part = context;
     const struct operand_each each = {write_box, part};
     if (!part->output) return STATUS_OK;
-    return operand_for_each(output_of(part), box, (void *)data, &each, error); /* which only reads it */
+    return operand_for_each(output_of(part), box, (void *)data, &each, error); /* write_box does not change the data */
 }
 
 struct sink part_sink(struct part *part, struct trace *trace) {
@@ -142,16 +141,17 @@ static int64_t output_bytes(const struct part *part) {
 static enum status read_part(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     FENCE(part->path);
-    if (part->readback) return rawread_read(part->readback, box, data, NULL, NULL, error);
+    if (part->readback) return rawread_read(part->readback, box, data, error);
     return h5_read(part->output, box, data, error);
 }
 
-/* A large output is read by all cores: verification takes most of its time for that. */
+/* Reads a box of the output for verification. A large output is read on all cores, because reading takes most of the
+ * time. */
 static enum status read_output(struct part *part, const struct box *box, void *data, struct error *error) {
     const struct operand_each each = {read_part, part};
-    if (!part->readback && part->raw && output_bytes(part) > LITTLE) {
+    if (!part->readback && part->raw && output_bytes(part) > SMALL_OUTPUT) {
         TRY(h5_flush(part->output, error));
-        TRY(rawread_open(part->output, &part->readback, error));
+        part->readback = rawread_open(part->output);
     }
     TRY(h5_check_writes(part->output, error));
     return operand_for_each(&part->stored, box, data, &each, error);
@@ -180,53 +180,44 @@ enum status results_write_vector(hid_t file, const char *path, enum dtype dtype,
     struct shape shape = {1, {count}};
     struct box box = box_whole(&shape);
     struct h5_layout contiguous = {.level = 0};
-    struct h5_dataset *dataset;
-    enum status status = h5_create(file, path, dtype, &shape, &contiguous, &dataset, error);
-    if (!status) status = h5_write(dataset, &box, data, error);
-    if (!status) status = h5_set_text(dataset->id, "units", units, error);
-    h5_close(dataset);
-    return status;
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
+    TRY(h5_create(file, path, dtype, &shape, &contiguous, &dataset, error));
+    TRY(h5_write(dataset, &box, data, error));
+    return h5_set_text(dataset->id, "units", units, error);
 }
 
 /* Writes one number of each sample; not if none is known. */
 static enum status write_known(hid_t file, const char *path, const struct samples *samples, size_t member,
                                const char *units, struct error *error) {
-    float *values = must_malloc((size_t)samples->count * sizeof *values);
+    OWNED float *values = must_malloc((size_t)samples->count * sizeof *values);
     bool known = false;
     for (int i = 0; i < samples->count; i++) {
         memcpy(&values[i], (const char *)&samples->conditions[i] + member, sizeof values[i]);
         known |= !isnan(values[i]);
     }
-    enum status status =
-        known ? results_write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
-    free(values);
-    return status;
-}
-
-static enum status write_marks(hid_t file, const struct samples *samples, struct error *error) {
-    unsigned char *marks = samples_marks(samples);
-    enum status status =
-        results_write_vector(file, "/marks", UINT8, samples->count, marks,
-                             "bits: 1 throttled for power, 2 for heat, 4 for another reason, 8 outlier", error);
-    free(marks);
-    return status;
+    return known ? results_write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
 }
 
 static enum status write_samples(hid_t file, const struct samples *samples, struct error *error) {
+    static const struct {
+        const char *path, *unit;
+        size_t member;
+    } known[] = {{"/clock_mhz", "MHz", offsetof(struct conditions, clock_mhz)},
+                 {"/power_w", "W", offsetof(struct conditions, power_w)},
+                 {"/temperature_c", "degC", offsetof(struct conditions, temperature_c)}};
     if (!samples || samples->count == 0) return STATUS_OK;
-    enum status status = results_write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error);
-    if (status || samples->count == 1) return status; /* the row says the rest */
-    status = results_write_vector(file, "/turn", INT32, samples->count, samples->turn, "1", error);
-    if (!status)
-        status = write_known(file, "/clock_mhz", samples, offsetof(struct conditions, clock_mhz), "MHz", error);
-    if (!status) status = write_known(file, "/power_w", samples, offsetof(struct conditions, power_w), "W", error);
-    if (!status)
-        status =
-            write_known(file, "/temperature_c", samples, offsetof(struct conditions, temperature_c), "degC", error);
-    return status ? status : write_marks(file, samples, error);
+    TRY(results_write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error));
+    if (samples->count == 1) return STATUS_OK; /* a single sample has no turns, and the row has its clock */
+    TRY(results_write_vector(file, "/turn", INT32, samples->count, samples->turn, "1", error));
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        TRY(write_known(file, known[i].path, samples, known[i].member, known[i].unit, error));
+    OWNED unsigned char *marks = samples_marks(samples);
+    return results_write_vector(file, "/marks", UINT8, samples->count, marks,
+                                "bits: 1 throttled for power, 2 for heat, 4 for another reason, 8 outlier, 16 busy",
+                                error);
 }
 
-/* For who looks at an output that is not finished, or finds the part of another job. */
+/* Writes which job made the part: `show` prints it, and `merge` names it where the part is another job's. */
 static enum status write_origin(const struct part *part, struct error *error) {
     const struct plan *plan = &part->results->units->plan;
     int skipped = 0;
@@ -236,14 +227,15 @@ static enum status write_origin(const struct part *part, struct error *error) {
     TRY(h5_set_text(part->file, "job_name", plan->job->name, error));
     TRY(h5_set_text(part->file, "job_sha256", part->results->job_sha256, error));
     TRY(h5_set_text(part->file, "tool_version", tilerun_version, error));
+    TRY(inputs_write(part->file, part->results, &part->plan->tasks[part->run->task], error));
     return h5_set_text(part->file, "git_commit", tilerun_git_commit, error);
 }
 
 /* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
-    bool little = output_bytes(part) <= LITTLE;
-    struct error ignored = {STATUS_OK, ""};
+    bool little = output_bytes(part) <= SMALL_OUTPUT;
+    struct error ignored = {.status = STATUS_OK};
     if (!little) {
         part_close(part, &ignored);
         return h5_create_file(part->path, &part->file, error);
@@ -254,9 +246,9 @@ static enum status drop_output(struct part *part, struct error *error) {
     return STATUS_OK;
 }
 
-enum status part_settle(struct part *part, bool right, struct error *error) {
-    if (part->settled) return STATUS_OK;
-    part->settled = true;
+enum status part_finish_output(struct part *part, bool right, struct error *error) {
+    if (part->finished) return STATUS_OK;
+    part->finished = true;
     part->keeps = right && unit_wants_output(part->results, part->run);
     if (!part->keeps) return drop_output(part, error);
     part->results->known.kept[part->run->task] = true;
@@ -264,53 +256,50 @@ enum status part_settle(struct part *part, bool right, struct error *error) {
     return STATUS_OK;
 }
 
-/* Writes the row and what made it, closes the file, seals and renames it. Frees the part. */
-static enum status part_complete(struct part *part, const struct result_row *row, struct error *error) {
+/* Writes the row and the attributes, closes the file, seals it and renames it to KEY.h5. If it succeeds it frees the
+ * part and sets *held to NULL; else the caller discards the part. */
+static enum status part_complete(struct part **held, const struct result_row *row, struct error *error) {
+    struct part *part = *held;
     const struct results *results = part->results;
     char key[33];
     (part->plan == results->plan ? keys_of_run : keys_of_unit)(results->keys, part->run, key);
-    enum status status = h5_set_text(part->file, "schema", PART_SCHEMA, error);
-    if (!status) status = h5_set_text(part->file, "key", key, error);
-    if (!status) status = write_origin(part, error);
-    if (!status) status = result_write_row(part->file, row, error);
-    enum status closed = part_close(part, error);
-    if (!status) status = closed;
+    TRY(h5_set_text(part->file, "schema", PART_SCHEMA, error));
+    TRY(h5_set_text(part->file, "key", key, error));
+    TRY(write_origin(part, error));
+    TRY(result_write_row(part->file, row, error));
+    TRY(part_close(part, error));
     bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > PART_LINKED_HASHED;
-    if (!status) status = part_seal(part->path, sync, error);
-    char *finished = must_printf("%s/%s.h5", results->folder.own, key);
-    if (!status && rename(part->path, finished) != 0)
-        status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
-    if (!status) results_part_made(results, key, finished);
-    free(finished);
-    if (status)
-        unit_discard(part);
-    else
-        part_free(part);
-    return status;
+    TRY(part_seal(part->path, sync, error));
+    OWNED char *finished = must_printf("%s/%s.h5", results->folder.own, key);
+    if (rename(part->path, finished) != 0)
+        return fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
+    results_part_made(results, key, finished);
+    part_free(part);
+    *held = NULL;
+    return STATUS_OK;
 }
 
 enum status unit_keep(struct part *part, const struct result_row *row, const struct samples *samples,
                       struct error *error) {
-    enum status status = part_settle(part, result_row_done(row), error);
-    if (!status) status = write_samples(part->file, samples, error);
-    if (!status) return part_complete(part, row, error);
-    unit_discard(part);
-    return status;
+    FREED_BY(part_discard) struct part *held = part;
+    TRY(part_finish_output(part, result_row_done(row), error));
+    TRY(write_samples(part->file, samples, error));
+    return part_complete(&held, row, error);
 }
 
 enum status unit_keep_row(struct results *results, const struct run *run, const struct result_row *row,
                           struct error *error) {
-    struct part *part = part_new(results, &results->units->plan, run);
-    enum status status = h5_create_file(part->path, &part->file, error);
-    if (!status) return unit_keep(part, row, NULL, error);
-    unit_discard(part);
-    return status;
+    FREED_BY(part_discard) struct part *part = part_new(results, &results->units->plan, run);
+    TRY(h5_create_file(part->path, &part->file, error));
+    struct part *kept = part;
+    part = NULL;
+    return unit_keep(kept, row, NULL, error);
 }
 
 void unit_discard(struct part *part) {
     if (!part) return;
     if (part->keeps) part->results->known.kept[part->run->task] = false;
-    struct error ignored = {STATUS_OK, ""};
+    struct error ignored = {.status = STATUS_OK};
     part_close(part, &ignored);
     unlink(part->path);
     part_free(part);
@@ -318,62 +307,64 @@ void unit_discard(struct part *part) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* In pieces that end where chunks end. */
-enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
-                         const struct box *place, void *memory, struct error *error) {
+/* Copies data set `name` of a file to `place` in another one, in pieces that end where chunks end. */
+static enum status copy_dataset(const char *file, const char *name, struct h5_dataset *to, struct rawwrite *write,
+                                const struct box *place, struct error *error) {
+    OWNED_DATASET struct h5_dataset *from = NULL;
+    TRY(h5_open(file, name, &from, error));
+    FREED_BY(rawread_close) struct rawread *raw = rawread_open(from);
+    OWNED void *memory = must_malloc(PIECE_BYTES);
     struct box whole = box_whole(&from->shape);
-    if (!place) place = &whole;
     struct grid grid = {.grain = to->chunk};
     memcpy(grid.shift, place->start, sizeof grid.shift);
-    int64_t element = (int64_t)dtype_size(to->dtype);
-    struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / element);
+    struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / (int64_t)dtype_size(to->dtype));
     const struct write_source source = {memory, to->dtype, NULL};
     for (int64_t i = 0; i < cut.pieces; i++) {
         struct box piece = cut_piece(&cut, i), target = piece;
         for (int axis = 0; axis < target.rank; axis++) target.start[axis] += place->start[axis];
-        TRY(raw ? rawread_read(raw, &piece, memory, NULL, NULL, error) : h5_read(from, &piece, memory, error));
+        TRY(raw ? rawread_read(raw, &piece, memory, error) : h5_read(from, &piece, memory, error));
         TRY(write ? rawwrite_write(write, &target, &source, NULL, error) : h5_write(to, &target, memory, error));
     }
     return STATUS_OK;
 }
 
+enum status output_join(const struct plan *plan, int number, const struct run_parts *parts, const char *name,
+                        hid_t file, const char *path, struct error *error) {
+    const struct task *task = &plan->tasks[number];
+    const struct array *out = &plan->arrays[task->out];
+    struct h5_layout layout = plan_layout(&task->operation->run);
+    OWNED_DATASET struct h5_dataset *to = NULL;
+    FREED_BY(rawwrite_close) struct rawwrite *write = NULL;
+    TRY(h5_create(file, path, out->dtype, &out->shape, &layout, &to, error));
+    TRY(rawwrite_open(to, 0, &write, error));
+    for (int p = 0; p < parts->count; p++)
+        TRY(copy_dataset(parts->of[p].path, name, to, write, &parts->of[p].place, error));
+    return h5_check_writes(to, error);
+}
+
 /* Copies what an earlier OUTPUT holds of a run: its samples and, `output` not NULL, its output. */
-static enum status copy_data(const struct part *part, hid_t from, const char *path, int run, const char *output,
+static enum status copy_data(const struct part *part, hid_t from, char *path, int run, const char *output,
                              struct error *error) {
-    enum status status = STATUS_OK;
-    for (int i = 0; i < SAMPLE_KINDS && !status; i++) {
+    for (int i = 0; i < SAMPLE_KINDS; i++) {
         char name[64];
         snprintf(name, sizeof name, "/samples/%d%s", run, sample_kinds[i].suffix);
         bool there = H5Lexists(from, name, H5P_DEFAULT) > 0;
         if (there && H5Ocopy(from, name, part->file, sample_kinds[i].in_part, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            status = fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_error_text());
+            return fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_error_text());
     }
-    if (status || !output) return status;
-    struct h5_layout layout = plan_layout(&part->plan->tasks[part->run->task].operation->run);
-    struct h5_dataset *source = NULL, *to = NULL;
-    struct rawread *raw = NULL;
-    void *memory = must_malloc(PIECE_BYTES);
-    status = h5_open(path, output, &source, error);
-    if (!status) status = rawread_open(source, &raw, error);
-    if (!status) status = h5_create(part->file, "/output", source->dtype, &source->shape, &layout, &to, error);
-    if (!status) status = copy_dataset(source, raw, to, NULL, NULL, memory, error);
-    if (!status) status = h5_check_writes(to, error);
-    rawread_close(raw);
-    h5_close(to);
-    h5_close(source);
-    free(memory);
-    return status;
+    const struct shape shape = operand_array(&part->plan->tasks[part->run->task].geometry.out);
+    struct run_part whole = {path, box_whole(&shape)};
+    const struct run_parts parts = {1, &whole};
+    return output ? output_join(part->plan, part->run->task, &parts, output, part->file, "/output", error) : STATUS_OK;
 }
 
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error) {
-    struct part *part = part_new(results, results->plan, whole);
+    FREED_BY(part_discard) struct part *part = part_new(results, results->plan, whole);
     FENCE(results->place.path);
-    enum status status = h5_create_file(part->path, &part->file, error);
-    if (!status) status = copy_data(part, from, results->place.path, row->run, output, error);
+    TRY(h5_create_file(part->path, &part->file, error));
+    TRY(copy_data(part, from, results->place.path, row->run, output, error));
     struct result_row own = *row;
     own.run = whole->number;
-    if (!status) return part_complete(part, &own, error);
-    unit_discard(part);
-    return status;
+    return part_complete(&part, &own, error);
 }

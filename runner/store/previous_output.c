@@ -1,9 +1,9 @@
-/* previous_output.c - an OUTPUT that is there already: does it belong to this job, and which of its runs are finished?
- * --resume makes parts of these (previous_import), so that from then on parts are all that counts. */
+/* previous_output.c - looks at an OUTPUT that is there already, struct previous: whether it belongs to this job, and
+ * which of its runs are finished. --resume makes parts of these (previous_import): from then on only parts count. */
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../record/environment.h"
-#include "../record/link.h"
+#include "../record/linked.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
@@ -21,77 +21,63 @@ struct previous {
     int count;
 };
 
-/* Opens a results file. On failure `instead` says what it is: the sentence of h5_open_file without its path. */
+/* Opens a results file. If it is none, `instead` says what it is: the sentence of h5_open_file without its path. */
 static enum status open_results(const char *path, hid_t *file, char instead[512]) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct stat about;
     *file = H5I_INVALID_HID;
     if (stat(path, &about) == 0 && about.st_size == 0) {
         snprintf(instead, 512, "is empty");
         return STATUS_USAGE;
     }
-    enum status status = h5_open_file(path, file, &error);
-    if (status) {
-        const char *words = strncmp(error.text, path, strlen(path)) == 0 ? error.text + strlen(path) + 2 : error.text;
+    if (h5_open_file(path, file, &error)) {
+        const char *words = fail_without_path(&error, path);
         int length = (int)strcspn(words, ":"); /* without the remedy: it is to be replaced, not read */
         if (!strstr(words, "not an HDF5 file")) length = (int)strlen(words);
         snprintf(instead, 512, "%s%.*s",
                  strncmp(words, "is ", 3) == 0 ? "" : "cannot be read: ", length < 400 ? length : 400, words);
-        return status;
+        return STATUS_USAGE;
     }
-    char *schema = h5_get_text(*file, "schema");
+    OWNED char *schema = h5_get_text(*file, "schema");
     bool ours = schema && strcmp(schema, RESULT_SCHEMA) == 0;
-    char *broken = ours ? link_broken(*file, path) : NULL;
-    free(schema);
+    OWNED char *broken = ours ? link_broken(*file, path) : NULL;
     if (ours && !broken) return STATUS_OK;
     H5Fclose(*file);
     *file = H5I_INVALID_HID;
     snprintf(instead, 512, "%s", broken ? broken : "is an HDF5 file, but not one of tilerun's results");
-    free(broken);
     return STATUS_USAGE;
 }
 
 bool results_are_at(const char *path, char instead[512]) {
     FENCE(path);
-    hid_t file;
-    if (open_results(path, &file, instead)) return false;
-    H5Fclose(file);
-    return true;
+    OWNED_ID hid_t file = H5I_INVALID_HID;
+    return open_results(path, &file, instead) == STATUS_OK;
 }
 
-/* ---- the job that it belongs to ---- */
-
-/* The text of an attribute of a data set; NULL: absent. The caller frees. */
-static char *text_of(hid_t file, const char *dataset, const char *name) {
-    if (H5Lexists(file, dataset, H5P_DEFAULT) <= 0) return NULL;
-    hid_t id = H5Oopen(file, dataset, H5P_DEFAULT);
-    char *text = id < 0 ? NULL : h5_get_text(id, name);
-    if (id >= 0) H5Oclose(id);
-    return text;
-}
+/* ---- comparing with the job ------------------------------------------------------------------------------------- */
 
 static bool is_of(const struct result_row *row, const struct result_row *wanted) {
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
 
-/* Are all runs of the previous OUTPUT runs of this job, with operations, inputs and program unchanged? *tasks: the
- * number of their tasks. */
-static bool is_ours(const struct previous *previous, const struct plan *plan, struct keys *keys, int *tasks) {
-    bool *marked = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *marked);
-    *tasks = 0;
-    for (int i = 0, row = 0; i < plan->task_count; i++) { /* tasks and rows are in the same order */
+/* Are all runs of the previous OUTPUT runs of this job, with operations, inputs and program unchanged? The job may have
+ * more runs: other operations, or variants after the first of an operation, whose result stays. */
+static bool is_ours(const struct previous *previous, const struct plan *plan, struct keys *keys) {
+    OWNED bool *marked = must_malloc((unsigned long)plan->run_count + 1);
+    int row = 0;
+    for (int i = 0; i < plan->run_count; i++) { /* runs and rows are in the same order */
+        const struct task *task = &plan->tasks[plan->runs[i].task];
         struct result_row wanted;
-        result_row_init(&wanted, plan, &plan->runs[plan->tasks[i].first_run]);
-        marked[i] = row < previous->count && is_of(&previous->rows[row], &wanted);
-        *tasks += marked[i];
-        while (row < previous->count && is_of(&previous->rows[row], &wanted)) row++;
+        result_row_init(&wanted, plan, &plan->runs[i]);
+        marked[i] = row < previous->count && is_of(&previous->rows[row], &wanted) &&
+                    strcmp(previous->rows[row].variant, wanted.variant) == 0 &&
+                    (i == task->first_run || marked[task->first_run]);
+        row += marked[i];
     }
-    char key[33], *stored = text_of(previous->file, "job_resolved", "key");
-    keys_of_tasks(keys, marked, key);
-    bool ours = *tasks > 0 && stored && strcmp(stored, key) == 0;
-    free(stored);
-    free(marked);
-    return ours;
+    char key[33];
+    OWNED char *stored = h5_get_text_of(previous->file, "job_resolved", "key");
+    keys_of_runs(keys, marked, key);
+    return row == previous->count && row > 0 && stored && strcmp(stored, key) == 0;
 }
 
 static bool is_text(const char *text, const char *expected) {
@@ -99,31 +85,24 @@ static bool is_text(const char *text, const char *expected) {
 }
 
 char *results_difference(const struct results *results, hid_t file, const char *sha256) {
-    char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
+    OWNED char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
     bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
-    char *why = !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
-                : !is_text(sha256, results->job_sha256)
-                    ? must_strdup("is another job than this one, or was edited since")
-                    : must_strdup("had other values in its inputs, or was run by another build of tilerun");
-    free(commit);
-    free(version);
-    return why;
+    return !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
+           : !is_text(sha256, results->job_sha256)
+               ? must_strdup("is another job than this one, or was edited since")
+               : must_strdup("had other values in its inputs, other kernel sources, or another build of tilerun");
 }
 
-/* Fails with a sentence that says whose results OUTPUT holds, and in what they differ. */
+/* Fails with a sentence that names the job whose results OUTPUT holds, and the difference to this job. */
 static enum status refuse(const struct results *results, hid_t file, struct error *error) {
-    char *state = h5_get_text(file, "status"), *name = text_of(file, "job", "name");
-    char *sha256 = text_of(file, "job_resolved", "sha256"), *why = results_difference(results, file, sha256);
-    enum status status = fail(
+    OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
+    OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256"),
+               *why = results_difference(results, file, sha256);
+    return fail(
         error, STATUS_USAGE,
         "output %s: holds the %s results of job '%.64s', which %s; --resume replaces nothing but results of its job, "
         "--overwrite any file",
         results->place.name, state ? state : "unfinished", name ? name : "?", why);
-    free(why);
-    free(sha256);
-    free(name);
-    free(state);
-    return status;
 }
 
 hid_t previous_file(const struct results *results) {
@@ -139,16 +118,12 @@ void previous_close(struct previous *previous) {
 
 /* The file of a `to` whose data set *name the output shows; NULL: it has values of its own. The caller frees both. */
 static char *shown_file(const struct results *results, const struct previous *previous, const char *path, char **name) {
-    hid_t output = H5Oopen(previous->file, path, H5P_DEFAULT);
+    OWNED_ID hid_t output = H5Oopen(previous->file, path, H5P_DEFAULT);
     bool is = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
-    char *way = is ? h5_get_text(output, LINK_TO_FILE) : NULL;
+    OWNED char *file = is ? h5_get_text(output, LINK_TO_FILE) : NULL, *folder = path_folder(results->place.path);
     *name = is ? h5_get_text(output, LINK_TO_DATASET) : NULL;
-    if (output >= 0) H5Oclose(output);
-    if (!way || *way == '/') return way;
-    char *folder = path_folder(results->place.path), *file = must_printf("%s/%s", folder, way);
-    free(folder);
-    free(way);
-    return file;
+    if (!file) return NULL;
+    return *file == '/' ? must_strdup(file) : must_printf("%s/%s", folder, file);
 }
 
 /* Does the previous OUTPUT hold the output of a run, as this job makes it? What it shows of a file of a `to` must still
@@ -159,36 +134,29 @@ static bool holds(const struct results *results, const struct previous *previous
     const struct shape shape = operand_array(&task->geometry.out);
     enum dtype dtype = results->plan->arrays[task->out].dtype;
     if (!h5_is_array(previous->file, path, dtype, &shape)) return false;
-    char wanted[33], *name, *shown = shown_file(results, previous, path, &name);
+    char wanted[33];
+    OWNED char *name = NULL, *shown = shown_file(results, previous, path, &name);
     if (!shown) return true;
-    struct error ignored = {STATUS_OK, ""};
-    bool good = false;
-    {
-        FENCE(shown);
-        hid_t file = H5I_INVALID_HID;
-        char *key = name && !h5_open_file(shown, &file, &ignored) ? text_of(file, name, "key") : NULL;
-        keys_of_task(results->keys, run->task, wanted);
-        good = is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
-        free(key);
-        if (file >= 0) H5Fclose(file);
-    }
-    free(name);
-    free(shown);
-    return good;
+    struct error ignored = {.status = STATUS_OK};
+    FENCE(shown);
+    OWNED_ID hid_t file = H5I_INVALID_HID;
+    OWNED char *key = name && !h5_open_file(shown, &file, &ignored) ? h5_get_text_of(file, name, "key") : NULL;
+    keys_of_task(results->keys, run->task, wanted);
+    return is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
 }
 
-/* Does it hold all outputs of a task, whose runs it has all? If not, it says which is lacking. */
+/* Does the previous OUTPUT hold all outputs of a task? It has all of its runs. Prints which outputs it lacks. */
 static bool holds_outputs(const struct results *results, const struct previous *previous, const struct task *task) {
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
     bool all = true, first = true;
     if (store == STORE_NONE) return true;
-    char *result = results_path_of("outputs", operation->label, operation->id);
-    char *variants = results_path_of("variants", operation->label, operation->id);
+    OWNED char *result = results_path_of("outputs", operation->label, operation->id);
+    OWNED char *variants = results_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
         if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->is_roof) continue;
-        char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
+        OWNED char *path = store == STORE_ALL ? must_printf("%s/%s", variants, run->label) : must_strdup(result);
         bool there = (!first || holds(results, previous, run, result)) &&
                      (store == STORE_FIRST || holds(results, previous, run, path));
         if ((first || store == STORE_ALL) && !there) {
@@ -197,29 +165,25 @@ static bool holds_outputs(const struct results *results, const struct previous *
             all = false;
         }
         first = false;
-        free(path);
     }
-    free(variants);
-    free(result);
     return all;
 }
 
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct destination *place = &results->place;
-    struct error ignored = {STATUS_OK, ""};
+    struct error ignored = {.status = STATUS_OK};
     struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];
     *previous = (struct previous){.file = H5I_INVALID_HID};
     *done = false;
     FENCE(place->path);
     enum status status = STATUS_OK;
-    int tasks = 0;
     bool are = open_results(place->path, &previous->file, instead) == STATUS_OK;
     bool ours =
         are &&
         result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
-        is_ours(previous, plan, results->keys, &tasks);
+        is_ours(previous, plan, results->keys);
     if (!ours) {
         if (!results->policy.overwrite)
             status = are ? refuse(results, previous->file, error)
@@ -227,20 +191,18 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
         previous_close(previous);
         return status;
     }
-    char *state = h5_get_text(previous->file, "status");
+    OWNED char *state = h5_get_text(previous->file, "status");
     previous->complete = is_text(state, "complete");
-    *done = tasks == plan->task_count && previous->count == plan->run_count &&
-            (previous->complete || (restricted && is_text(state, "partial")));
+    *done = previous->count == plan->run_count && (previous->complete || (restricted && is_text(state, "partial")));
     for (int i = 0; i < previous->count; i++) /* `merge --partial` lacked units */
         *done &= strcmp(previous->rows[i].status, "interrupted") != 0;
-    free(state);
     for (int i = 0, complete = *done; i < plan->task_count && complete; i++)
         *done &= holds_outputs(results, previous, &plan->tasks[i]);
     results->previous = previous;
     return STATUS_OK;
 }
 
-/* ---- its runs ---- */
+/* ---- parts made of its runs -------------------------------------------------------------------------------------- */
 
 const struct result_row *results_finished_rows(const struct results *results, int *count) {
     *count = results->previous ? results->previous->count : 0;
@@ -251,7 +213,7 @@ bool previous_complete(const struct results *results) {
     return results->previous && results->previous->complete;
 }
 
-/* Does this process need the runs of a task: a shard those that it does, and those that these read? */
+/* Does this process need the runs of a task? A shard needs those that it does, and those whose results these read. */
 static bool needs(const struct results *results, int task) {
     const struct units *units = results->units;
     const struct plan *plan = &units->plan;
@@ -265,7 +227,7 @@ static bool needs(const struct results *results, int task) {
     return false;
 }
 
-/* The run that a row is of; NULL: this job has none. */
+/* The run of this job that a row describes; NULL: there is none. *next: where to search first. */
 static const struct run *run_of(const struct plan *plan, const struct result_row *row, int *next) {
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[(*next + i) % plan->run_count];
@@ -278,82 +240,71 @@ static const struct run *run_of(const struct plan *plan, const struct result_row
     return NULL;
 }
 
-/* Where OUTPUT has the output of a run. The caller frees. */
+/* Returns the path of a run's output in OUTPUT. The caller frees. */
 static char *output_path(const struct plan *plan, const struct run *run) {
     const struct job_operation *operation = plan->tasks[run->task].operation;
     bool all = operation->run.store == STORE_ALL;
-    char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
-    char *output = must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
-    free(path);
-    return output;
+    OWNED char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
+    return must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
 }
 
 static enum status import_run(struct results *results, const struct run *run, const struct result_row *row,
                               struct error *error) {
     const struct previous *previous = results->previous;
-    char *output = output_path(results->plan, run);
+    OWNED char *output = output_path(results->plan, run);
     FENCE(results->place.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
-    hid_t id = H5Oopen(previous->file, output, H5P_DEFAULT);
-    char *variant = id < 0 ? NULL : h5_get_text(id, "variant");
-    if (id >= 0) H5Oclose(id);
+    OWNED char *variant = h5_get_text_of(previous->file, output, "variant");
     bool has = is_text(variant, row->variant) && holds(results, previous, run, output);
-    enum status status = part_import(results, run, row, previous->file, has ? output : NULL, error);
-    free(variant);
-    free(output);
-    return status;
+    return part_import(results, run, row, previous->file, has ? output : NULL, error);
 }
 
-/* Of a part that OUTPUT shows: seals it again if it has lost its trailer. */
+/* Seals a part that OUTPUT shows again, if it has lost its trailer. */
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
-    struct error ignored = {STATUS_OK, ""};
+    struct error ignored = {.status = STATUS_OK};
     const char *slash = strrchr(results->folder.whole, '/'), *name = slash ? slash + 1 : results->folder.whole;
-    char *path = must_printf("%.*s%s", (int)(name - results->folder.whole), results->folder.whole, file);
+    OWNED char *path = must_printf("%.*s%s", (int)(name - results->folder.whole), results->folder.whole, file);
     (void)dataset;
     if (strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0 && part_trailer(path) == TRAILER_NONE)
         part_seal(path, false, &ignored);
-    free(path);
     return true;
 }
 
-/* A program that opens a linked file for writing has HDF5 cut off the trailers of the parts that it shows, which were
+/* When a program opens a linked file for writing, HDF5 cuts the trailers off the parts that the file shows. These were
  * whole when they were linked. A part that OUTPUT does not show lacks its trailer because it is damaged. */
 static void seal_shown(struct results *results, const struct run *run) {
-    char *output = output_path(results->plan, run);
+    OWNED char *output = output_path(results->plan, run);
     FENCE(results->place.path);
-    hid_t id = H5Oopen(results->previous->file, output, H5P_DEFAULT);
+    OWNED_ID hid_t id = H5Oopen(results->previous->file, output, H5P_DEFAULT);
     if (id >= 0 && H5Iget_type(id) == H5I_DATASET) {
-        hid_t creation = H5Dget_create_plist(id);
+        OWNED_ID hid_t creation = H5Dget_create_plist(id);
         h5_each_source(creation, NULL, seal_source, results);
-        H5Pclose(creation);
     }
-    if (id >= 0) H5Oclose(id);
-    free(output);
 }
 
 /* Are the run's parts there? */
 static bool parts_are_there(const struct results *results, const struct run *run) {
-    char **paths;
-    struct box *places;
+    FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, run);
     bool there = true;
-    int count = parts_of_run(results, run, &paths, &places);
-    for (int p = 0; p < count; p++) there &= access(paths[p], F_OK) == 0;
-    parts_of_run_free(paths, places, count);
+    for (int p = 0; p < parts.count; p++) there &= access(parts.of[p].path, F_OK) == 0;
     return there;
 }
 
 enum status previous_import(struct results *results, struct error *error) {
     const struct previous *previous = results->previous;
-    enum status status = STATUS_OK;
-    for (int i = 0, next = 0; previous && i < previous->count && !status; i++) {
+    for (int i = 0, next = 0; previous && i < previous->count; i++) {
         const struct result_row *row = &previous->rows[i];
-        const struct run *run = result_row_done(row) ? run_of(results->plan, row, &next) : NULL;
+        bool late = strcmp(row->status, "timeout") == 0, done = result_row_done(row) || result_row_lost(row);
+        const struct run *run = done || late ? run_of(results->plan, row, &next) : NULL;
         if (!run || !needs(results, run->task)) continue;
-        if (results->policy.linked) seal_shown(results, run);
-        char *whole = results_run_path(results, run);
-        if (!parts_are_there(results, run) && access(whole, F_OK) != 0) status = import_run(results, run, row, error);
-        free(whole);
+        int units, stride;
+        const struct run *unit = units_of_run(results->units, run, &units, &stride);
+        if (late && units == 1) store_note_timeout(results, unit, row->timeout_s);
+        if (late) continue;
+        if (results->linked) seal_shown(results, run);
+        OWNED char *whole = results_run_path(results, run);
+        if (!parts_are_there(results, run) && access(whole, F_OK) != 0) TRY(import_run(results, run, row, error));
     }
-    return status;
+    return STATUS_OK;
 }

@@ -1,9 +1,9 @@
-/* results.h - what the files of store/ share. From the bottom up: key.c (keys), seal.c (what makes a file durable and
- * shows that it is whole), folder.c (what lies in OUTPUT.parts), manifest.c (what a shard is, and where it ran),
- * lock.c, part.c (one unit's file), units.c (units found, and taken together), previous_output.c (an OUTPUT that is
- * there already), await.c (units that other shards make), survey.c (what is missing), scales.c, output.c (data that go
- * from parts to files), to.c and to_resume.c (files that results go to), publish.c (OUTPUT), store.c (opening and
- * closing). */
+/* results.h - declares what the files of store/ share. From the bottom up: key.c (keys), inputs.c (hashes that parts
+ * keep), seal.c (makes files durable and checks them), folder.c (the contents of OUTPUT.parts), manifest.c (a shard's
+ * job and machine), lock.c, part.c (one unit's file), units.c (finds units, combines those of a run, and notes those
+ * that took too long), previous_output.c (an existing OUTPUT), await.c (units that other shards make), survey.c
+ * (missing units), scales.c, output.c (publishes a file and copies parts' data to it), to.c (files of the key `to`),
+ * publish.c (OUTPUT), store.c (opens and closes a job's results). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
@@ -13,65 +13,60 @@
 
 struct keys;     /* keys of a job's units and runs, each computed once */
 struct previous; /* an existing OUTPUT of this job */
-struct rawread;
-struct rawwrite;
-struct stored;
 
 /* In the folder of a shard: what job it does, and where. */
 #define SHARD_MANIFEST     "shard.h5"
 #define SHARD_MANIFEST_NEW "shard.tmp"
 
-/* A part that lies in OUTPUT.parts. */
+/* The end of the name of a note that a unit took too long. */
+#define TIMEOUT_NOTE ".timeout"
+
+/* A part in OUTPUT.parts. */
 struct found_part {
     char key[33];
     char *path;
     struct timespec written;
+    bool whole; /* its seal was found to be right */
 };
 
-/* OUTPUT.parts, and what this process has in it. */
+/* OUTPUT.parts, and this process's folder and locks in it. */
 struct parts_folder {
     char *whole;     /* its path, beside the target if OUTPUT is a link */
     char *own;       /* the folder that parts are written to: `whole`, or a shard's own in it */
     int lock;        /* descriptor of `own`/lock; -1: not taken */
-    int shared_lock; /* of a shard: of `whole`/lock; -1: not taken */
+    int shared_lock; /* a shard's descriptor of `whole`/lock; -1: not taken */
     bool cleared;    /* all parts were removed */
 };
-/* With --resume: the parts that lay there at the start, those of shards too, by key. */
+/* With --resume: the parts that were in OUTPUT.parts at the start, also those of shards, sorted by key. */
 struct found_parts {
     int count;
     struct found_part *of;
 };
-/* What may be replaced, and how OUTPUT shall be. */
-struct policy {
-    bool overwrite;     /* OUTPUT may be replaced whatever it holds */
-    bool linked;        /* the OUTPUT that is there shows the parts, which must stay */
-    bool merges;        /* this is `merge`, */
-    bool links;         /* with --link: OUTPUT shall show the parts */
-    double lock_wait_s; /* under Slurm, for a lock that another machine holds */
-};
-/* What is known of units. */
+/* Facts about units that this process has found or made. */
 struct known_units {
-    bool *kept;   /* for each unit: a part holds its result */
-    bool *seen;   /* for each run of a unit: it was finished before */
-    bool *in_one; /* for each run of the whole: one part has all of it, whatever its units are */
+    bool *kept;   /* kept[task]: a part holds the result of the units' task */
+    bool *seen;   /* seen[run of a unit]: it was finished before */
+    bool *in_one; /* in_one[run of the whole]: one part has all of it, although it has several units */
     bool reused;  /* a finished unit was found */
+    bool stopped; /* the shard's manifest says why it ends */
 };
 
 struct results {
     struct destination place; /* OUTPUT */
     struct parts_folder folder;
-    struct policy policy;
+    struct store_policy policy;
+    bool linked; /* the OUTPUT that is there shows the parts, which must stay */
     char job_sha256[65];
     const struct units *units;
-    const struct plan *plan;   /* the whole: what OUTPUT is of */
+    const struct plan *plan;   /* the whole plan, whose runs OUTPUT records */
     const struct shard *shard; /* NULL: the whole job */
     struct readers *readers;
     struct keys *keys;
     struct found_parts found;
     struct known_units known;
-    struct previous *previous;  /* NULL: none */
-    struct to_files *to;        /* files that results go to; NULL: none */
-    struct h5_journal *journal; /* of the part that becomes OUTPUT; NULL: none */
+    struct previous *previous; /* NULL: none */
+    struct to_files *to;       /* files that results go to; NULL: none */
+    const struct run *adopted; /* whose part becomes one of the published files; NULL: none */
 };
 
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
@@ -85,25 +80,14 @@ void results_clear(struct results *results, bool finished);
 
 /* "shard-3-of-8": is it the name of a shard's folder? */
 bool shard_folder_parse(const char *name, int *index, int *count);
+/* The folders of shards in OUTPUT.parts, sorted. */
+struct texts shard_folders(const char *whole);
 /* The folder of a shard. The caller frees. */
 char *shard_folder(const char *whole, int index, int count);
 /* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
 char *shard_own_folder(const char *whole, const struct shard *shard);
-/* Removes the manifest that results_write_manifest wrote. */
-void shard_forget(const struct results *results);
-/* What a shard's folder says of it. */
-struct shard_state {
-    bool begun;
-    char *place, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
-    int32_t *units;    /* the runs of units that it does, by number */
-    int unit_count;
-    bool done; /* it has done all of them */
-};
-/* The job to join of those that were begun in OUTPUT.parts; false: there is none. Free with shard_job_free. */
+/* shards_find_job, in the folder OUTPUT.parts. */
 bool manifests_find_job(const char *whole, struct shard_job *job);
-/* Of all its shards, by number. Free with shard_states_free. */
-int manifests_read_states(const char *whole, const struct shard_job *job, struct shard_state **states);
-void shard_states_free(struct shard_state *states, int count);
 /* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
 char *manifest_host(const char *folder);
 /* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */
@@ -116,21 +100,28 @@ void shards_free_parts(struct results *results);
 bool results_later(const struct timespec *one, const struct timespec *other);
 /* Has a shard made one of the job's results since that time? */
 bool shards_made_since(const struct results *results, const struct timespec *time);
-/* Removes the parts that are no later than OUTPUT, which is complete: a killed process had not done so yet. */
+/* Removes the parts that are not later than a complete OUTPUT: a killed process had not removed them yet. */
 void parts_remove_older(const char *parts, const struct timespec *time);
 
-/* Where the part of a unit, or of a whole run, lies or shall lie. The caller frees. */
+/* Return the path where the part of a unit, or of a whole run, is or will be. The caller frees. */
 char *results_unit_path(const struct results *results, const struct run *unit);
 char *results_run_path(const struct results *results, const struct run *whole);
-/* The same by its key; KEY.h5. */
+/* Like results_unit_path, but by the unit's key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
-/* From now on the part of that key is this one, which takes the place of a damaged one elsewhere. */
+/* Was the seal of the part at this path found to be right already? */
+bool results_part_checked(const struct results *results, const char *path);
+/* Records where the part of that key is from now on: it replaces a damaged one that was found elsewhere. */
 void results_part_made(const struct results *results, const char key[33], const char *path);
 /* Appends a trailer to a closed file: the hash of its bytes, for part_is_whole. `sync`: once they are on the disk. */
 enum status part_seal(const char *path, bool sync, struct error *error);
-/* What a file's trailer says. SYNCED: a crash of the machine after that has not damaged the file. */
+/* The content of a file's trailer. SYNCED: the file was on the disk before the trailer, so a crash of the machine has
+ * not damaged it. */
 enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
 enum trailer part_trailer(const char *path);
+/* Opens an undamaged part or manifest (part_is_whole), without HDF5's lock; negative: it is damaged or gone. */
+hid_t part_open(const char *path, off_t most);
+/* Reads the row of an open part; false: it does not have one. */
+bool part_row(hid_t part, const char *path, struct result_row *row);
 /* Makes a file's data durable. */
 enum status results_sync_file(const char *path, struct error *error);
 /* Makes renames in a folder durable. */
@@ -145,37 +136,40 @@ void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
 void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
 /* The key of a task of the whole, which its result depends on. */
 void keys_of_task(struct keys *keys, int number, char key[33]);
-/* One hash of the keys of all tasks (NULL), or of the tasks that `tasks` marks: it identifies a results file. */
-void keys_of_tasks(struct keys *keys, const bool *tasks, char key[33]);
+/* The key of a results file: one hash of the keys of all tasks. `runs`: as if the job had only the runs of the whole
+ * that this marks; NULL: all. */
+void keys_of_runs(struct keys *keys, const bool *runs, char key[33]);
 
+/* Writes to a part which inputs its task read: attribute `inputs` (inputs.c). */
+enum status inputs_write(hid_t part, const struct results *results, const struct task *task, struct error *error);
 /* Will the output of this run be read, if it is right? A limit's never is. */
 bool unit_wants_output(const struct results *results, const struct run *unit);
 /* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
-/* A linked file needs seconds: larger parts that were synced are then not hashed. */
+/* `merge --link` does not hash a part that is larger and was synced, so that it takes seconds. */
 #define PART_LINKED_HASHED (INT64_C(1) << 20)
 /* Makes a part of what an earlier OUTPUT, the open file `from`, holds of a run of the whole; `output`: its data set
  * there, NULL: none. */
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error);
-/* Copies a data set, or what `raw` reads of it, to its place in another one (NULL: to all of it), in pieces that end
- * where chunks end; `memory` has PIECE_BYTES. */
-#define PIECE_BYTES (INT64_C(16) << 20)
-enum status copy_dataset(struct h5_dataset *from, struct rawread *raw, struct h5_dataset *to, struct rawwrite *write,
-                         const struct box *place, void *memory, struct error *error);
-
-/* Closes what later tasks would have read of parts. */
+/* Closes the readers of all results, which read parts. */
 void results_close_outputs(const struct results *results);
 /* Has each unit of the run a part of its own, a panel? */
 bool run_is_in_panels(const struct results *results, const struct run *whole);
-/* The parts that a run is in, one or those of its panels, and their places in its output. Free with parts_of_run_free.
- */
-int parts_of_run(const struct results *results, const struct run *whole, char ***paths, struct box **places);
-void parts_of_run_free(char **paths, struct box *places, int count);
-/* Puts the panels' outputs together in a new data set. */
-enum status panels_join(const struct results *results, const struct run *whole, hid_t file, const char *path,
-                        struct error *error);
-/* Writes the sums of their samples. */
+/* The parts that a run is in, one or those of its panels, and their places in its output. Free with run_parts_free. */
+struct run_parts {
+    int count;
+    struct run_part {
+        char *path;
+        struct box place;
+    } * of;
+};
+struct run_parts parts_of_run(const struct results *results, const struct run *whole);
+void run_parts_free(struct run_parts *parts);
+/* Puts data sets `name` of the parts together in a new data set, the output of the plan's task of that number. */
+enum status output_join(const struct plan *plan, int number, const struct run_parts *parts, const char *name,
+                        hid_t file, const char *path, struct error *error);
+/* Writes the samples of the run: the sums of its panels' samples. */
 enum status panels_write_samples(const struct results *results, const struct run *whole, hid_t file, const char *path,
                                  struct error *error);
 /* Writes the rows of panels as the table /panels; `of_units`: by run of a unit. */
@@ -194,24 +188,16 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
 void previous_close(struct previous *previous);
 /* The open file; negative: there is none. */
 hid_t previous_file(const struct results *results);
-/* In what an open file, made of the job with that resolved text, differs from this job: "is another job than this one,
- * or was edited since". `sha256` may be NULL. The caller frees. */
+/* Why the results in an open file are not this job's: "is another job than this one, or was edited since". `sha256`: of
+ * the resolved text of its job; may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
 /* Makes parts of the finished runs that OUTPUT holds and that have none. */
 enum status previous_import(struct results *results, struct error *error);
-/* Is its status "complete"? */
+/* Is the status of the existing OUTPUT "complete"? */
 bool previous_complete(const struct results *results);
 
 /* Writes a data set of one dimension. */
 enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,
                                  const char *units, struct error *error);
-
-/* The part of a run, opened by copy_open, which also puts up a fence around it, or the file that it has become. */
-struct stored {
-    hid_t file; /* negative: the run is in panels */
-    bool opened;
-    char *path;
-    const char *outer_fence;
-};
 
 #endif

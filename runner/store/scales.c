@@ -1,25 +1,23 @@
 /* scales.c - copies dimension scales from inputs and attaches them to outputs. */
-#define H5_USE_110_API
 #include "scales.h"
 
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/h5/h5scale.h"
-#include "../storage/pieces.h"
+#include "../storage/reader.h"
 #include "../storage/untrusted/h5guard.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* A scale in the results file: a copy of an input's, or of a band of it, or a placeholder. */
 struct scale_copy {
-    char *name;   /* of its link */
-    char *wish;   /* of a placeholder: the name that it has unless that is taken */
-    dev_t device; /* of a copy: the scale's file... */
+    char *name;   /* its link's */
+    char *wish;   /* a placeholder's preferred name */
+    dev_t device; /* a copy's original: its file... */
     ino_t inode;
-    haddr_t address;            /* ...and its place in it */
-    int64_t first, count, step; /* what is taken */
-    hobj_ref_t reference;       /* to the copy */
+    haddr_t address;            /* ...and its address there */
+    int64_t first, count, step; /* the copied elements of the original */
+    hobj_ref_t reference;       /* refers to the copy */
     int attached_count;
     struct h5_attached *attached;
 };
@@ -43,20 +41,20 @@ struct scales {
     const char *group; /* that the copies go to */
     int count;
     struct scale_copy *copies;
-    struct axis_copies (*of)[MAX_RANK]; /* by number of the array */
+    struct axis_copies (*of)[MAX_RANK]; /* one for each array of the plan */
     int bare_count;
     struct bare *bare;
 };
 
 struct scales *scales_create(const struct results *results, hid_t file, const char *group) {
     struct scales *scales = must_malloc(sizeof *scales);
-    size_t bytes = (size_t)results->plan->array_count * sizeof *scales->of;
-    *scales = (struct scales){.results = results, .file = file, .group = group, .of = must_malloc(bytes + 1)};
-    memset(scales->of, 0, bytes);
+    *scales = (struct scales){.results = results, .file = file, .group = group};
+    scales->of = must_zeroed((size_t)results->plan->array_count * sizeof *scales->of);
     return scales;
 }
 
-void scales_free(struct scales *scales) {
+void scales_free(struct scales *const *of) {
+    OWNED struct scales *scales = *of;
     for (int i = 0; i < scales->count; i++) {
         free(scales->copies[i].name);
         free(scales->copies[i].wish);
@@ -68,7 +66,6 @@ void scales_free(struct scales *scales) {
     free(scales->bare);
     free(scales->copies);
     free(scales->of);
-    free(scales);
 }
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
@@ -97,7 +94,7 @@ static char *choose_name(const struct scales *scales, hid_t outputs, const char 
     return name;
 }
 
-/* Where a scale is, by which its copy is found again whichever input leads to it. */
+/* Notes a scale's file and address, so that its copy is found again whichever input leads to it. */
 static void identify(hid_t scale, struct scale_copy *copy) {
     char path[4096] = "";
     struct stat file = {.st_ino = 0};
@@ -128,17 +125,15 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
     int found = find_copy(scales, wanted);
     if (found >= 0) return found;
     struct scale_copy copy = *wanted;
-    struct error error = {STATUS_OK, ""};
-    hid_t outputs = H5Gopen2(scales->file, scales->group, H5P_DEFAULT);
-    char *wish = copy.wish ? must_strdup(copy.wish) : h5_scale_name(scale);
+    struct error error = {.status = STATUS_OK};
+    OWNED_ID hid_t outputs = H5Gopen2(scales->file, scales->group, H5P_DEFAULT);
+    OWNED char *wish = copy.wish ? must_strdup(copy.wish) : h5_scale_name(scale);
     copy.name = choose_name(scales, outputs, wish);
-    free(wish);
     if (!copy.wish)
         *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, copy.name);
     else
         *why = h5_create_placeholder(outputs, copy.name, copy.count, &error) ? h5_error_text() : NULL;
     if (!*why && H5Rcreate(&copy.reference, outputs, copy.name, H5R_OBJECT, -1) < 0) *why = h5_error_text();
-    H5Gclose(outputs);
     if (*why) {
         free(copy.name);
         return -1;
@@ -163,7 +158,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
     if (copies->known) return copies;
     copies->known = true;
     struct readers *readers = scales->results->readers;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     if (readers_open(readers, number, &error)) {
         say_left_out(input, axis->number, error.text);
         return copies;
@@ -178,7 +173,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
     while (input->axes[seen].number != axis->number || input->axes[seen].of != input) seen++;
     const struct data_view *view = &input->view;
     bool part = input->shape.size[seen] != length;
-    hid_t *opened;
+    OWNED hid_t *opened = NULL;
     int count = h5_axis_scales(dataset->id, axis->number, &opened);
     copies->copies = must_malloc((size_t)count * sizeof *copies->copies + 1);
     for (int i = 0; i < count; i++) {
@@ -190,11 +185,9 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
                                     .count = part ? input->shape.size[seen] : length,
                                     .step = part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
-        struct h5_guard guard;
-        h5_guard_begin(&guard, input->input->external, input->input->file);
-        error = (struct error){STATUS_OK, ""};
-        enum status refused = h5_guard_check_open(&guard, "scale", opened[i], &error);
-        h5_guard_end(&guard);
+        H5_GUARD(guard, input->input->external, input->input->file, "scale");
+        error = (struct error){.status = STATUS_OK};
+        enum status refused = h5_guard_check_open(&guard, opened[i], &error);
         const char *why = error.text;
         int copy = refused ? -1 : make_scale(scales, opened[i], length, &wanted, &why);
         if (copy >= 0)
@@ -203,7 +196,6 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
             say_left_out(input, axis->number, why);
         H5Dclose(opened[i]);
     }
-    free(opened);
     return copies;
 }
 
@@ -220,11 +212,10 @@ static void attach(struct scales *scales, int number, hobj_ref_t dataset, int ax
 static enum status attach_placeholder(struct scales *scales, const struct array *array, hobj_ref_t dataset, int axis,
                                       const char *label, struct h5_axis_list *list, struct error *error) {
     bool names = label && !strchr(label, '/') && strcmp(label, ".") != 0;
-    char *wish = names ? must_strdup(label) : must_printf("axis_%d", axis);
+    OWNED char *wish = names ? must_strdup(label) : must_printf("axis_%d", axis);
     struct scale_copy wanted = {.wish = wish, .count = array->shape.size[axis]};
     const char *why = NULL;
     int number = make_scale(scales, H5I_INVALID_HID, 0, &wanted, &why);
-    free(wish);
     if (number < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", why);
     attach(scales, number, dataset, axis, list);
     return STATUS_OK;
@@ -243,11 +234,9 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
     bool any = last, labelled = false;
     int rank = array->shape.rank;
     hobj_ref_t reference;
-    hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);
-    if (output < 0 || H5Rcreate(&reference, scales->file, path, H5R_OBJECT, -1) < 0) {
-        if (output >= 0) H5Dclose(output);
+    OWNED_ID hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);
+    if (output < 0 || H5Rcreate(&reference, scales->file, path, H5R_OBJECT, -1) < 0)
         return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
-    }
     for (int axis = 0; axis < rank; axis++) {
         if (!array->axes[axis].of) continue;
         const struct axis_copies *copies = copies_of(scales, &array->axes[axis]);
@@ -264,7 +253,6 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
     if (!status && any) status = h5_set_scales(output, rank, lists, error);
     if (!status && labelled) status = h5_set_axis_labels(output, rank, labels, error);
     for (int axis = 0; axis < rank; axis++) free(lists[axis].scales);
-    H5Dclose(output);
     return status;
 }
 
@@ -276,31 +264,26 @@ enum status scales_attach(struct scales *scales, const struct array *array, cons
 static enum status link_from_variants(const struct scales *scales, struct error *error) {
     if (strcmp(scales->group, "/outputs") != 0 || H5Lexists(scales->file, "variants", H5P_DEFAULT) <= 0)
         return STATUS_OK;
-    hid_t outputs = H5Gopen2(scales->file, "outputs", H5P_DEFAULT);
-    hid_t variants = H5Gopen2(scales->file, "variants", H5P_DEFAULT);
-    enum status status = STATUS_OK;
-    for (int i = 0; i < scales->count && !status; i++) {
+    OWNED_ID hid_t outputs = H5Gopen2(scales->file, "outputs", H5P_DEFAULT);
+    OWNED_ID hid_t variants = H5Gopen2(scales->file, "variants", H5P_DEFAULT);
+    for (int i = 0; i < scales->count; i++) {
         const char *name = scales->copies[i].name;
         if (H5Lcreate_hard(outputs, name, variants, name, H5P_DEFAULT, H5P_DEFAULT) < 0)
-            status = FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_error_text());
+            return FAIL_CALL(error, STATUS_IO, "H5Lcreate_hard", h5_error_text());
     }
-    H5Gclose(variants);
-    H5Gclose(outputs);
-    return status;
+    return STATUS_OK;
 }
 
 enum status scales_finish(struct scales *scales, struct error *error) {
-    enum status status = STATUS_OK;
     if (scales->count > 0)
-        for (int i = 0; i < scales->bare_count && !status; i++)
-            status = attach_all(scales, scales->bare[i].array, scales->bare[i].path, true, error);
-    if (!status) status = link_from_variants(scales, error);
-    for (int i = 0; i < scales->count && !status; i++) {
+        for (int i = 0; i < scales->bare_count; i++)
+            TRY(attach_all(scales, scales->bare[i].array, scales->bare[i].path, true, error));
+    TRY(link_from_variants(scales, error));
+    for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];
-        hid_t scale = H5Rdereference2(scales->file, H5P_DEFAULT, H5R_OBJECT, &copy->reference);
+        OWNED_ID hid_t scale = H5Rdereference2(scales->file, H5P_DEFAULT, H5R_OBJECT, &copy->reference);
         if (scale < 0) return FAIL_CALL(error, STATUS_IO, "H5Rdereference2", h5_error_text());
-        status = h5_set_attached(scale, copy->attached_count, copy->attached, error);
-        H5Dclose(scale);
+        TRY(h5_set_attached(scale, copy->attached_count, copy->attached, error));
     }
-    return status;
+    return STATUS_OK;
 }

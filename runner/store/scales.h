@@ -1,8 +1,8 @@
-/* scales.h - the dimension scales of inputs in the results file: an output's axis that is an input's axis has
- * that one's scales and label.
+/* scales.h - copies dimension scales from inputs to a published file. An axis of an output that is an axis of an input
+ * gets the scales and the label of that axis.
  *
- *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; of an input's band of rows the
- *                         part of the scale that belongs to it. NAME is the scale's own, "NAME_2" where that is taken
+ *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; for an input's band of rows,
+ *                         that band of the scale. NAME is the scale's own, "NAME_2" if that is taken
  *     /variants/NAME      hard links to the same, if there are variants' outputs
  *
  * In a file of a `to` (to.h) they lie in its root.
@@ -11,8 +11,8 @@
  * axis without a scale they take for another one that has a scale and the same length. So where a file has a scale,
  * each other axis of an output has netCDF's placeholder, which is named after the axis's label, else "axis_1".
  *
- * Scales are read from the inputs during the assembly. What cannot be read any more is left out, with a word on stderr:
- * results must not be lost for it. */
+ * Scales are read from the inputs during the assembly. A scale that cannot be read any more is left out, which a line
+ * on stderr reports: results must not be lost for it. */
 #ifndef RUNNER_SCALES_H
 #define RUNNER_SCALES_H
 
@@ -21,7 +21,7 @@
 struct scales;
 /* `group`: that the copies go to, "/outputs". */
 struct scales *scales_create(const struct results *results, hid_t file, const char *group);
-void scales_free(struct scales *scales);
+void scales_free(struct scales *const *of);
 
 /* Gives the data set at `path`, which holds `array`, the scales and labels of its axes. */
 enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error);

@@ -1,12 +1,14 @@
-/* seal.c - what makes a file durable, and what shows that it is whole: the last 64 bytes of a part or manifest, behind
- * those that HDF5 has written: "tilerun-part-xxh3:", 32 hex digits, a word or spaces, a newline. By the digits a file
- * is known that a crash of the machine has damaged.
+/* seal.c - makes a file durable, and seals it with a hash that shows whether a crash of the machine has damaged it. The
+ * seal is the last 64 bytes of a part or manifest, after those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
+ * digits, a word or spaces, a newline.
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
  * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. The word "synced"
  * says that all of that was on the disk before the trailer was written. */
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../base/workers.h"
+#include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -37,22 +39,22 @@ static bool sync_bands(int descriptor) {
     return true;
 }
 
-enum status results_sync_file(const char *path, struct error *error) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    bool failed = descriptor < 0 || !sync_bands(descriptor) || fsync(descriptor) != 0;
+static enum status sync_path(const char *path, bool is_folder, struct error *error) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
+    bool failed = descriptor < 0 || (!is_folder && !sync_bands(descriptor));
+    /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
+    failed = failed || (fsync(descriptor) != 0 && !(is_folder && errno == EINVAL));
     enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
     if (descriptor >= 0) close(descriptor);
     return status;
 }
 
+enum status results_sync_file(const char *path, struct error *error) {
+    return sync_path(path, false, error);
+}
+
 enum status results_sync_folder(const char *folder, struct error *error) {
-    int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
-    bool failed = descriptor < 0 || (fsync(descriptor) != 0 && errno != EINVAL);
-    enum status status =
-        failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", folder, strerror(errno)) : STATUS_OK;
-    if (descriptor >= 0) close(descriptor);
-    return status;
+    return sync_path(folder, true, error);
 }
 
 /* ---- the trailer ---- */
@@ -83,26 +85,23 @@ static void hash_block(void *context, int64_t block, int thread) {
 static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
     int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
     int threads = workers_count();
-    struct file_hash file = {.descriptor = descriptor, .bytes = bytes};
-    file.blocks = must_malloc((unsigned long)(blocks + 1) * sizeof *file.blocks);
-    file.rooms = must_malloc((unsigned long)threads * sizeof *file.rooms);
-    for (int i = 0; i < threads; i++) file.rooms[i] = NULL;
+    OWNED XXH128_hash_t *hashes = must_malloc((unsigned long)(blocks + 1) * sizeof *hashes);
+    struct file_hash file = {.descriptor = descriptor, .bytes = bytes, .blocks = hashes};
+    file.rooms = must_zeroed((unsigned long)threads * sizeof *file.rooms);
     workers_run(blocks, hash_block, &file);
-    *hash = XXH3_128bits(file.blocks, (size_t)blocks * sizeof *file.blocks);
-    for (int i = 0; i < threads; i++) free(file.rooms[i]);
-    free(file.rooms);
-    free(file.blocks);
+    *hash = XXH3_128bits(hashes, (size_t)blocks * sizeof *hashes);
+    texts_free(file.rooms, threads);
     return !file.failed;
 }
 
-static void print(XXH128_hash_t hash, bool synced, char text[TRAILER + 1]) {
+static void print_trailer(XXH128_hash_t hash, bool synced, char text[TRAILER + 1]) {
     snprintf(text, TRAILER + 1, trailer_format, (unsigned long long)hash.high64, (unsigned long long)hash.low64,
              synced ? word_synced : "");
 }
 
 /* Reads the trailer. *bytes: those before it. */
 static enum trailer look(int descriptor, char text[TRAILER], off_t *bytes) {
-    const char *word = &text[TRAILER - sizeof word_synced]; /* the newline stands where that ends in a zero */
+    const char *word = &text[TRAILER - sizeof word_synced]; /* the newline is where the constant has its final zero */
     *bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
     bool there = *bytes > 0 && pread(descriptor, text, TRAILER, *bytes) == TRAILER &&
                  strncmp(text, trailer_format, strcspn(trailer_format, "%")) == 0;
@@ -127,11 +126,24 @@ bool part_is_whole(const char *path, off_t most) {
     enum trailer trailer = look(descriptor, found, &bytes);
     bool whole = trailer != TRAILER_NONE;
     if (whole && bytes <= most && (whole = hash_file(descriptor, bytes, &hash))) {
-        print(hash, trailer == TRAILER_SYNCED, expected);
+        print_trailer(hash, trailer == TRAILER_SYNCED, expected);
         whole = memcmp(found, expected, TRAILER) == 0;
     }
     close(descriptor);
     return whole;
+}
+
+hid_t part_open(const char *path, off_t most) {
+    return part_is_whole(path, most) ? h5_open_unlocked(path) : H5I_INVALID_HID;
+}
+
+bool part_row(hid_t part, const char *path, struct result_row *row) {
+    struct error ignored = {.status = STATUS_OK};
+    OWNED struct result_row *rows = NULL;
+    int count;
+    bool good = !result_load_rows(part, path, &rows, &count, &ignored) && count == 1;
+    if (good) *row = *rows;
+    return good;
 }
 
 enum status part_seal(const char *path, bool sync, struct error *error) {
@@ -145,7 +157,7 @@ enum status part_seal(const char *path, bool sync, struct error *error) {
     if (bytes < 0 || !hash_file(descriptor, bytes, &hash)) {
         status = fail(error, STATUS_IO, "%s: cannot be read back: %s", path, strerror(errno ? errno : EIO));
     } else {
-        print(hash, sync, text);
+        print_trailer(hash, sync, text);
         errno = 0;
         if (pwrite(descriptor, text, TRAILER, bytes) != TRAILER)
             status = fail_write(error, path, errno ? errno : ENOSPC);

@@ -1,10 +1,9 @@
-/* to.h - the files that results go to (`to`), of which OUTPUT has a copy or, where they are large, virtual data sets
- * (link.h).
+/* to.h - writes the files that results go to (the job key `to`). OUTPUT has copies of small results, and virtual data
+ * sets that show large ones.
  *
- * Each is written during the assembly, under another name in its folder, and renamed just before OUTPUT is. Of large
- * results the largest is not copied: its part becomes the file, and a kill between that rename and OUTPUT's costs that
- * run. Where one of a file's results was not made the file is not written: OUTPUT then holds those that were. Each
- * data set has the key of its task as an attribute, by which --resume knows the file as this job's. */
+ * Each file is published like OUTPUT (output.h), just before it. If one of a file's results was not made, the file is
+ * not written, and OUTPUT holds the others. Each data set has the key of its task as an attribute, by which --resume
+ * recognizes the file as this job's. */
 #ifndef RUNNER_TO_H
 #define RUNNER_TO_H
 
@@ -12,54 +11,49 @@
 
 struct to_file {
     struct destination place;
-    char *real;       /* its absolute path, links of folders followed: by it files are told apart */
-    char *unfinished; /* where it is written at first */
-    int first, count; /* its operations, in `sorted` */
-    bool written;
-    const struct run *adopted; /* whose part becomes the file (to_adopt); NULL: none */
+    char *real;             /* its absolute path, with links of folders followed: identifies the file */
+    char *unfinished;       /* where it is written at first */
+    int first, last, count; /* its operations: to_files.next links them */
+    bool written;           /* all its results were made, so it is written */
 };
 
 struct to_files {
     int count;
     struct to_file *of;
-    int *sorted;       /* operations, those of a file together, in their order */
+    int *next;         /* next[operation]: the next one of the same file; -1: none */
     int *of_operation; /* the number of its file; -1: none */
 };
 
-/* Finds the files, and looks whether they may be written. STATUS_USAGE: one must not be replaced or cannot be written,
- * or two results go to one place by different names. Call it before the lock is taken, and to_begin with the lock. */
-enum status to_open(struct results *results, bool resume, struct error *error);
-enum status to_begin(struct results *results, bool resume, struct error *error);
-/* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held: a
- * shard's will do, since no merge and no whole run goes on while it is. */
+/* Finds the files and checks that they may be written. STATUS_USAGE: one must not be replaced or cannot be written, or
+ * two results go to one place by different names. Call to_open before the lock is taken, and to_begin after. */
+enum status to_open(struct results *results, struct error *error);
+enum status to_begin(const struct results *results, struct error *error);
+/* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held; a shard's
+ * lock suffices, because it excludes `merge` and whole jobs. */
 void to_leave(const struct results *results);
 void to_close(struct results *results);
 
-/* With --resume, after inputs were hashed and OUTPUT was looked at: sets *done to false if a file is not as OUTPUT
- * says, or as the job does now. STATUS_USAGE: one is not this job's, and may not be overwritten. */
+/* With --resume, after the inputs were hashed and OUTPUT was opened: sets *done to false if a file lacks results that
+ * OUTPUT or the job puts there. STATUS_USAGE: a file belongs to another job, and may not be overwritten. */
 enum status to_resume(const struct results *results, bool *done, struct error *error);
 
-/* Opens a finished file that tilerun has written for `to`; negative: it is none. Close with H5Fclose. */
-hid_t to_open_written(const char *path);
-/* STATUS_USAGE: the file that is there must not be replaced. */
-enum status to_refuse(const struct to_file *file, bool resume, struct error *error);
-
-/* Writes all files. STATUS_IO. */
-enum status to_write(struct results *results, const struct result_summary *summary, struct error *error);
-/* Has to_write written the result of a task? */
+/* Decides which files are written: those whose results were all made. Reports the others. */
+void to_select(struct results *results, const struct result_summary *summary);
+/* Is the result of a task in a file that is written? */
 bool to_has(const struct results *results, int task);
-/* Is it so large that OUTPUT shows it instead of having a copy? */
+/* Is this run's output a result that goes to a written file? */
+bool to_takes(const struct results *results, const struct result_summary *summary, const struct run *run);
+/* Writes the files beside their places: the one that begins as the adopted part (`adopting`), or all others.
+ * STATUS_IO. */
+enum status to_write(const struct results *results, const struct result_summary *summary, bool adopting,
+                     struct error *error);
+/* Is the result so large that OUTPUT gets a virtual data set of it instead of a copy? */
 bool to_shows(const struct results *results, int task);
-/* Makes `path` in OUTPUT a virtual data set that shows it. */
+/* Creates that virtual data set at `path` in OUTPUT. */
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error);
-/* Writes where it lies to attributes of the output at `path`. */
+/* Names the file and the data set of the result in attributes of the output at `path`. */
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error);
-/* Does the part of a result become one of the files? */
-bool to_adopts(const struct results *results);
-/* When all else of OUTPUT is written, makes that part the file that it becomes. If that fails, as on a full disk, the
- * part is restored, as one that becomes OUTPUT is. */
-enum status to_adopt(struct results *results, const struct result_summary *summary, struct error *error);
-/* Gives the files their names. *final: the part that becomes a file is one now. STATUS_IO. */
-enum status to_put(const struct results *results, bool *final, struct error *error);
+/* Gives the files their names. STATUS_IO: one has changed since the job began, or cannot be renamed. */
+enum status to_put(const struct results *results, struct error *error);
 
 #endif

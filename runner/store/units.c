@@ -1,77 +1,69 @@
-/* units.c - finds finished units and combines those of a run. A unit is a whole run or one panel of it
- * (divide/units.h); its part is a file with one row, its samples and perhaps its output. The row of a run in panels has
- * the sums of the panels' times, and its output is the panels' outputs joined. */
+/* units.c - finds finished units, combines those of a run, and notes those that took too long. A unit is a whole run or
+ * one panel of it (divide/units.h). Its part is a file with one row, samples and perhaps an output. The row of a run in
+ * panels has the sums of the panels' times; its output is made of the panels' outputs. */
 #include "../base/fail.h"
+#include "../base/text.h"
+#include "../plan/own_kernel.h"
+#include "../record/environment.h"
 #include "../storage/operand.h"
-#include "../storage/raw/rawread.h"
-#include "../storage/raw/rawwrite.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include "results.h"
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* ---- finding one ------------------------------------------------------------------------------------------------- */
 
-/* Is the part undamaged? Linking should take only seconds, so it trusts large parts that were synced to disk without
- * hashing them. */
-static bool is_usable(const struct results *results, const char *path) {
-    enum trailer trailer = part_trailer(path);
-    return part_is_whole(path, results->policy.links && trailer == TRAILER_SYNCED ? PART_LINKED_HASHED : INT64_MAX);
-}
-
+/* Does not hash a part again. Linking should take only seconds, so it also trusts large parts that were synced to disk
+ * without hashing them. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
     FENCE(path);
-    hid_t file = is_usable(results, path) ? h5_open_unlocked(path) : H5I_INVALID_HID;
-    if (file < 0) return false;
-    struct result_row *rows = NULL;
-    int count = 0;
-    struct error ignored = {STATUS_OK, ""};
-    bool good = !result_load_rows(file, path, &rows, &count, &ignored) && count == 1;
-    if (good) *row = *rows;
-    *has_output = H5Lexists(file, "output", H5P_DEFAULT) > 0;
-    free(rows);
-    H5Fclose(file);
+    bool trusted = results->policy.links && part_trailer(path) == TRAILER_SYNCED;
+    off_t most = results_part_checked(results, path) ? 0 : trusted ? PART_LINKED_HASHED : INT64_MAX;
+    OWNED_ID hid_t part = part_open(path, most);
+    if (part < 0) return false;
+    bool good = part_row(part, path, row);
+    *has_output = H5Lexists(part, "output", H5P_DEFAULT) > 0;
     return good;
 }
 
-/* Reads a part if a unit can use it: it has an output, if one is wanted. `any`: the row of a run that made no result is
- * accepted too. */
-static bool read_usable_part(const struct results *results, const char *path, bool wants, bool any,
+/* Reads a part if a unit can use it: it has an output, if one is wanted; or its search has tried it. */
+static bool read_usable_part(const struct results *results, const char *path, bool wants, bool searched,
                              struct result_row *row, bool *has_output) {
     *has_output = false;
     if (!part_read_row(results, path, row, has_output)) return false;
-    return result_row_done(row) ? *has_output || !wants : any;
+    if (result_row_done(row)) return *has_output || !wants;
+    bool tried = strcmp(row->status, "interrupted") == 0;
+    return results->policy.merges ? !tried : searched && (tried || result_row_lost(row));
 }
 
 /* Removes an unusable part, but only from this process's own folder, and not if OUTPUT has virtual data sets that read
  * it. */
 static void remove_unusable(const struct results *results, const char *path) {
     size_t own = strlen(results->folder.own);
-    if (!results->policy.linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
+    if (!results->linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
 }
 
-/* Finds a finished part for the unit, its own or the whole run's, fills `row` from it, and notes in `known` what was
- * found. For `merge` a run that made no result counts too, an output is needed only if the results file stores it, and
- * an unusable part stays. */
-static bool find(struct results *results, const struct run *unit, bool merge, struct result_row *row) {
+/* Finds the unit's own part or the whole run's, and notes in `known` what was found. `merge` needs an output only if
+ * the results file stores it. */
+bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];
-    bool wants = unit_wants_output(results, unit) && (!merge || task->operation->run.store != STORE_NONE);
+    bool merges = results->policy.merges, has_output;
+    bool wants = unit_wants_output(results, unit) && (!merges || task->operation->run.store != STORE_NONE);
     const struct run *whole = units_whole_run(results->units, unit);
     struct result_row held;
-    bool has_output;
-    char *path = results_unit_path(results, unit);
-    bool found = read_usable_part(results, path, wants, merge, &held, &has_output);
-    if (!found && !merge) remove_unusable(results, path);
-    free(path);
+    OWNED char *own = results_unit_path(results, unit);
+    bool found = read_usable_part(results, own, wants, unit->search != 0, &held, &has_output);
+    if (!found && !merges) remove_unusable(results, own);
     if (!found && task->panel) { /* if the job was divided otherwise before, one part may have the whole run */
-        path = results_run_path(results, whole);
-        found = read_usable_part(results, path, wants, merge, &held, &has_output);
+        OWNED char *path = results_run_path(results, whole);
+        found = read_usable_part(results, path, wants, unit->search != 0, &held, &has_output);
         results->known.in_one[whole->number] |= found;
-        free(path);
     }
     if (!found) return false;
     *row = held;
@@ -81,21 +73,12 @@ static bool find(struct results *results, const struct run *unit, bool merge, st
     return true;
 }
 
-bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
-    return find(results, unit, false, row);
-}
-
-bool store_find_any(struct results *results, const struct run *unit, struct result_row *row) {
-    return find(results, unit, true, row);
-}
-
 void results_point_at_output(struct results *results, const struct run *unit) {
     const struct plan *plan = &results->units->plan;
-    char *path = results_unit_path(results, unit);
+    OWNED char *path = results_unit_path(results, unit);
     const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->other};
     for (int i = 0; i < 2 && all[i]; i++)
         reader_set_dataset(&results->readers->of[all[i] - plan->arrays], path, "/output");
-    free(path);
 }
 
 void results_close_outputs(const struct results *results) {
@@ -111,30 +94,39 @@ bool run_is_in_panels(const struct results *results, const struct run *whole) {
     return results->units->first[task + 1] - results->units->first[task] > 1 && !results->known.in_one[whole->number];
 }
 
-int parts_of_run(const struct results *results, const struct run *whole, char ***paths, struct box **places) {
+struct run_parts parts_of_run(const struct results *results, const struct run *whole) {
     const struct units *units = results->units;
+    const struct shape shape = operand_array(&results->plan->tasks[whole->task].geometry.out);
     bool panels = run_is_in_panels(results, whole);
-    int count, stride;
-    const struct run *first = units_of_run(units, whole, &count, &stride);
-    if (!panels) count = 1;
-    *paths = must_malloc((size_t)count * sizeof **paths);
-    *places = must_malloc((size_t)count * sizeof **places);
-    for (int p = 0; p < count; p++) {
-        const struct shape shape = operand_array(&results->plan->tasks[whole->task].geometry.out);
+    struct run_parts parts;
+    int stride;
+    const struct run *first = units_of_run(units, whole, &parts.count, &stride);
+    if (!panels) parts.count = 1;
+    parts.of = must_malloc((size_t)parts.count * sizeof *parts.of);
+    for (int p = 0; p < parts.count; p++) {
         const struct run *unit = first + p * stride;
-        (*paths)[p] = panels ? results_unit_path(results, unit) : results_run_path(results, whole);
-        (*places)[p] = panels ? units->place[unit->task] : box_whole(&shape);
+        parts.of[p].path = panels ? results_unit_path(results, unit) : results_run_path(results, whole);
+        parts.of[p].place = panels ? units->place[unit->task] : box_whole(&shape);
     }
-    return count;
+    return parts;
 }
 
-void parts_of_run_free(char **paths, struct box *places, int count) {
-    for (int p = 0; p < count; p++) free(paths[p]);
-    free(paths);
-    free(places);
+void run_parts_free(struct run_parts *parts) {
+    for (int i = 0; i < parts->count; i++) free(parts->of[i].path);
+    free(parts->of);
 }
 
-/* ---- taking panels together -------------------------------------------------------------------------------------- */
+/* ---- the row of a run in panels ---------------------------------------------------------------------------------- */
+
+/* Adds the words of a panel's flags to those of the run. */
+static void add_flags(char *sum, size_t size, const char *flags) {
+    char words[FLAGS_TEXT], *rest = words;
+    snprintf(words, sizeof words, "%s", flags);
+    for (const char *word; (word = strsep(&rest, ","));) {
+        size_t length = strlen(sum);
+        if (*word && !strstr(sum, word)) snprintf(sum + length, size - length, "%s%s", length ? "," : "", word);
+    }
+}
 
 /* Adds a panel's row to the run's. The run's status is that of its first panel that made no result. */
 static void add_row(struct result_row *sum, const struct result_row *row, const struct task *panel, bool first) {
@@ -144,7 +136,8 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
                            row->bound_s, row->file_bytes, row->overflowed, row->wrapped, row->truncated};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) *sums[i] = first ? more[i] : *sums[i] + more[i];
     if (first || row->error > sum->error) sum->error = row->error;
-    if (first || !sum->flags[0]) snprintf(sum->flags, sizeof sum->flags, "%s", row->flags);
+    if (row->busy_samples > sum->busy_samples) sum->busy_samples = row->busy_samples;
+    add_flags(sum->flags, sizeof sum->flags, row->flags);
     if (first) { /* these are the same for all panels */
         sum->tolerance = row->tolerance;
         snprintf(sum->device, sizeof sum->device, "%s", row->device);
@@ -163,15 +156,15 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
 
 /* Adds sample i of a panel to sample i of the run, as far as all panels have one. */
 static void add_samples(struct samples *sum, const char *path, bool first) {
-    struct error ignored = {STATUS_OK, ""};
-    struct h5_dataset *dataset;
-    const struct conditions unknown = {.clock_mhz = NAN, .power_w = NAN, .temperature_c = NAN};
+    struct error ignored = {.status = STATUS_OK};
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
+    const struct conditions unknown = CONDITIONS_UNKNOWN;
     if (h5_open(path, "/seconds", &dataset, &ignored)) {
         sum->count = 0;
         return;
     }
     struct box all = box_whole(&dataset->shape);
-    double *seconds = must_malloc((size_t)all.count[0] * sizeof *seconds + 1);
+    OWNED double *seconds = must_malloc((size_t)all.count[0] * sizeof *seconds + 1);
     int count = h5_read(dataset, &all, seconds, &ignored) ? 0 : (int)all.count[0];
     if (!first && count < sum->count) sum->count = count;
     for (int i = 0; i < (first ? count : sum->count); i++)
@@ -179,40 +172,26 @@ static void add_samples(struct samples *sum, const char *path, bool first) {
             samples_append(sum, seconds[i], &unknown, i);
         else
             sum->seconds[i] += seconds[i];
-    free(seconds);
-    h5_close(dataset);
 }
 
 static struct samples sum_samples(const struct results *results, const struct run *whole) {
     struct samples sum = {.count = 0};
-    char **paths;
-    struct box *places;
-    int count = parts_of_run(results, whole, &paths, &places);
-    for (int p = 0; p < count; p++) add_samples(&sum, paths[p], p == 0);
-    parts_of_run_free(paths, places, count);
+    FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
+    for (int p = 0; p < parts.count; p++) add_samples(&sum, parts.of[p].path, p == 0);
     return sum;
 }
 
 static void finish_row(struct result_row *sum, const struct samples *samples, int panels) {
-    struct statistics statistics = samples_statistics(samples);
-    sum->repeats = samples->count;
-    sum->kernel_median_s = statistics.median;
-    sum->kernel_min_s = statistics.min;
-    sum->kernel_max_s = statistics.max;
-    sum->kernel_mad_s = statistics.mad;
-    samples_interval(samples, &sum->kernel_ci_low_s, &sum->kernel_ci_high_s);
-    sum->gflops = sum->flops / statistics.median * 1e-9;
-    sum->gbytes_per_s = sum->bytes / statistics.median * 1e-9;
-    sum->percent_of_bound = 100 * sum->bound_s / statistics.median;
-    snprintf(sum->message, sizeof sum->message, "done in %d panels (/panels); times are their sums", panels);
+    result_row_times(sum, samples);
+    sum->percent_of_bound = 100 * sum->bound_s / sum->kernel_median_s;
+    snprintf(sum->message, sizeof sum->message,
+             "computed in %d panels (table /panels); each time is the sum over the panels", panels);
 }
 
 static bool whole_row(const struct results *results, const struct run *whole, struct result_row *row) {
     bool has_output;
-    char *path = results_run_path(results, whole);
-    bool found = part_read_row(results, path, row, &has_output);
-    free(path);
-    return found;
+    OWNED char *path = results_run_path(results, whole);
+    return part_read_row(results, path, row, &has_output);
 }
 
 bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
@@ -236,75 +215,34 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     }
     if (!there) row->status[0] = '\0';
     if (!there || !result_row_done(row)) return there;
-    struct samples samples = sum_samples(results, whole);
+    FREED_BY(samples_free) struct samples samples = sum_samples(results, whole);
     finish_row(row, &samples, count);
-    samples_free(&samples);
     return true;
-}
-
-/* ---- putting outputs together ------------------------------------------------------------------------------------ */
-
-static enum status join_panel(const char *path, const struct box *place, struct h5_dataset *to, struct rawwrite *write,
-                              void *memory, struct error *error) {
-    struct h5_dataset *from = NULL;
-    struct rawread *raw = NULL;
-    enum status status = h5_open(path, "/output", &from, error);
-    if (!status) status = rawread_open(from, &raw, error);
-    if (!status) status = copy_dataset(from, raw, to, write, place, memory, error);
-    rawread_close(raw);
-    h5_close(from);
-    return status;
-}
-
-enum status panels_join(const struct results *results, const struct run *whole, hid_t file, const char *path,
-                        struct error *error) {
-    const struct task *task = &results->plan->tasks[whole->task];
-    const struct array *out = &results->plan->arrays[task->out];
-    struct h5_layout layout = plan_layout(&task->operation->run);
-    struct h5_dataset *to = NULL;
-    struct rawwrite *write = NULL;
-    char **paths;
-    struct box *places;
-    int count = parts_of_run(results, whole, &paths, &places);
-    void *memory = must_malloc(PIECE_BYTES);
-    enum status status = h5_create(file, path, out->dtype, &out->shape, &layout, &to, error);
-    /* With a journal all writes go through HDF5, which records them; raw writes would bypass it. */
-    if (!status && !results->journal) status = rawwrite_open(to, 0, &write, error);
-    for (int p = 0; p < count && !status; p++) status = join_panel(paths[p], &places[p], to, write, memory, error);
-    if (!status) status = h5_check_writes(to, error);
-    rawwrite_close(write);
-    h5_close(to);
-    free(memory);
-    parts_of_run_free(paths, places, count);
-    return status;
 }
 
 enum status panels_write_samples(const struct results *results, const struct run *whole, hid_t file, const char *path,
                                  struct error *error) {
-    struct samples samples = sum_samples(results, whole);
-    hid_t group = H5I_INVALID_HID;
-    enum status status = samples.count > 0 ? h5_group(file, "/samples", &group, error) : STATUS_OK;
-    if (!status && samples.count > 0)
-        status = results_write_vector(file, path, FLOAT64, samples.count, samples.seconds, "s", error);
-    if (group >= 0) H5Gclose(group);
-    samples_free(&samples);
-    return status;
+    FREED_BY(samples_free) struct samples samples = sum_samples(results, whole);
+    OWNED_ID hid_t group = H5I_INVALID_HID;
+    TRY(samples.count > 0 ? h5_group(file, "/samples", &group, error) : STATUS_OK);
+    if (samples.count > 0) TRY(results_write_vector(file, path, FLOAT64, samples.count, samples.seconds, "s", error));
+    return STATUS_OK;
 }
 
 /* Sets the message of a panel's row to the panel's name and, if a shard made it, the shard's folder. */
 static void set_panel_message(const struct results *results, const struct run *unit, struct result_row *row) {
-    char *path = results_unit_path(results, unit), *slash = strrchr(path, '/');
+    OWNED char *path = results_unit_path(results, unit);
+    char *slash = strrchr(path, '/');
     *slash = '\0';
     const char *shard = strlen(path) > strlen(results->folder.whole) ? strrchr(path, '/') + 1 : "";
     snprintf(row->message, sizeof row->message, "%.60s%s%.40s", results->units->plan.tasks[unit->task].panel,
              *shard ? "; " : "", shard);
-    free(path);
 }
 
 enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *of_units,
                               struct error *error) {
     const struct units *units = results->units;
-    struct result_row *rows = must_malloc((size_t)units->plan.run_count * sizeof *rows + 1);
+    OWNED struct result_row *rows = must_malloc((size_t)units->plan.run_count * sizeof *rows + 1);
     int count = 0;
     for (int i = 0; i < units->plan.run_count; i++) {
         const struct run *unit = &units->plan.runs[i], *whole = units_whole_run(units, unit);
@@ -313,7 +251,43 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
         rows[count].run = whole->number;
         set_panel_message(results, unit, &rows[count++]);
     }
-    enum status status = count > 0 ? result_write_rows(file, "panels", rows, count, error) : STATUS_OK;
-    free(rows);
-    return status;
+    return count > 0 ? result_write_rows(file, "panels", rows, count, error) : STATUS_OK;
+}
+
+/* ---- timeouts ---------------------------------------------------------------------------------------------------- */
+
+/* A note of a timeout is written when a kernel that never ends is about to be ended with its process: other threads may
+ * be inside HDF5, and the inputs may not be hashed yet. So it is a text file, KEY.timeout, whose KEY needs neither. */
+
+/* The caller frees. */
+static char *note_path(const struct results *results, const struct run *unit) {
+    const struct task *task = &results->units->plan.tasks[unit->task];
+    const struct job_operation *operation = task->operation;
+    const struct geometry *geometry = &task->geometry;
+    const char *own = own_kernel_identity(unit->kernel);
+    OWNED char *text =
+        must_printf("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d", tilerun_version, tilerun_sources, operation->id,
+                    operation->label, operation->resolved, task->panel ? task->panel : "", unit->label, own ? own : "",
+                    geometry->shape_text, dtype_name(geometry->in[0].dtype), (int)unit->device);
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    return must_printf("%s/%016llx%016llx%s", results->folder.own, (unsigned long long)hash.high64,
+                       (unsigned long long)hash.low64, TIMEOUT_NOTE);
+}
+
+void store_note_timeout(const struct results *results, const struct run *unit, double seconds) {
+    OWNED char *path = note_path(results, unit);
+    char text[48];
+    int length = snprintf(text, sizeof text, "%.17g\n", seconds);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file >= 0 && write(file, text, (size_t)length) != length) unlink(path);
+    if (file >= 0) close(file);
+}
+
+double store_timed_out(const struct results *results, const struct run *unit) {
+    OWNED char *path = note_path(results, unit);
+    FILE *file = fopen(path, "r");
+    double seconds;
+    if (!file || fscanf(file, "%lf", &seconds) != 1) seconds = NAN;
+    if (file) fclose(file);
+    return seconds;
 }

@@ -6,10 +6,10 @@
 #include <math.h>
 
 /* Bands end at multiples of WIDE_GRAIN elements, a multiple of every kernel's tile, where each device gets at least
- * WIDE_GRAINS of them; else at multiples of LEAST_GRAIN, which kernel->divisible demands. */
-#define LEAST_GRAIN 16
-#define WIDE_GRAIN  128
-#define WIDE_GRAINS 16
+ * WIDE_GRAINS of them; else at multiples of NARROW_GRAIN, which kernel->divisible demands. */
+#define NARROW_GRAIN 16
+#define WIDE_GRAIN   128
+#define WIDE_GRAINS  16
 
 /* The longest filtered chunk along a loop. A band should hold whole chunks, so that only one device decodes or encodes
  * each of them. */
@@ -25,15 +25,16 @@ static int64_t chunk_along(const struct geometry *geometry, const struct tiling 
     return longest;
 }
 
-/* What the ends of bands are multiples of. Matrices of a stack (LOOP_B) are independent: any end will do. */
+/* Returns the number of elements of which all bands but the last are multiples. Along LOOP_B, the matrices of a stack,
+ * it is 1, because they are independent. */
 static int64_t grain_of(const struct geometry *geometry, const struct tiling *tiling, int loop, int lanes) {
     int64_t tile = tiling->tile[loop], chunk = chunk_along(geometry, tiling, loop);
-    int64_t grain = loop == LOOP_B ? 1 : tile >= (int64_t)WIDE_GRAINS * WIDE_GRAIN * lanes ? WIDE_GRAIN : LEAST_GRAIN;
+    int64_t grain = loop == LOOP_B ? 1 : tile >= (int64_t)WIDE_GRAINS * WIDE_GRAIN * lanes ? WIDE_GRAIN : NARROW_GRAIN;
     return chunk > grain && chunk <= tile / lanes ? chunk : grain;
 }
 
-/* The end of a lane's band in a tile of `count` elements; of lane -1: 0. Rounded up, so that the first lane always has
- * work; later ones may have none. */
+/* The end of a lane's band in a tile of `count` elements; 0 for lane -1. The end is rounded up, so that the first lane
+ * always has work; later lanes may have none. */
 static int64_t band_end(const struct bands *bands, int64_t count, int lane) {
     if (lane < 0) return 0;
     if (lane == bands->lanes - 1) return count;
@@ -44,7 +45,7 @@ static int64_t band_end(const struct bands *bands, int64_t count, int lane) {
 /* Does every band of a tile of `count` elements give the same bits as the whole tile? */
 static bool bands_agree(const struct bands *bands, const struct team *team, const struct geometry *geometry,
                         const struct run *run, const struct tiling *tiling, int64_t count) {
-    int64_t sizes[MOST_DEVICES + 1] = {count}; /* of the whole tile, then of each band */
+    int64_t sizes[MAX_DEVICES + 1] = {count}; /* sizes of the whole tile, then of each band */
     for (int lane = 0; lane < bands->lanes; lane++)
         sizes[lane + 1] = band_end(bands, count, lane) - band_end(bands, count, lane - 1);
     for (int lane = 0; lane < bands->lanes; lane++)
@@ -66,7 +67,7 @@ struct bands bands_divide(const struct team *team, const struct geometry *geomet
     bands.grain = grain_of(geometry, tiling, bands.loop, bands.lanes);
     if (tile / bands.grain < bands.lanes) bands.lanes = (int)(tile / bands.grain);
     if (bands.lanes <= 1) return alone;
-    double all = 0, sum = 0; /* float32's speed stands for that of all types */
+    double all = 0, sum = 0; /* bands are as wide as the speed in float32, whatever the type */
     for (int lane = 0; lane < bands.lanes; lane++) all += team->devices[lane]->facts.flops_per_s[FLOAT32];
     for (int lane = 0; lane < bands.lanes; lane++) {
         sum += team->devices[lane]->facts.flops_per_s[FLOAT32];

@@ -13,10 +13,10 @@
 #include "stream.h"
 
 struct bands {
-    int lanes;                         /* number of devices that take part; 1: the first does everything */
-    int loop;                          /* the loop that is cut */
-    int64_t grain;                     /* bands end at its multiples */
-    double end_fraction[MOST_DEVICES]; /* the end of each band, as a fraction of the tile */
+    int lanes;                        /* number of devices that take part; 1: the first one computes everything */
+    int loop;                         /* the loop that is cut */
+    int64_t grain;                    /* bands end at multiples of this number */
+    double end_fraction[MAX_DEVICES]; /* the end of each band, as a fraction of the tile */
 };
 struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling);

@@ -6,10 +6,12 @@
 #ifndef RUNNER_DEVICE_H
 #define RUNNER_DEVICE_H
 
+#include "../base/samples.h"
 #include "../plan/plan.h"
 
 #include <math.h>
 
+/* QUEUE_PEER is for copies from other devices. */
 enum queue { QUEUE_UPLOAD, QUEUE_COMPUTE, QUEUE_DOWNLOAD, QUEUE_PEER, QUEUE_COUNT };
 
 /* A 2-D copy of `rows` rows of `bytes` bytes, which begin to_pitch and from_pitch bytes apart. If both pitches equal
@@ -20,52 +22,54 @@ struct copy {
     int64_t bytes, rows, to_pitch, from_pitch;
 };
 
-/* Why a device has lowered its clock; bits. */
-enum throttle {
-    THROTTLE_POWER = 1, /* to stay within its power limit */
-    THROTTLE_HEAT = 2,  /* because of its temperature */
-    THROTTLE_OTHER = 4, /* because of its power supply, or for another hardware reason */
+/* What a launch takes of a multiprocessor, by the compiled code; of several kernels, the one with the most threads.
+ * NaN: unknown. */
+struct footprint {
+    double registers;    /* of a thread */
+    double spill_bytes;  /* local memory of a thread: what does not fit into registers */
+    double shared_bytes; /* shared memory of a block, static and dynamic */
+    double occupancy;    /* the part of a multiprocessor's threads that can be there at the same time, 0 to 1 */
 };
-/* A device's clock, power and temperature at a moment; unknown numbers are NaN. */
-struct conditions {
-    float clock_mhz, power_w, temperature_c; /* graphics clock */
-    unsigned throttle;                       /* enum throttle */
-};
-#define CONDITIONS_UNKNOWN ((struct conditions){NAN, NAN, NAN, 0})
+#define FOOTPRINT_UNKNOWN ((struct footprint){NAN, NAN, NAN, NAN})
+
+#define PERF_CONTROL "TILERUN_PERF_CONTROL" /* "7,8": what perf reads, and what it answers to; unset: no perf */
 
 struct device;
-struct event; /* a point in a queue's work; reusable */
-struct batch; /* launches of one kernel that start with one call: a CUDA graph */
+struct event; /* marks a point in a queue's work; may be recorded again */
+struct batch; /* several launches of a kernel that one call starts (a CUDA graph) */
 
 struct device_operations {
     void (*close)(struct device *device);
-    /* Device memory, 256-byte aligned. STATUS_MEMORY: there is not enough. */
+    /* Allocates device memory, 256-byte aligned. STATUS_MEMORY: the device has too little. */
     enum status (*allocate)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release)(struct device *device, void *memory);
     /* Allocates pinned host memory, which copies at full speed. */
     enum status (*allocate_host)(struct device *device, int64_t bytes, void **memory, struct error *error);
     void (*release_host)(struct device *device, void *memory);
-    enum status (*upload)(struct device *device, const struct copy *copy, struct error *error);
-    enum status (*download)(struct device *device, const struct copy *copy, struct error *error);
-    /* Copies from the memory of another device into this one's, on QUEUE_PEER. */
-    enum status (*copy_from_peer)(struct device *device, const struct copy *copy, struct error *error);
+    /* Copies on one of the queues for copies: between pinned host memory and this device, or from another device's
+     * memory into this one's (QUEUE_PEER). */
+    enum status (*copy)(struct device *device, const struct copy *copy, enum queue queue, struct error *error);
     /* Enables direct copies from the other device's memory, without a detour through the host; false: impossible. */
     bool (*enable_peer)(struct device *device, struct device *other);
-    enum status (*zero)(struct device *device, void *memory, int64_t bytes, struct error *error); /* QUEUE_COMPUTE */
-    /* Sets launch->stream and multiprocessors, and launches the kernel on QUEUE_COMPUTE. These statuses may come at
-     * once or from the next wait. STATUS_RUN: the kernel did not start; the device still works. STATUS_INTERRUPTED: a
-     * signal came before the queue reached the launch. */
+    /* Sets each byte to `value`, on QUEUE_COMPUTE. */
+    enum status (*fill)(struct device *device, void *memory, int value, int64_t bytes, struct error *error);
+    /* Sets launch->stream and multiprocessors (on the CPU only where it is 0), and launches the kernel on
+     * QUEUE_COMPUTE. The launch or the next wait returns these statuses. STATUS_RUN: the kernel did not start; the
+     * device still works. STATUS_INTERRUPTED, STATUS_TIMEOUT: a signal or the deadline came before the queue reached
+     * the launch. */
     enum status (*launch)(struct device *device, const struct kernel *kernel, struct launch *launch,
                           struct error *error);
     /* Loads a kernel's code onto the device before its first launch, without running it; one thread at a time. NULL:
-     * not needed. It reports no errors: they come again at the launch. */
+     * not needed. It reports no errors; the launch will report them. */
     void (*preload)(struct device *device, const struct kernel *kernel, struct launch *launch);
     /* Prepares `count` consecutive launches of a kernel that batch_launch starts with one call, so that launch overhead
-     * on the host does not show in the times. Returns NULL, or the functions are NULL: launches are only possible one
-     * by one. */
+     * on the host does not show in the times. If it returns NULL, or the functions are NULL, launches must be started
+     * one by one. */
     struct batch *(*batch_create)(struct device *device, const struct kernel *kernel, struct launch *launch, int count);
     enum status (*batch_launch)(struct device *device, struct batch *batch, struct error *error); /* QUEUE_COMPUTE */
     void (*batch_destroy)(struct device *device, struct batch *batch);
+    /* What a launch takes, without running it. NULL: unknown. */
+    struct footprint (*footprint)(struct device *device, const struct kernel *kernel, struct launch *launch);
     /* Evicts all data from the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);
     enum status (*event_create)(struct device *device, struct event **event, struct error *error);
@@ -80,6 +84,9 @@ struct device_operations {
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);
     enum status (*synchronize)(struct device *device, struct error *error); /* waits for all queues */
+    /* Waits for all queues; then a profiler records what follows, or records it no more. On a CPU that is `perf
+     * record`, by the descriptors in the environment variable PERF_CONTROL. */
+    enum status (*profile)(struct device *device, bool on, struct error *error);
 };
 
 struct device {
@@ -91,13 +98,12 @@ struct device {
 
 /* The number of CUDA GPUs, without opening one; 0: no driver, no GPU or a build without CUDA. */
 int device_cuda_count(void);
-/* Facts of a device, which need not be open. STATUS_DEVICE: there is no such GPU, or it fails. */
+/* Reads the facts of a device, which need not be open. STATUS_DEVICE: the GPU is missing or fails. */
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error);
 void device_cpu_facts(struct device_facts *facts);
-/* Estimates for predictions only: the bytes per second that all threads together read from the page cache, and write to
- * a file system. */
-double host_read_bytes_per_s(void);
-double host_write_bytes_per_s(void);
+/* Sets the members that describe the host: its threads, and estimates, for predictions only, of the bytes per second
+ * that all threads together read from the page cache and write to a file system. */
+void device_host_facts(struct device_facts *facts);
 /* Opens a device. STATUS_DEVICE: it is missing or fails. */
 enum status device_cuda_open(int number, struct device **device, struct error *error);
 enum status device_cpu_open(struct device **device, struct error *error);

@@ -4,18 +4,20 @@
  * one queue of the device that created it. It counts its records, and a thread that waits for the event waits for the
  * record that was the latest when the wait was requested. In tests, several CPU devices in one process stand in for
  * GPUs. */
+#include "../../kernels/map/before.h"
 #include "../base/clock.h"
+#include "../base/cpu_load.h"
 #include "../base/fail.h"
 #include "../base/host.h"
 #include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "device.h"
 
+#include <errno.h>
 #include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,11 +37,10 @@ struct event {
 struct work {
     struct work *next;
     void (*run)(struct cpu_device *cpu, const struct work *work);
-    struct copy copy;
-    void *to;
-    int64_t bytes;
+    struct copy copy; /* do_fill uses `to` and `bytes` only */
     const struct kernel *kernel;
     struct launch launch;
+    int value; /* do_fill: of each byte */
     struct event *event;
     int64_t record; /* number of the event's record */
 };
@@ -55,11 +56,11 @@ struct cpu_device {
     struct device base;
     struct worker workers[QUEUE_COUNT];
     int started;            /* workers whose thread runs */
-    int threads;            /* threads of a parallel region; a copy, because the owner may change the facts */
     pthread_mutex_t mutex;  /* guards the members below, the workers' lists and the events */
     pthread_cond_t changed; /* signalled: an event has passed, or a queue is empty */
     bool closing;
     struct error failure; /* the first failure in a queue; the next wait reports it */
+    double probe_s;       /* the latest probe's time */
     void *evictor;        /* memory that flush_cache overwrites */
 };
 
@@ -79,13 +80,13 @@ static void do_copy(struct cpu_device *cpu, const struct work *work) {
 
 static void do_fill(struct cpu_device *cpu, const struct work *work) {
     (void)cpu;
-    memset(work->to, 0, (size_t)work->bytes);
+    memset(work->copy.to, work->value, (size_t)work->copy.bytes);
 }
 
 /* Runs a kernel. After a signal, launches that are still in the queue fail instead. */
 static void do_launch(struct cpu_device *cpu, const struct work *work) {
     struct error error = {.status = STATUS_OK};
-    int code = interrupt_check(&error) ? 0 : work->kernel->launch(&work->launch);
+    int code = interrupt_check(&error) ? 0 : kernel_launch(work->kernel, &work->launch);
     if (code != 0) fail(&error, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
     if (error.status == STATUS_OK) return;
     pthread_mutex_lock(&cpu->mutex);
@@ -101,6 +102,14 @@ static void do_record(struct cpu_device *cpu, const struct work *work) {
     pthread_mutex_unlock(&cpu->mutex);
 }
 
+static void do_probe(struct cpu_device *cpu, const struct work *work) {
+    (void)work;
+    double seconds = probe_seconds(cpu->base.facts.multiprocessors);
+    pthread_mutex_lock(&cpu->mutex);
+    cpu->probe_s = seconds;
+    pthread_mutex_unlock(&cpu->mutex);
+}
+
 static void do_order(struct cpu_device *cpu, const struct work *work) {
     (void)cpu;
     struct cpu_device *of = work->event->of;
@@ -112,7 +121,7 @@ static void do_order(struct cpu_device *cpu, const struct work *work) {
 static void *worker_main(void *argument) {
     struct worker *worker = argument;
     struct cpu_device *cpu = worker->cpu;
-    omp_set_num_threads(cpu->threads); /* for parallel regions that this thread opens */
+    workers_limit_openmp();
     pthread_mutex_lock(&cpu->mutex);
     for (;;) {
         while (!worker->first && !cpu->closing) pthread_cond_wait(&worker->wake, &cpu->mutex);
@@ -130,7 +139,8 @@ static void *worker_main(void *argument) {
 }
 
 /* Appends work to a queue. It also numbers an event's records, in the order of the calls. */
-static enum status submit(struct device *device, enum queue queue, const struct work *work) {
+static enum status submit(struct device *device, enum queue queue, const struct work *work, struct error *error) {
+    (void)error; /* the interface has this parameter; nothing here can fail */
     struct cpu_device *cpu = cpu_of(device);
     struct worker *worker = &cpu->workers[queue];
     struct work *copy = must_malloc(sizeof *copy);
@@ -177,19 +187,8 @@ static void cpu_release(struct device *device, void *memory) {
     free(memory);
 }
 
-static enum status cpu_upload(struct device *device, const struct copy *copy, struct error *error) {
-    (void)error;
-    return submit(device, QUEUE_UPLOAD, &(struct work){.run = do_copy, .copy = *copy});
-}
-
-static enum status cpu_download(struct device *device, const struct copy *copy, struct error *error) {
-    (void)error;
-    return submit(device, QUEUE_DOWNLOAD, &(struct work){.run = do_copy, .copy = *copy});
-}
-
-static enum status cpu_copy_from_peer(struct device *device, const struct copy *copy, struct error *error) {
-    (void)error;
-    return submit(device, QUEUE_PEER, &(struct work){.run = do_copy, .copy = *copy});
+static enum status cpu_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
+    return submit(device, queue, &(struct work){.run = do_copy, .copy = *copy}, error);
 }
 
 static bool cpu_enable_peer(struct device *device, struct device *other) {
@@ -197,25 +196,27 @@ static bool cpu_enable_peer(struct device *device, struct device *other) {
     return true;
 }
 
-static enum status cpu_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
-    (void)error;
-    return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_fill, .to = memory, .bytes = bytes});
+static enum status cpu_fill(struct device *device, void *memory, int value, int64_t bytes, struct error *error) {
+    const struct work work = {.run = do_fill, .copy = {.to = memory, .bytes = bytes}, .value = value};
+    return submit(device, QUEUE_COMPUTE, &work, error);
 }
 
 static enum status cpu_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                               struct error *error) {
+    launch->kernel = kernel;
     launch->stream = NULL;
-    launch->multiprocessors = device->facts.multiprocessors;
+    if (launch->multiprocessors == 0) launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
-    return submit(device, QUEUE_COMPUTE, &(struct work){.run = do_launch, .kernel = kernel, .launch = *launch});
+    struct work work = {.run = do_launch, .kernel = kernel, .launch = *launch};
+    return submit(device, QUEUE_COMPUTE, &work, error);
 }
 
 static enum status cpu_flush_cache(struct device *device, struct error *error) {
     struct cpu_device *cpu = cpu_of(device);
     int64_t bytes = 2 * device->facts.cache_bytes;
     if (!cpu->evictor && cpu_allocate(device, bytes, &cpu->evictor, error) != STATUS_OK) return error->status;
-    return cpu_zero(device, cpu->evictor, bytes, error);
+    return cpu_fill(device, cpu->evictor, 0, bytes, error);
 }
 
 static enum status cpu_event_create(struct device *device, struct event **event, struct error *error) {
@@ -232,14 +233,12 @@ static void cpu_event_destroy(struct device *device, struct event *event) {
 }
 
 static enum status cpu_event_record(struct device *device, struct event *event, enum queue queue, struct error *error) {
-    (void)error;
-    return submit(device, queue, &(struct work){.run = do_record, .event = event});
+    return submit(device, queue, &(struct work){.run = do_record, .event = event}, error);
 }
 
 static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
                                         struct error *error) {
-    (void)error;
-    return submit(device, queue, &(struct work){.run = do_order, .event = event});
+    return submit(device, queue, &(struct work){.run = do_order, .event = event}, error);
 }
 
 static enum status cpu_event_wait(struct device *device, struct event *event, struct error *error) {
@@ -288,9 +287,28 @@ static void cpu_close(struct device *device) {
     free(cpu);
 }
 
+static enum status cpu_profile(struct device *device, bool on, struct error *error) {
+    const char *descriptors = getenv(PERF_CONTROL), *word = on ? "enable\n" : "disable\n";
+    int control, answered;
+    char answer[8];
+    TRY(cpu_synchronize(device, error));
+    if (!descriptors || sscanf(descriptors, "%d,%d", &control, &answered) != 2) return STATUS_OK;
+    if (write(control, word, strlen(word)) > 0 && read(answered, answer, sizeof answer) > 0) return STATUS_OK;
+    return fail(error, STATUS_IO, "perf cannot be switched on or off: %s", strerror(errno));
+}
+
+/* Probes the cores after the launches in the queue, by the thread that made them. */
 static struct conditions cpu_conditions(struct device *device) {
-    (void)device;
-    return CONDITIONS_UNKNOWN;
+    struct cpu_device *cpu = cpu_of(device);
+    struct conditions conditions = CONDITIONS_UNKNOWN;
+    struct error none = {.status = STATUS_OK};
+    if (cpu_load_is_ignored()) return conditions;
+    submit(device, QUEUE_COMPUTE, &(struct work){.run = do_probe}, &none);
+    pthread_mutex_lock(&cpu->mutex);
+    while (cpu->workers[QUEUE_COMPUTE].first) pthread_cond_wait(&cpu->changed, &cpu->mutex);
+    conditions.probe_s = cpu->probe_s;
+    pthread_mutex_unlock(&cpu->mutex);
+    return conditions;
 }
 
 static const struct device_operations cpu_operations = {
@@ -299,11 +317,9 @@ static const struct device_operations cpu_operations = {
     .release = cpu_release,
     .allocate_host = cpu_allocate,
     .release_host = cpu_release,
-    .upload = cpu_upload,
-    .download = cpu_download,
-    .copy_from_peer = cpu_copy_from_peer,
+    .copy = cpu_copy,
     .enable_peer = cpu_enable_peer,
-    .zero = cpu_zero,
+    .fill = cpu_fill,
     .launch = cpu_launch,
     .flush_cache = cpu_flush_cache,
     .event_create = cpu_event_create,
@@ -313,14 +329,15 @@ static const struct device_operations cpu_operations = {
     .event_wait = cpu_event_wait,
     .event_elapsed = cpu_event_elapsed,
     .synchronize = cpu_synchronize,
+    .profile = cpu_profile,
 };
 
 /* Makes idle OpenMP threads sleep. After a parallel region they would spin for milliseconds on cores that have to read,
- * decode and write. libgomp makes them sleep if it counts more threads than cores, which it does once both this thread
- * and the queue's thread, which runs the kernels, have a team. */
+ * decode and write. libgomp makes them sleep if it counts more threads than cores: it does so once the queue's thread,
+ * which runs the kernels, has a team on all cores, and this thread has one of two. */
 static void make_idle_threads_sleep(void) {
     int threads = 0;
-#pragma omp parallel reduction(+ : threads)
+#pragma omp parallel reduction(+ : threads) num_threads(2)
     threads++;
     (void)threads;
 }
@@ -329,7 +346,6 @@ enum status device_cpu_open(struct device **device, struct error *error) {
     struct cpu_device *cpu = must_malloc(sizeof *cpu);
     *cpu = (struct cpu_device){.base = {.operations = &cpu_operations, .unified = true, .conditions = cpu_conditions}};
     device_cpu_facts(&cpu->base.facts);
-    cpu->threads = cpu->base.facts.multiprocessors;
     make_idle_threads_sleep();
     pthread_mutex_init(&cpu->mutex, NULL);
     pthread_cond_init(&cpu->changed, NULL);
@@ -350,26 +366,26 @@ enum status device_cpu_open(struct device **device, struct error *error) {
 
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
-/* Interpolates measurements with 1 to 16 threads on the host of an H200. */
-double host_read_bytes_per_s(void) {
-    double threads = workers_count();
-    return threads < 7 ? 6.5e9 * threads : 45e9;
-}
-
-double host_write_bytes_per_s(void) {
-    return workers_count() < 2 ? 3e9 : 5e9;
+void device_host_facts(struct device_facts *facts) {
+    int threads = workers_count();
+    facts->host_threads = threads;
+    /* Interpolated from measurements with 1 to 16 threads on the host of an H200. */
+    facts->read_bytes_per_s = threads < 7 ? 6.5e9 * threads : 45e9;
+    facts->write_bytes_per_s = threads < 2 ? 3e9 : 5e9;
 }
 
 void device_cpu_facts(struct device_facts *facts) {
     const char *team = getenv("TILERUN_CPU_DEVICES"); /* for tests: the number of CPU devices, each with all cores */
     *facts = (struct device_facts){.kind = DEVICE_CPU, .id = "cpu", .team = 1, .multiprocessors = workers_count()};
-    if (team && atoi(team) > 1) facts->team = atoi(team) < MOST_DEVICES ? atoi(team) : MOST_DEVICES;
+    if (team && atoi(team) > 1) facts->team = atoi(team) < MAX_DEVICES ? atoi(team) : MAX_DEVICES;
     host_cpu_name(facts->name, sizeof facts->name);
     struct host_memory memory = host_memory();
     facts->memory_total = memory.total;
     facts->memory_free = memory.free;
     facts->cache_bytes = host_cache_bytes("/sys/devices/system/cpu", NULL);
+#ifdef __GLIBC__
     if (facts->cache_bytes <= 0) facts->cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
     if (facts->cache_bytes <= 0) facts->cache_bytes = INT64_C(32) << 20;
     /* Estimates for an ordinary server, for predictions only. Operands need no copy to this device. */
     facts->copy_bytes_per_s = INFINITY;
@@ -377,9 +393,7 @@ void device_cpu_facts(struct device_facts *facts) {
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 10e9 * facts->multiprocessors;
     facts->flops_per_s[FLOAT32] = 60e9 * facts->multiprocessors;
     facts->flops_per_s[FLOAT64] = 30e9 * facts->multiprocessors;
-    facts->host_threads = facts->multiprocessors;
-    facts->read_bytes_per_s = host_read_bytes_per_s();
-    facts->write_bytes_per_s = host_write_bytes_per_s();
+    device_host_facts(facts);
 }
 
 /* ---- a build without CUDA --------------------------------------------------------------------------------------- */

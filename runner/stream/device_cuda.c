@@ -1,11 +1,13 @@
 /* device_cuda.c - implements a CUDA GPU as a device: four streams, asynchronous copies from pinned memory, events with
  * times. Only this file and kernels/ call the CUDA runtime. NVML (nvml.h) supplies clocks, power and the driver's
  * version. No setting of the card is changed. */
+#include "../../kernels/map/before.h"
 #include "../base/fail.h"
 #include "../base/workers.h"
 #include "device.h"
 #include "nvml.h"
 
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <math.h>
@@ -132,18 +134,6 @@ static enum status cuda_copy(struct device *device, const struct copy *copy, enu
     return STATUS_OK;
 }
 
-static enum status cuda_upload(struct device *device, const struct copy *copy, struct error *error) {
-    return cuda_copy(device, copy, QUEUE_UPLOAD, error);
-}
-
-static enum status cuda_download(struct device *device, const struct copy *copy, struct error *error) {
-    return cuda_copy(device, copy, QUEUE_DOWNLOAD, error);
-}
-
-static enum status cuda_copy_from_peer(struct device *device, const struct copy *copy, struct error *error) {
-    return cuda_copy(device, copy, QUEUE_PEER, error);
-}
-
 /* Peer access stays enabled until the process ends. */
 static bool cuda_enable_peer(struct device *device, struct device *other) {
     int from = cuda_of(other)->number, can = 0;
@@ -155,21 +145,23 @@ static bool cuda_enable_peer(struct device *device, struct device *other) {
     return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
 }
 
-static enum status cuda_zero(struct device *device, void *memory, int64_t bytes, struct error *error) {
+static enum status cuda_fill(struct device *device, void *memory, int value, int64_t bytes, struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));
-    CUDA(cudaMemsetAsync(memory, 0, (size_t)bytes, cuda_of(device)->streams[QUEUE_COMPUTE]));
+    CUDA(cudaCtxResetPersistingL2Cache()); /* lines that an earlier launch has made to stay */
+    CUDA(cudaMemsetAsync(memory, value, (size_t)bytes, cuda_of(device)->streams[QUEUE_COMPUTE]));
     return STATUS_OK;
 }
 
 static enum status cuda_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                                struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));
+    launch->kernel = kernel;
     launch->stream = cuda_of(device)->streams[QUEUE_COMPUTE];
     launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
-    cudaError_t code = (cudaError_t)kernel->launch(launch), left = cudaGetLastError();
-    if (code == cudaSuccess) code = left; /* or the next launch would report it */
+    cudaError_t code = (cudaError_t)kernel_launch(kernel, launch), left = cudaGetLastError();
+    if (code == cudaSuccess) code = left; /* clears the error, or the next launch would report it */
     if (code == cudaSuccess) return STATUS_OK;
     /* A refused launch means that the variant has failed, not the device. */
     return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,
@@ -185,42 +177,83 @@ static bool preload_first(struct cuda_device *cuda, const struct kernel *kernel)
     return true;
 }
 
-/* Loads a kernel's code by capturing a launch into a graph, which runs nothing. Without it the driver would load all
- * kernels of a source file at the first launch of one of them, which blocks the launching thread: for 30 ms if the file
- * is large and has line numbers. */
+/* Captures `count` launches into a graph, which runs nothing. NULL, for instance, if the kernel refuses the tile or its
+ * launch waits or allocates. */
+static cudaGraph_t capture(struct device *device, cudaStream_t stream, const struct kernel *kernel,
+                           struct launch *launch, int count) {
+    cudaGraph_t graph = NULL;
+    launch->kernel = kernel;
+    launch->stream = stream;
+    launch->multiprocessors = device->facts.multiprocessors;
+    if (kernel_refusal(kernel, launch) ||
+        cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return NULL;
+    bool good = true;
+    for (int i = 0; i < count && good; i++) good = kernel_launch(kernel, launch) == cudaSuccess;
+    good = cudaStreamEndCapture(stream, &graph) == cudaSuccess && good;
+    if (good || !graph) return graph;
+    cudaGraphDestroy(graph);
+    return NULL;
+}
+
+/* Loads a kernel's code by capturing a launch. Without it the driver would load all kernels of a source file at the
+ * first launch of one of them, which blocks the launching thread: for 30 ms if the file is large and has line
+ * numbers. */
 static void cuda_preload(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
-    cudaGraph_t graph = NULL;
-    if (!preload_first(cuda_of(device), kernel)) return;
-    launch->multiprocessors = device->facts.multiprocessors;
-    if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess || kernel_refusal(kernel, launch) ||
+    if (!preload_first(cuda_of(device), kernel) || cudaSetDevice(cuda_of(device)->number) != cudaSuccess ||
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
         return;
-    launch->stream = stream;
-    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
-        kernel->launch(launch);
-        cudaStreamEndCapture(stream, &graph);
-    }
+    cudaGraph_t graph = capture(device, stream, kernel, launch, 1);
     if (graph) cudaGraphDestroy(graph);
     cudaStreamDestroy(stream);
     cudaGetLastError();
 }
 
-/* Captures the launches into a graph. NULL, for instance, if the kernel's launch waits or allocates. */
+/* The footprint of a kernel in a graph; *threads: of all its blocks. false: the node is none, or its code is not known
+ * to the runtime, as that of some libraries. */
+static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint, double *threads) {
+    enum cudaGraphNodeType type;
+    struct cudaKernelNodeParams launch;
+    struct cudaFuncAttributes code;
+    int device, blocks, most;
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess || type != cudaGraphNodeTypeKernel ||
+        cudaGraphKernelNodeGetParams(node, &launch) != cudaSuccess ||
+        cudaFuncGetAttributes(&code, launch.func) != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
+        return false;
+    int own = (int)(launch.blockDim.x * launch.blockDim.y * launch.blockDim.z);
+    bool counted =
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.func, own, launch.sharedMemBytes) == cudaSuccess;
+    *threads = (double)own * launch.gridDim.x * launch.gridDim.y * launch.gridDim.z;
+    *footprint = (struct footprint){code.numRegs, (double)code.localSizeBytes,
+                                    (double)code.sharedSizeBytes + launch.sharedMemBytes,
+                                    counted ? (double)blocks * own / most : NAN};
+    return true;
+}
+
+static struct footprint cuda_footprint(struct device *device, const struct kernel *kernel, struct launch *launch) {
+    enum { MOST_NODES = 64 };
+    struct footprint largest = FOOTPRINT_UNKNOWN, one;
+    cudaGraphNode_t nodes[MOST_NODES];
+    size_t count = MOST_NODES;
+    double most = -1, threads;
+    if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess) return largest;
+    cudaGraph_t graph = capture(device, cuda_of(device)->streams[QUEUE_COMPUTE], kernel, launch, 1);
+    if (graph && cudaGraphGetNodes(graph, nodes, &count) == cudaSuccess)
+        for (size_t i = 0; i < count && i < MOST_NODES; i++)
+            if (footprint_of_node(nodes[i], &one, &threads) && threads > most) largest = one, most = threads;
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError(); /* clears the error of what is not known */
+    return largest;
+}
+
 static struct batch *cuda_batch_create(struct device *device, const struct kernel *kernel, struct launch *launch,
                                        int count) {
-    cudaStream_t stream = cuda_of(device)->streams[QUEUE_COMPUTE];
-    cudaGraph_t graph = NULL;
     cudaGraphExec_t batch = NULL;
-    bool good = cudaSetDevice(cuda_of(device)->number) == cudaSuccess && !kernel_refusal(kernel, launch) &&
-                cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess;
-    if (good) {
-        launch->stream = stream;
-        launch->multiprocessors = device->facts.multiprocessors;
-        for (int i = 0; i < count && good; i++) good = kernel->launch(launch) == cudaSuccess;
-        good = cudaStreamEndCapture(stream, &graph) == cudaSuccess && good;
-    }
-    if (good && cudaGraphInstantiate(&batch, graph, 0) != cudaSuccess) batch = NULL;
+    if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess) return NULL;
+    cudaGraph_t graph = capture(device, cuda_of(device)->streams[QUEUE_COMPUTE], kernel, launch, count);
+    if (graph && cudaGraphInstantiate(&batch, graph, 0) != cudaSuccess) batch = NULL;
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError();
     return (struct batch *)batch;
@@ -241,7 +274,7 @@ static enum status cuda_flush_cache(struct device *device, struct error *error) 
     struct cuda_device *cuda = cuda_of(device);
     int64_t bytes = 2 * device->facts.cache_bytes;
     if (!cuda->evictor && cuda_allocate(device, bytes, &cuda->evictor, error) != STATUS_OK) return error->status;
-    return cuda_zero(device, cuda->evictor, bytes, error);
+    return cuda_fill(device, cuda->evictor, 0, bytes, error);
 }
 
 static enum status cuda_event_create(struct device *device, struct event **event, struct error *error) {
@@ -293,19 +326,24 @@ static struct conditions cuda_conditions(struct device *device) {
     return nvml_conditions(&cuda_of(device)->nvml);
 }
 
+static enum status cuda_profile(struct device *device, bool on, struct error *error) {
+    TRY(cuda_synchronize(device, error));
+    CUDA(on ? cudaProfilerStart() : cudaProfilerStop());
+    return STATUS_OK;
+}
+
 static const struct device_operations cuda_operations = {
     .close = cuda_close,
     .allocate = cuda_allocate,
     .release = cuda_release,
     .allocate_host = cuda_allocate_host,
     .release_host = cuda_release_host,
-    .upload = cuda_upload,
-    .download = cuda_download,
-    .copy_from_peer = cuda_copy_from_peer,
+    .copy = cuda_copy,
     .enable_peer = cuda_enable_peer,
-    .zero = cuda_zero,
+    .fill = cuda_fill,
     .launch = cuda_launch,
     .preload = cuda_preload,
+    .footprint = cuda_footprint,
     .batch_create = cuda_batch_create,
     .batch_launch = cuda_batch_launch,
     .batch_destroy = cuda_batch_destroy,
@@ -317,6 +355,7 @@ static const struct device_operations cuda_operations = {
     .event_wait = cuda_event_wait,
     .event_elapsed = cuda_event_elapsed,
     .synchronize = cuda_synchronize,
+    .profile = cuda_profile,
 };
 
 static enum status cuda_start(struct cuda_device *cuda, struct error *error) {
@@ -364,7 +403,7 @@ static void estimate_flops(struct device_facts *facts, double clock_hz) {
     const struct peak *peak = peaks;
     while (facts->compute_capability < peak->capability) peak++;
     double clocks = clock_hz * facts->multiprocessors;
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 50 * clocks; /* integers */
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) facts->flops_per_s[dtype] = 50 * clocks; /* for integers */
     facts->flops_per_s[FLOAT32] = peak->float32 * clocks;
     facts->flops_per_s[FLOAT64] = peak->float64 * clocks;
     facts->flops_per_s[FLOAT16] = facts->flops_per_s[BFLOAT16] = peak->float16 * clocks;
@@ -408,31 +447,21 @@ enum status device_cuda_facts(int number, struct device_facts *facts, struct err
     if (!(facts->memory_bytes_per_s > 0)) facts->memory_bytes_per_s = 1e12;
     double clock_hz = 1e3 * attribute(number, cudaDevAttrClockRate);
     estimate_flops(facts, clock_hz > 0 ? clock_hz : 1.5e9);
-    facts->host_threads = workers_count();
-    facts->read_bytes_per_s = host_read_bytes_per_s();
-    facts->write_bytes_per_s = host_write_bytes_per_s();
+    device_host_facts(facts);
     return STATUS_OK;
 }
 
 void device_cuda_provenance(int number, struct device_provenance *provenance) {
-    *provenance = (struct device_provenance){.power_limit_w = NAN};
+    *provenance = (struct device_provenance){.cuda_runtime = ""};
     struct cudaDeviceProp properties;
-    if (cudaGetDeviceProperties(&properties, number) == cudaSuccess) {
-        uuid_text(&properties, provenance->gpu_uuid);
-    }
+    if (cudaGetDeviceProperties(&properties, number) == cudaSuccess) uuid_text(&properties, provenance->gpu_uuid);
     int version;
     if (cudaRuntimeGetVersion(&version) == cudaSuccess)
         snprintf(provenance->cuda_runtime, sizeof provenance->cuda_runtime, "%d.%d", version / 1000,
                  version % 1000 / 10);
     struct nvml nvml;
     open_nvml(number, &nvml);
-    unsigned milliwatts;
-    if (nvml.card) {
-        nvml.driver_version(provenance->driver_version, sizeof provenance->driver_version);
-        if (nvml.power_limit(nvml.card, &milliwatts) == 0) provenance->power_limit_w = milliwatts * 1e-3;
-    }
-    provenance->sm_clock_mhz = nvml_max_clock_mhz(&nvml, NVML_CLOCK_SM);
-    provenance->memory_clock_mhz = nvml_max_clock_mhz(&nvml, NVML_CLOCK_MEMORY);
+    nvml_provenance(&nvml, provenance);
     nvml_close(&nvml);
     cudaGetLastError();
 }

@@ -1,6 +1,8 @@
 /* measure.c - times kernels in turns. */
 #include "measure.h"
 
+#include "../base/clock.h"
+#include "../base/cpu_load.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include <math.h>
@@ -10,12 +12,13 @@
  * BATCH_S. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
-#define BATCH_MAX     1000
+#define MAX_BATCH     1000
 /* On an idle queue the first event would pass while the host still prepares the launch, which adds microseconds to the
  * time. So an untimed launch precedes any launch shorter than this, to keep the queue busy; an untimed batch precedes a
  * batch, which the host takes longer to start. */
 #define LEAD_BELOW_S 1e-3
-/* Samples of a turn. A launch longer than LONG_S fills the cache with its own data, so one sample is a turn. */
+/* Samples of a turn. A launch longer than LONG_S is hardly affected by what the kernel before it left in the cache, so
+ * its turn has one sample, without an untimed launch before it. */
 #define TURN_SAMPLES 3
 #define LONG_S       20e-3
 /* When a warm-up ends: after `calm` consecutive blocks of launches, of block_s seconds each, none of which was faster
@@ -29,7 +32,7 @@ struct steadiness {
 static const struct steadiness gpu_steadiness = {50e-3, 0.005, 1, 0.5}, cpu_steadiness = {1e-3, 0.02, 2, 0.3};
 /* The rule `until` is not evaluated before the samples have taken this long: within a shorter time a device's speed may
  * be constant by chance. */
-#define LEAST_S 0.2
+#define MIN_SAMPLED_S 0.2
 
 /* The timing of a kernel on one device. */
 struct device_timing {
@@ -37,28 +40,30 @@ struct device_timing {
     struct launch *launch;
     struct event *begin, *end;
     struct batch *batch; /* the launches of a sample; NULL: they are launched one by one */
+    const struct poisoned *out;
+    void *expected; /* what `out` was when it was verified; NULL: it is not compared */
 };
 
 struct timing {
-    struct device_timing parts[MOST_DEVICES];
-    int count; /* of parts */
-    struct measurement *of;
-    struct samples *samples;
-    bool cold, done;
+    struct device_timing parts[MAX_DEVICES];
+    int count; /* number of parts */
+    struct measurement *measurement;
+    bool done;
     bool batched;      /* each part has a batch */
-    int launches;      /* in one sample */
+    int launches;      /* number of launches in a sample */
     bool lead;         /* an untimed launch precedes each sample */
-    double seconds;    /* of one launch, in the latest sample */
+    double seconds;    /* time of one launch in the latest sample */
     double spent_s;    /* the time of all samples */
     int64_t next_look; /* the number of samples at which the repeat rule is evaluated next */
+    int watched;       /* the number of samples whose `busy` is known */
 };
 
-/* Starts that many launches, or the batch, whatever its size. */
+/* Starts `launches` launches, or the batch if there is one. */
 static enum status launch_part(const struct timing *timing, const struct device_timing *part, int launches,
                                struct error *error) {
     const struct device_operations *ops = part->device->operations;
     if (timing->batched) return ops->batch_launch(part->device, part->batch, error);
-    for (int i = 0; i < launches; i++) TRY(ops->launch(part->device, timing->of->kernel, part->launch, error));
+    for (int i = 0; i < launches; i++) TRY(ops->launch(part->device, timing->measurement->kernel, part->launch, error));
     return STATUS_OK;
 }
 
@@ -67,7 +72,7 @@ static enum status launch_once(struct timing *timing, struct error *error) {
     TRY(interrupt_check(error));
     for (int i = 0; i < timing->count; i++) {
         const struct device_timing *part = &timing->parts[i];
-        TRY(part->device->operations->launch(part->device, timing->of->kernel, part->launch, error));
+        TRY(part->device->operations->launch(part->device, timing->measurement->kernel, part->launch, error));
     }
     return STATUS_OK;
 }
@@ -78,13 +83,15 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
     for (int i = 0; i < timing->count; i++) {
         const struct device_timing *part = &timing->parts[i];
         const struct device_operations *ops = part->device->operations;
-        if (timing->cold) TRY(ops->flush_cache(part->device, error));
+        if (timing->measurement->options->cold) TRY(ops->flush_cache(part->device, error));
         if (timing->lead) TRY(launch_part(timing, part, 1, error));
+        TRY(poison_fill(part->device, part->out, error));
         TRY(ops->event_record(part->device, part->begin, QUEUE_COMPUTE, error));
         TRY(launch_part(timing, part, timing->launches, error));
         TRY(ops->event_record(part->device, part->end, QUEUE_COMPUTE, error));
     }
     struct device *first = timing->parts[0].device;
+    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a measurement has at least one device
     if (conditions) *conditions = first->conditions(first);
     timing->seconds = 0;
     for (int i = 0; i < timing->count; i++) {
@@ -99,10 +106,10 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
 
 /* Appends the latest sample to the results. */
 static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
-    double between = timing->seconds * timing->launches, *least = &timing->samples->least_s;
+    double between = timing->seconds * timing->launches, *least = &timing->measurement->samples.least_s;
     if (*least == 0 || between < *least) *least = between;
     timing->spent_s += between;
-    samples_append(timing->samples, timing->seconds, conditions, turn);
+    samples_append(&timing->measurement->samples, timing->seconds, conditions, turn);
 }
 
 static void drop_batches(struct timing *timing) {
@@ -116,18 +123,18 @@ static void drop_batches(struct timing *timing) {
 
 /* Chooses the number of launches in a sample, by the time of the latest one, and prepares batches. */
 static void choose_batch(struct timing *timing) {
-    if (timing->cold) return;
+    if (timing->measurement->options->cold) return;
     drop_batches(timing);
     timing->launches = 1;
     timing->lead = timing->seconds < LEAD_BELOW_S;
     if (!(timing->seconds < BATCH_BELOW_S)) return;
-    timing->launches = (int)fmin(BATCH_MAX, ceil(BATCH_S / timing->seconds));
+    timing->launches = (int)fmin(MAX_BATCH, ceil(BATCH_S / timing->seconds));
     bool all = true;
     for (int i = 0; i < timing->count && all; i++) {
         struct device_timing *part = &timing->parts[i];
         const struct device_operations *ops = part->device->operations;
         if (ops->batch_create)
-            part->batch = ops->batch_create(part->device, timing->of->kernel, part->launch, timing->launches);
+            part->batch = ops->batch_create(part->device, timing->measurement->kernel, part->launch, timing->launches);
         all = part->batch != NULL;
     }
     if (all)
@@ -160,20 +167,20 @@ static enum status reach_steady(struct timing *timing, struct error *error) {
         TRY(time_block(timing, steady->block_s, &spent, &seconds, error));
         calm = seconds > (1 - steady->part) * fastest ? calm + 1 : 0;
         fastest = fmin(fastest, seconds);
-        timing->samples->unsteady = calm < steady->calm && spent > steady->most_s;
-        if (timing->samples->unsteady) break;
+        timing->measurement->samples.unsteady = calm < steady->calm && spent > steady->most_s;
+        if (timing->measurement->samples.unsteady) break;
     }
     return STATUS_OK;
 }
 
 /* Makes the untimed launches of the options, one launch for choose_batch, and more until the times are steady. */
 static enum status warm_up(struct timing *timing, struct error *error) {
-    const struct run_options *options = timing->of->options;
+    const struct run_options *options = timing->measurement->options;
     struct conditions conditions = CONDITIONS_UNKNOWN;
     for (int64_t i = 0; i < options->warmup; i++) TRY(launch_once(timing, error));
     TRY(time_sample(timing, &conditions, error));
     choose_batch(timing);
-    if (options->warmup > 0 && !timing->cold && timing->seconds < LONG_S) {
+    if (options->warmup > 0 && !timing->measurement->options->cold && timing->seconds < LONG_S) {
         double seconds = timing->seconds;
         TRY(reach_steady(timing, error));
         if (timing->seconds < 0.7 * seconds || timing->seconds > 1.4 * seconds) choose_batch(timing);
@@ -185,25 +192,27 @@ static enum status warm_up(struct timing *timing, struct error *error) {
 
 /* Is the repeat rule met? It is evaluated at growing intervals: sorting after each sample would take too long. */
 static bool has_enough(struct timing *timing) {
-    const struct run_options *options = timing->of->options;
-    int count = timing->samples->count;
+    const struct run_options *options = timing->measurement->options;
+    int count = timing->measurement->samples.count;
     if (count >= options->repeat_max) return true;
-    if (count < timing->next_look || timing->spent_s < LEAST_S) return false;
+    if (count < timing->next_look || timing->spent_s < MIN_SAMPLED_S) return false;
     timing->next_look = count + 1 + count / 4;
-    return options->repeat_until > 0 && samples_precision(timing->samples) <= options->repeat_until;
+    return options->repeat_until > 0 && samples_precision(&timing->measurement->samples) <= options->repeat_until;
 }
 
 /* Is the latest sample too short to time, because launches have become faster since choose_batch? */
 static bool is_too_short(const struct timing *timing) {
-    return !timing->cold && timing->seconds * timing->launches < BATCH_BELOW_S && timing->launches < BATCH_MAX;
+    return !timing->measurement->options->cold && timing->seconds * timing->launches < BATCH_BELOW_S &&
+           timing->launches < MAX_BATCH;
 }
 
 static enum status take_turn(struct timing *timing, int turn, bool alone, struct error *error) {
-    const int64_t most = timing->of->options->repeat_max;
+    const int64_t most = timing->measurement->options->repeat_max;
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
-    if (!alone && !timing->cold && !timing->lead && timing->seconds < LONG_S) TRY(launch_once(timing, error));
+    if (!alone && !timing->measurement->options->cold && !timing->lead && timing->seconds < LONG_S)
+        TRY(launch_once(timing, error));
     struct conditions conditions = CONDITIONS_UNKNOWN;
-    for (int i = 0; i < samples && timing->samples->count < most; i++) {
+    for (int i = 0; i < samples && timing->measurement->samples.count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
         while (is_too_short(timing)) { /* each time the number of launches grows at least tenfold */
             choose_batch(timing);
@@ -216,54 +225,127 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
 
 /* Keeps the failure of a single kernel in its measurement, so that the other kernels continue. */
 static enum status keep_kernel_failure(struct timing *timing, enum status status, struct error *error) {
-    if (status != STATUS_RUN) return status;
-    timing->of->status = status;
-    timing->of->error = *error;
+    if (status != STATUS_RUN && status != STATUS_TIMEOUT) return status;
+    timing->measurement->status = status;
+    timing->measurement->error = *error;
     *error = (struct error){.status = STATUS_OK};
-    samples_free(timing->samples);
+    struct error ignored = {.status = STATUS_OK}; /* launches that are left in a queue fail likewise */
+    for (int i = 0; i < timing->count; i++)
+        timing->parts[i].device->operations->synchronize(timing->parts[i].device, &ignored);
+    samples_free(&timing->measurement->samples);
     timing->done = true;
     return STATUS_OK;
 }
 
-static void report(const struct measure_watch *watch, const struct timing *timing, int which) {
-    if (watch && watch->sample)
-        watch->sample(watch->context, which, timing->samples->count, (int)timing->of->options->repeat_max,
-                      timing->seconds);
+static void tell_turn(const struct measure_watch *watch, int which, bool begins) {
+    if (watch && watch->turn) watch->turn(watch->context, which, begins);
 }
 
-static enum status time_all(struct timing *timings, int count, const struct measure_watch *watch, struct error *error) {
+static void report_samples(const struct measure_watch *watch, const struct timing *timing, int which) {
+    if (watch)
+        watch->sample(watch->context, which, timing->measurement->samples.count,
+                      (int)timing->measurement->options->repeat_max, timing->seconds);
+}
+
+/* Two readings of the CPU load: `since` at the start of the samples that have no `busy` yet, `before` at the start of
+ * the samples before those, which serves if `since` is too recent for a reliable reading. */
+struct load_window {
+    struct cpu_load before, since;
+};
+
+/* Sets `busy` of the samples taken on a CPU in the window, and begins the next one. */
+static void mark_busy(struct timing *timings, int count, struct load_window *window, const struct cpu_load *now) {
+    bool is_short = now->now_s - window->since.now_s < CPU_LOAD_LEAST_S;
+    bool busy = cpu_load_is_busy(is_short ? &window->before : &window->since, now);
     for (int i = 0; i < count; i++) {
-        report(watch, &timings[i], i);
-        TRY(keep_kernel_failure(&timings[i], warm_up(&timings[i], error), error));
+        struct samples *samples = &timings[i].measurement->samples;
+        bool on_cpu = timings[i].measurement->on[0].device->facts.kind == DEVICE_CPU;
+        for (; timings[i].watched < samples->count; timings[i].watched++)
+            samples->conditions[timings[i].watched].busy = busy && on_cpu;
     }
+    *window = (struct load_window){window->since, *now};
+}
+
+/* Sets `busy` of the samples of each turn whose probe (probe_seconds) took longer than the shortest probe of all turns
+ * by PROBE_SHARED: another process used a core, or its clock was lower. */
+static void mark_shared(struct timing *timings, int count) {
+    double fastest = INFINITY;
+    for (int i = 0; i < count; i++) {
+        const struct samples *samples = &timings[i].measurement->samples;
+        for (int s = 0; s < samples->count; s++) fastest = fmin(fastest, samples->conditions[s].probe_s);
+    }
+    for (int i = 0; i < count; i++) {
+        struct samples *samples = &timings[i].measurement->samples;
+        bool shared = false;
+        for (int s = 0; s < samples->count; s++) {
+            if (!isnan(samples->conditions[s].probe_s))
+                shared = samples->conditions[s].probe_s > PROBE_SHARED * fastest;
+            samples->conditions[s].busy |= shared;
+        }
+    }
+}
+
+/* Warms up (turn 0) or takes a turn. */
+static enum status take_part(struct timing *timings, int which, int turn, bool alone, const struct measure_watch *watch,
+                             struct error *error) {
+    struct timing *timing = &timings[which];
+    report_samples(watch, timing, which); /* its turn begins */
+    tell_turn(watch, which, true);
+    enum status status = turn == 0 ? warm_up(timing, error) : take_turn(timing, turn, alone, error);
+    status = keep_kernel_failure(timing, status, error);
+    tell_turn(watch, which, false);
+    return status;
+}
+
+static enum status time_all(struct timing *timings, int count, struct load_window *window,
+                            const struct measure_watch *watch, struct error *error) {
+    for (int i = 0; i < count; i++) TRY(take_part(timings, i, 0, false, watch, error));
     bool left = true;
     for (int turn = 1; left; turn++) {
         left = false;
         for (int i = 0; i < count; i++) {
-            struct timing *timing = &timings[i];
-            timing->done = timing->done || has_enough(timing);
-            if (timing->done) continue;
-            report(watch, timing, i); /* its turn begins */
-            TRY(keep_kernel_failure(timing, take_turn(timing, turn, count == 1, error), error));
-            report(watch, timing, i);
+            timings[i].done = timings[i].done || has_enough(&timings[i]);
+            if (timings[i].done) continue;
+            TRY(take_part(timings, i, turn, count == 1, watch, error));
+            report_samples(watch, &timings[i], i);
             left = true;
+        }
+        if (now_s() - window->since.now_s < CPU_LOAD_LEAST_S) continue;
+        const struct cpu_load now = cpu_load_now();
+        mark_busy(timings, count, window, &now);
+    }
+    return STATUS_OK;
+}
+
+/* Compares the output of the last timed launch with the verified output. Then launches once more on changed input, and
+ * compares with the operation's simplest variant (poison.h). */
+static enum status check_result(const struct device_timing *part, const struct kernel *kernel, struct error *error) {
+    TRY(poison_compare(part->device, part->out, part->expected, error));
+    return poison_replay(part->device, kernel, part->launch, part->out, error);
+}
+
+static enum status check_results(struct timing *timings, int count, struct error *error) {
+    for (int i = 0; i < count; i++) {
+        struct timing *timing = &timings[i];
+        for (int p = 0; p < timing->count && !timing->measurement->status; p++) {
+            const struct device_timing *part = &timing->parts[p];
+            TRY(keep_kernel_failure(timing, check_result(part, timing->measurement->kernel, error), error));
+            timing->measurement->wrong = timing->measurement->status == STATUS_RUN;
         }
     }
     return STATUS_OK;
 }
 
-static enum status open_timing(struct timing *timing, struct measurement *of, struct error *error) {
-    of->samples = (struct samples){.count = 0};
-    of->status = STATUS_OK;
-    *timing = (struct timing){.parts = {{.device = of->on[0].device}},
-                              .of = of,
-                              .samples = &of->samples,
-                              .cold = of->options->cold,
-                              .launches = 1,
-                              .next_look = of->options->repeat_min};
-    for (int i = 0; i < of->devices; i++) {
+static enum status open_timing(struct timing *timing, struct measurement *measurement, struct error *error) {
+    measurement->samples = (struct samples){.count = 0};
+    measurement->status = STATUS_OK;
+    measurement->wrong = false;
+    *timing = (struct timing){.measurement = measurement, .launches = 1, .next_look = measurement->options->repeat_min};
+    for (int i = 0; i < measurement->devices; i++) {
         struct device_timing *part = &timing->parts[timing->count++];
-        *part = (struct device_timing){.device = of->on[i].device, .launch = of->on[i].launch};
+        *part = (struct device_timing){
+            .device = measurement->on[i].device, .launch = measurement->on[i].launch, .out = &measurement->on[i].out};
+        TRY(poison_keep(part->device, part->out, &part->expected, error));
         TRY(part->device->operations->event_create(part->device, &part->begin, error));
         TRY(part->device->operations->event_create(part->device, &part->end, error));
     }
@@ -284,6 +366,7 @@ static enum status close_timing(struct timing *timing, struct error *error) {
         struct device_timing *part = &timing->parts[i];
         if (part->begin) part->device->operations->event_destroy(part->device, part->begin);
         if (part->end) part->device->operations->event_destroy(part->device, part->end);
+        free(part->expected);
     }
     return status;
 }
@@ -293,11 +376,22 @@ enum status measure_kernels(struct measurement *measurements, int count, const s
     struct timing *timings = must_malloc((size_t)(count + 1) * sizeof *timings);
     enum status status = STATUS_OK;
     int opened = 0;
+    const struct cpu_load begun = cpu_load_now();
+    struct load_window window = {cpu_load_earlier(&begun), begun};
+    const struct cpu_load earlier = window.before;
     while (opened < count && !status) {
         status = open_timing(&timings[opened], &measurements[opened], error);
         opened++;
     }
-    if (!status) status = time_all(timings, count, watch, error);
+    if (!status) status = time_all(timings, count, &window, watch, error);
+    if (!status) status = check_results(timings, count, error);
+    const struct cpu_load ended = cpu_load_now();
+    bool is_short = ended.now_s - begun.now_s < CPU_LOAD_LEAST_S;
+    bool busy = cpu_load_is_busy(is_short ? &earlier : &begun, &ended);
+    if (!status) mark_busy(timings, opened, &window, &ended);
+    if (!status) mark_shared(timings, opened);
+    for (int i = 0; i < opened; i++)
+        measurements[i].samples.busy = busy && measurements[i].on[0].device->facts.kind == DEVICE_CPU;
     for (int i = 0; i < opened; i++) {
         struct error ignored = {.status = STATUS_OK};
         enum status closed = close_timing(&timings[i], status ? &ignored : error);

@@ -11,13 +11,16 @@
 #ifndef RUNNER_MEASURE_H
 #define RUNNER_MEASURE_H
 
-#include "samples.h"
+#include "../base/samples.h"
+#include "poison.h"
 
-/* A callback for the progress of measurements; `sample` may be NULL. */
+/* Callbacks of measurements. */
 struct measure_watch {
-    /* Measurement number `which` has `done` of at most `most` samples, the last one of `seconds_each`. done 0: it warms
-     * up. */
+    /* Measurement number `which` has `done` of at most `most` samples, and a launch of the last one took
+     * `seconds_each`. done 0: the kernel warms up. */
     void (*sample)(void *context, int which, int done, int most, double seconds_each);
+    /* A turn or the warm-up of measurement number `which` begins, or has ended. NULL: not wanted. */
+    void (*turn)(void *context, int which, bool begins);
     void *context;
 };
 
@@ -27,12 +30,15 @@ struct measurement {
     struct measured_launch {
         struct device *device;
         struct launch *launch; /* was launched before, so its operands are on the device */
-    } on[MOST_DEVICES];
+        struct poisoned out;   /* its output, if the kernel is not trusted */
+    } on[MAX_DEVICES];
     int devices;
     const struct run_options *options; /* warm-up, repeats and whether the cache is cold */
     struct samples samples;            /* the caller frees */
-    enum status status;                /* STATUS_RUN: this kernel could not be timed, and `error` says why */
+    enum status status;                /* STATUS_RUN: this kernel could not be timed, and `error` says why;
+                                          STATUS_TIMEOUT: it took too long */
     struct error error;
+    bool wrong; /* with STATUS_RUN: its timed launches gave another result */
 };
 
 /* Times kernels in turns, each until its options' repeat rule is met. STATUS_INTERRUPTED: a signal came before the last

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 
+enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
 enum nvml_sensor { NVML_TEMPERATURE_GPU = 0 };
 /* Bits of nvmlDeviceGetCurrentClocksThrottleReasons. */
 enum nvml_reason {
@@ -60,7 +61,17 @@ struct conditions nvml_conditions(const struct nvml *nvml) {
     return now;
 }
 
-double nvml_max_clock_mhz(const struct nvml *nvml, enum nvml_clock clock) {
+static double highest_clock_mhz(const struct nvml *nvml, enum nvml_clock clock) {
     unsigned mhz;
-    return nvml->card && nvml->max_clock(nvml->card, clock, &mhz) == 0 ? (double)mhz : (double)NAN;
+    return nvml->max_clock(nvml->card, clock, &mhz) == 0 ? (double)mhz : (double)NAN;
+}
+
+void nvml_provenance(const struct nvml *nvml, struct device_provenance *provenance) {
+    unsigned milliwatts;
+    provenance->sm_clock_mhz = provenance->memory_clock_mhz = provenance->power_limit_w = NAN;
+    if (!nvml->card) return;
+    nvml->driver_version(provenance->driver_version, sizeof provenance->driver_version);
+    provenance->sm_clock_mhz = highest_clock_mhz(nvml, NVML_CLOCK_SM);
+    provenance->memory_clock_mhz = highest_clock_mhz(nvml, NVML_CLOCK_MEMORY);
+    if (nvml->power_limit(nvml->card, &milliwatts) == 0) provenance->power_limit_w = milliwatts * 1e-3;
 }

@@ -5,8 +5,6 @@
 
 #include "device.h"
 
-enum nvml_clock { NVML_CLOCK_GRAPHICS = 0, NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
-
 /* The calls used here, as NVIDIA's nvml.h declares them. */
 struct nvml {
     void *library, *card; /* NULL: not available */
@@ -26,6 +24,7 @@ void nvml_open(const char *bus, struct nvml *nvml);
 void nvml_close(struct nvml *nvml);
 
 struct conditions nvml_conditions(const struct nvml *nvml);
-double nvml_max_clock_mhz(const struct nvml *nvml, enum nvml_clock clock); /* NaN: unknown */
+/* Sets the driver's version, the highest clocks and the power limit. */
+void nvml_provenance(const struct nvml *nvml, struct device_provenance *provenance);
 
 #endif

@@ -1,4 +1,4 @@
-/* residents.c - device memory under a budget, which the current run and the residents share. */
+/* residents.c - allocates device memory within a budget that the current run and the residents share. */
 #include "residents.h"
 
 #include "../../kernels/core/axes.h"
@@ -68,18 +68,11 @@ void residents_release(struct residents *residents, void *memory, int64_t bytes)
     residents->used -= bytes;
 }
 
-static bool same_box(const struct box *a, const struct box *b) {
-    bool same = a->rank == b->rank;
-    for (int axis = 0; axis < a->rank && same; axis++)
-        same = a->start[axis] == b->start[axis] && a->count[axis] == b->count[axis];
-    return same;
-}
-
 struct resident *residents_find(struct residents *residents, const struct array *array, const struct operand *as,
                                 const struct box *box) {
     for (struct resident **link = &residents->first; *link; link = &(*link)->next) {
         struct resident *found = *link;
-        if (found->array != array || !operands_alike(&found->as, as) || !same_box(&found->box, box)) continue;
+        if (found->array != array || !operands_alike(&found->as, as) || !box_equal(&found->box, box)) continue;
         *link = found->next;
         found->next = residents->first;
         residents->first = found;
@@ -91,13 +84,12 @@ struct resident *residents_find(struct residents *residents, const struct array 
 
 enum status residents_reserve(struct residents *residents, const struct array *array, const struct operand *as,
                               const struct box *box, int64_t bytes, struct resident **resident, struct error *error) {
-    void *memory;
-    enum status status = residents_allocate(residents, bytes, &memory, error);
-    if (status == STATUS_OK)
-        *resident = add_entry(
-            residents,
-            (struct resident){.array = array, .as = *as, .box = *box, .memory = memory, .bytes = bytes, .users = 1});
-    return status;
+    *resident = residents_find(residents, array, as, box);
+    if (*resident) return STATUS_OK;
+    struct resident entry = {.array = array, .as = *as, .box = *box, .bytes = bytes, .users = 1};
+    TRY(residents_allocate(residents, bytes, &entry.memory, error));
+    *resident = add_entry(residents, entry);
+    return STATUS_OK;
 }
 
 void residents_drop(struct residents *residents, const struct array *array) {
@@ -109,7 +101,8 @@ void residents_drop(struct residents *residents, const struct array *array) {
 }
 
 void residents_drop_before(struct residents *residents, int task) {
-    for (struct resident **link = residents ? &residents->first : NULL; link && *link;)
+    if (!residents) return;
+    for (struct resident **link = &residents->first; *link;)
         if ((*link)->users == 0 && (*link)->array->last_reader < task)
             remove_entry(residents, link);
         else
@@ -138,8 +131,7 @@ enum status residents_reserve_staging(struct residents *residents, enum directio
         if (stage->bytes >= bytes) continue;
         if (stage->memory) ops->release_host(residents->device, stage->memory);
         *stage = (struct pinned){.memory = NULL};
-        enum status status = ops->allocate_host(residents->device, bytes, &stage->memory, error);
-        if (status != STATUS_OK) return status;
+        TRY(ops->allocate_host(residents->device, bytes, &stage->memory, error));
         stage->bytes = bytes;
     }
     return STATUS_OK;

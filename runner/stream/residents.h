@@ -1,5 +1,5 @@
-/* residents.h - device copies of whole arrays that stay from one run to the next (if several devices share runs, copies
- * of each device's bands), and the pinned staging buffers that all runs use. Streams allocate their device memory here
+/* residents.h - keeps device copies of whole arrays from one run to the next (if several devices share runs, copies of
+ * each device's bands), and the pinned staging buffers that all runs use. Streams allocate their device memory here
  * too, so that residents can be evicted when a run needs memory. */
 #ifndef RUNNER_RESIDENTS_H
 #define RUNNER_RESIDENTS_H
@@ -16,7 +16,7 @@ struct pinned {
 struct resident {
     struct resident *next;
     const struct array *array;
-    struct operand as; /* how its axes are merged */
+    struct operand as; /* the operand whose merged axes it has */
     struct box box;    /* the part of the array that is in `memory` */
     void *memory;
     int64_t bytes;
@@ -27,7 +27,7 @@ struct resident {
 struct residents {
     struct device *device;
     int64_t budget, used;   /* bytes that residents and streams may use, and use now */
-    struct resident *first; /* a list, most recently used first */
+    struct resident *first; /* list of all residents, the most recently used first */
     struct pinned staging[DIRECTIONS][STAGING_BUFFERS];
 };
 
@@ -39,7 +39,7 @@ void residents_release(struct residents *residents, void *memory, int64_t bytes)
 /* Finds the copy of a box of an array, with axes merged as in `as`, and adds a user; NULL: there is none. */
 struct resident *residents_find(struct residents *residents, const struct array *array, const struct operand *as,
                                 const struct box *box);
-/* Creates a copy that is not loaded yet, with one user. `residents` owns it. */
+/* Finds the copy in the same way, or creates one that is not loaded yet, with one user. `residents` owns it. */
 enum status residents_reserve(struct residents *residents, const struct array *array, const struct operand *as,
                               const struct box *box, int64_t bytes, struct resident **resident, struct error *error);
 /* Removes a user. A copy that was never loaded is freed with its last user. */

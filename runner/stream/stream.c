@@ -1,5 +1,5 @@
 /* stream.c - makes one pass over a run's steps. All stages work at once, on the device's queues, on the caller's thread
- * and on the writer's thread (stream_store.c):
+ * and on the writer's thread (stream_writer.c):
  *
  *     preload         loads the kernel's code onto the device during the first reads
  *     this thread     reads step i+1 into a staging buffer, on all cores
@@ -18,10 +18,14 @@
  * need is read once: its pieces are uploaded to the lanes in turn, and each lane copies the others' pieces from their
  * devices. So the bus carries the box once, not once for each device.
  *
- * On a unified device the kernel's memory is read into and written from directly. */
+ * On a unified device (the CPU) device memory is host memory: inputs are read into the operands' buffers, and outputs
+ * are written from them, without staging buffers. */
+#include "../../kernels/map/before.h"
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../compile/rehearse.h"
+#include "../plan/own_kernel.h"
 #include "../storage/operand.h"
 #include "../storage/raw/rawread.h"
 #include "stream_buffers.h"
@@ -31,9 +35,9 @@
 #include <string.h>
 
 /* The number of reading threads when several devices share a run: more of them take memory bandwidth away from the
- * uploads, fewer read too slowly. Measured with a product of 32768^2 on two H200 and 32 cores: kernel and copies are
- * 1.60 times as fast as with one H200 with 32 readers, 1.78 with 16, 1.82 with 12 to 8, 1.90 with 6; but with 6 readers
- * the whole pass takes a fifth longer. */
+ * uploads, fewer read too slowly. Measured with a product of 32768^2 on two H200 and 32 cores: kernels and copies are
+ * faster than on one H200 by a factor of 1.60 with 32 readers, 1.78 with 16, 1.82 with 8 to 12, 1.90 with 6. With 6
+ * readers, though, the whole pass takes a fifth longer. */
 #define TEAM_READERS 12
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
@@ -65,7 +69,7 @@ struct load {
     const struct step *step;
     struct box box;
     struct cut cut;
-    struct lane *lanes[MOST_DEVICES];
+    struct lane *lanes[MAX_DEVICES];
     int count;
     bool passed_on; /* lanes copy pieces from each other */
 };
@@ -85,15 +89,15 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
         void *memory = lane->in[load->input].memory[load->buffer];
         if (load->passed_on && lane != owner) continue;
         TRY(span_begin(lane, &lane->uploads[slot], STAGE_H2D, load->step->number, bytes, error));
-        enum status queued = stream_copy(lane, UP, &load->box, memory, &piece, staged, in->element, error);
+        enum status queued = stream_copy(lane, QUEUE_UPLOAD, &load->box, memory, &piece, staged, in->element, error);
         TRY(span_end(lane, &lane->uploads[slot], queued, error));
     }
     for (int i = 0; i < load->count && load->passed_on; i++) {
         struct lane *lane = load->lanes[i];
         if (lane == owner) continue;
         TRY(lane->device->operations->queue_wait_event(lane->device, owner->uploads[slot].end, QUEUE_PEER, error));
-        TRY(stream_copy_from_peer(lane, &load->box, lane->in[load->input].memory[load->buffer], &piece,
-                                  owner->in[load->input].memory[load->buffer], in->element, error));
+        TRY(stream_copy(lane, QUEUE_PEER, &load->box, lane->in[load->input].memory[load->buffer], &piece,
+                        owner->in[load->input].memory[load->buffer], in->element, error));
     }
     return STATUS_OK;
 }
@@ -162,7 +166,7 @@ static enum status load_in_place(struct stream *stream, const struct load *load,
 /* Loads a step's box of one input, or the lanes' bands of it, into their next buffers. */
 static enum status load_input(struct stream *stream, int i, const struct step *step, struct error *error) {
     struct input *in = &stream->in[i];
-    struct load loads[MOST_DEVICES];
+    struct load loads[MAX_DEVICES];
     int count = 0;
     in->current = (in->current + 1) % in->count;
     for (int l = 0; l < stream->bands.lanes; l++) {
@@ -188,10 +192,13 @@ static void describe_launch(const struct lane *lane, const struct step *step, st
     const struct geometry *geometry = &stream->task->geometry;
     const void *operands[MAX_INPUTS] = {NULL};
     for (int i = 0; i < geometry->inputs; i++) operands[i] = lane->in[i].memory[stream->in[i].current];
-    operations[geometry->op]->launch(geometry, &step->tile, step->first, step->last, operands, lane->partial,
-                                     lane->out[stream->out.current], launch);
+    operation_launch(geometry, &step->tile, step->first, step->last, operands, lane->partial,
+                     lane->out[stream->out.current], launch);
     memcpy(launch->choice, stream->run->choice, sizeof launch->choice);
     launch->workspace = lane->workspace;
+    if (launch->before.map)
+        launch->before.y = (char *)lane->workspace + stream->tiling->workspace_bytes - stream->tiling->mapped_bytes;
+    launch->multiprocessors = stream->run->threads;
     launch->timed = job_is_timed(&stream->task->operation->run);
 }
 
@@ -218,6 +225,40 @@ static void preloads_end(struct stream *stream) {
     }
 }
 
+/* The lane's output, for the functions of poison.h; its memory is NULL if the kernel is trusted. */
+static struct poisoned poisoned_output(const struct lane *lane) {
+    const struct stream *stream = lane->stream;
+    if (!poison_wanted(stream->run->kernel)) return (struct poisoned){.memory = NULL};
+    return (struct poisoned){.memory = lane->out[stream->out.current],
+                             .bytes = box_elements(&lane->band.store) * stream->out.element,
+                             .room = stream->tiling->out_bytes,
+                             .dtype = stream->task->geometry.out.dtype};
+}
+
+/* On the CPU: before a kernel of the job's own is first launched with new sizes, makes the same launch in a child
+ * process, so that a crash fails only this run. */
+static enum status rehearse_band(struct lane *lane, struct error *error) {
+    const struct stream *stream = lane->stream;
+    struct device *device = lane->device;
+    if (!poison_wanted(stream->run->kernel) || !own_kernel_is_new(stream->run->kernel, &lane->launch)) return STATUS_OK;
+    for (int i = 0; i < stream->task->geometry.inputs; i++) {
+        struct lane *of = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
+        TRY(of->device->operations->event_wait(of->device, of->in[i].loaded[stream->in[i].current], error));
+    }
+    TRY(device->operations->synchronize(device, error));
+    struct launch launch = lane->launch;
+    struct launch_inputs inputs = {stream->task->geometry.inputs, {NULL}, {0}};
+    for (int i = 0; i < inputs.count; i++) {
+        inputs.memory[i] = lane->in[i].memory[stream->in[i].current];
+        inputs.bytes[i] = box_elements(&lane->band.load[i]) * stream->in[i].element;
+    }
+    if (launch.multiprocessors == 0) launch.multiprocessors = device->facts.multiprocessors;
+    return own_kernel_rehearse(stream->run->kernel, &launch, &inputs, error);
+}
+
+/* Queues the kernel for the lane's band: makes it wait for the inputs' uploads, launches it, and records the events
+ * "inputs no longer in use" and "output computed". For a kernel of the job's own, first fills the output with poison,
+ * at the first step of an output tile, and rehearses the launch. */
 static enum status compute_band(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     struct device *device = lane->device;
@@ -229,8 +270,14 @@ static enum status compute_band(struct lane *lane, struct error *error) {
         TRY(ops->queue_wait_event(device, of->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
     }
     describe_launch(lane, &lane->band, &lane->launch);
+    const struct poisoned out = poisoned_output(lane);
+    if (lane->band.first) TRY(poison_fill(device, &out, error));
+    TRY(rehearse_band(lane, error));
     TRY(span_begin(lane, span, STAGE_KERNEL, lane->band.number, 0, error));
+    bool profiled = stream->profiled && lane->band.number == 0;
+    if (profiled) TRY(ops->profile(device, true, error));
     enum status queued = ops->launch(device, stream->run->kernel, &lane->launch, error);
+    if (profiled && !queued) queued = ops->profile(device, false, error);
     TRY(span_end(lane, span, queued, error));
     for (int i = 0; i < inputs; i++)
         TRY(ops->event_record(device, lane->in[i].used[stream->in[i].current], QUEUE_COMPUTE, error));
@@ -247,14 +294,14 @@ static enum status compute_step(struct stream *stream, const struct step *step, 
     }
     if (step->first) {
         out->current = (out->current + 1) % out->count;
-        TRY(store_reserve(stream, error));
+        TRY(writer_reserve(stream, error));
     }
     for (int i = 0; i < stream->bands.lanes; i++)
         if (stream->lanes[i].works) TRY(compute_band(&stream->lanes[i], error));
     return STATUS_OK;
 }
 
-static enum status take_step(struct stream *stream, int64_t number, struct error *error) {
+static enum status run_step(struct stream *stream, int64_t number, struct error *error) {
     const struct geometry *geometry = &stream->task->geometry;
     struct step step;
     int64_t before = stream->result.bytes_read, stored = 0;
@@ -267,7 +314,7 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
     TRY(compute_step(stream, &step, error));
     if (step.last) {
         stored = box_elements(&step.store) * stream->out.element;
-        TRY(store_put(stream, stream->out.current, number, error));
+        TRY(writer_put(stream, stream->out.current, number, error));
     }
     int64_t moved = stream->result.bytes_read - before + stored;
     if (stream->sink->step) stream->sink->step(stream->sink->context, moved);
@@ -276,8 +323,8 @@ static enum status take_step(struct stream *stream, int64_t number, struct error
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static enum status take_all_steps(struct stream *stream, struct error *error) {
-    for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(take_step(stream, number, error));
+static enum status run_steps(struct stream *stream, struct error *error) {
+    for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(run_step(stream, number, error));
     for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
         for (int i = 0; i < STAGING_BUFFERS; i++) TRY(span_collect(lane, &lane->uploads[i], i, &lane->h2d_s, error));
@@ -286,31 +333,36 @@ static enum status take_all_steps(struct stream *stream, struct error *error) {
     return STATUS_OK;
 }
 
-static enum status take_pass(struct stream *stream, struct error *error) {
+static enum status run_pass(struct stream *stream, struct error *error) {
     if (stream->tiling->steps == 0) { /* creates the empty output */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
         return stream->sink->write(stream->sink->context, &nothing, "", error);
     }
     TRY(stream_open_buffers(stream, error));
-    TRY(store_begin(stream, error));
+    TRY(writer_begin(stream, error));
     preloads_begin(stream);
     rawread_limit_plain(stream->bands.lanes > 1 && !stream->lanes[0].device->unified ? TEAM_READERS : 0);
-    enum status status = take_all_steps(stream, error);
+    enum status status = run_steps(stream, error);
     rawread_limit_plain(0);
     preloads_end(stream);
-    enum status stored = store_end(stream, status != STATUS_OK, error);
+    enum status stored = writer_end(stream, status != STATUS_OK, error);
     if (status == STATUS_OK) status = stored;
-    for (int i = 0; i < stream->bands.lanes && status == STATUS_OK; i++)
-        status = stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, error);
+    for (int i = 0; i < stream->bands.lanes && status == STATUS_OK; i++) {
+        struct lane *lane = &stream->lanes[i];
+        const struct poisoned out = poisoned_output(lane);
+        status = lane->device->operations->synchronize(lane->device, error);
+        if (!status && lane->works && stream->out.current >= 0) status = poison_check(lane->device, &out, error);
+    }
     return status;
 }
 
-/* Begins the hashes of the inputs and the counts of their lossy conversions. Two operands that are the same array share
+/* Begins the hashes of the inputs and the counts of their lossy conversions. Operands that are the same array share
  * them. */
 static void begin_hashes(struct stream *stream) {
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct input *in = &stream->in[i];
-        bool first = i == 0 || in->reader != stream->in[0].reader;
+        bool first = true;
+        for (int earlier = 0; earlier < i; earlier++) first &= in->reader != stream->in[earlier].reader;
         in->counted = first && reader_needs_casts(in->reader);
         if (in->counted) reader_casts_begin(in->reader);
         in->hashed = first && reader_needs_hash(in->reader);
@@ -335,7 +387,8 @@ static struct stream *stream_create(const struct team *team, const struct pass *
                            .tiling = tiling,
                            .task = task,
                            .sink = sink,
-                           .observer = pass->observer};
+                           .observer = pass->observer,
+                           .profiled = pass->profiled};
     for (int i = 0; i < new->bands.lanes; i++)
         new->lanes[i] =
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
@@ -351,7 +404,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
     return new;
 }
 
-/* Sets the result's times to those of the busiest lane. */
+/* Sets the times of upload, kernel and download, each to the longest of all lanes. */
 static void collect_times(struct stream *stream) {
     struct stage_times *times = &stream->result.times;
     stream->result.devices = stream->bands.lanes;
@@ -369,7 +422,7 @@ enum status stream_run(const struct team *team, const struct pass *pass, const s
     begin_hashes(new);
     if (pass->observer) pass->observer->begin(pass->observer->context);
     double begin = now_s();
-    enum status status = take_pass(new, error);
+    enum status status = run_pass(new, error);
     new->result.times.total_s = now_s() - begin;
     collect_times(new);
     *result = new->result;
@@ -391,8 +444,8 @@ bool stream_measurement(struct stream *stream, const struct run_options *options
     *measurement = (struct measurement){.kernel = stream->run->kernel, .options = options};
     for (int i = 0; i < stream->bands.lanes; i++)
         if (stream->lanes[i].works)
-            measurement->on[measurement->devices++] =
-                (struct measured_launch){stream->lanes[i].device, &stream->lanes[i].launch};
+            measurement->on[measurement->devices++] = (struct measured_launch){
+                stream->lanes[i].device, &stream->lanes[i].launch, poisoned_output(&stream->lanes[i])};
     if (stream->tiling->steps == 1 && !once) return true;
     struct device *first = stream->team->devices[0];
     struct conditions now = first->conditions(first);

@@ -17,14 +17,15 @@ void residents_drop_before(struct residents *residents, int task);
 /* Devices of one kind that share runs, with the residents of each. The first does the runs that cannot be divided. */
 struct team {
     int count;
-    struct device *devices[MOST_DEVICES];
-    struct residents *residents[MOST_DEVICES];
+    struct device *devices[MAX_DEVICES];
+    struct residents *residents[MAX_DEVICES];
     bool peers; /* each can copy directly from the memory of all others (enable_peer in device.h) */
 };
 
 /* Receives a run's finished output boxes and its progress. */
 struct sink {
-    /* Called in the order of the steps, always from the same thread, which is not the caller's. */
+    /* Called in the order of the steps, always from the same thread: the writer's, or for a run without steps the
+     * caller's. */
     enum status (*write)(void *context, const struct box *box, const void *data, struct error *error);
     /* Called after each step, from the caller's thread, with the bytes that it has read and will write; may be NULL. */
     void (*step)(void *context, int64_t bytes);
@@ -35,18 +36,19 @@ struct sink {
 /* Receives each box of an input once, packed, after it was read and before a kernel could overwrite it; called from the
  * thread that calls stream_run. Boxes that are resident on the device are not read, so they are not reported. */
 struct box_observer {
-    void (*begin)(void *context); /* a pass begins: boxes of an earlier pass come again */
+    void (*begin)(void *context); /* called when a pass begins, which reports all boxes anew */
     void (*read)(void *context, int input, const struct box *box, const void *data);
     void *context;
 };
 
-/* The arguments of a pass: a run, its tiles and its readers. The readers of its inputs must be open. */
+/* The arguments of a pass. The readers of the run's inputs must be open. */
 struct pass {
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling; /* the plan's, or smaller tiles if the device is short of memory */
     struct readers *readers;
     const struct box_observer *observer; /* NULL: none */
+    bool profiled;                       /* a profiler records the first launch */
 };
 
 struct stage_times {
@@ -54,7 +56,8 @@ struct stage_times {
 };
 
 struct stream_result {
-    /* Busy seconds of each stage in the pass, of the device that was busy longest; total_s is the wall time. */
+    /* Busy seconds of each stage in the pass; total_s is the wall time. With several devices, h2d_s, kernel_s and d2h_s
+     * are each the longest time of any device. */
     struct stage_times times;
     int64_t bytes_read, bytes_written;
     int64_t file_bytes; /* bytes read from the inputs' files; of encoded chunks, the stored bytes */

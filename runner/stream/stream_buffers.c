@@ -2,6 +2,8 @@
  * frees them after its last. */
 #include "stream_buffers.h"
 
+#include "poison.h"
+
 #include "../base/clock.h"
 
 #include <stdlib.h>
@@ -15,7 +17,7 @@ struct copies {
     int64_t row, tile_row;   /* bytes of a row of the piece, and of the tile */
     int64_t rows, tile_rows; /* rows of a matrix of the piece, and of the tile */
     int64_t matrices;
-    int64_t offset; /* of the piece's first element in the tile, in elements */
+    int64_t offset; /* offset of the piece's first element in the tile, in elements */
 };
 
 static struct copies copies_of(const struct box *tile, const struct box *piece, int64_t element) {
@@ -31,37 +33,18 @@ static struct copies copies_of(const struct box *tile, const struct box *piece, 
     return copies;
 }
 
-enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
-                        const struct box *piece, void *staged, int64_t element, struct error *error) {
+enum status stream_copy(struct lane *lane, enum queue queue, const struct box *tile, void *memory,
+                        const struct box *piece, void *other, int64_t element, struct error *error) {
     struct copies copies = copies_of(tile, piece, element);
-    const struct device_operations *ops = lane->device->operations;
-    for (int64_t i = 0; i < copies.matrices; i++) {
-        char *there = (char *)memory + copies.offset * element + i * copies.tile_rows * copies.tile_row;
-        char *here = (char *)staged + i * copies.rows * copies.row;
-        struct copy copy = {.bytes = copies.row, .rows = copies.rows};
-        if (direction == UP) {
-            copy.to = there, copy.to_pitch = copies.tile_row, copy.from = here, copy.from_pitch = copies.row;
-            TRY(ops->upload(lane->device, &copy, error));
-        } else {
-            copy.to = here, copy.to_pitch = copies.row, copy.from = there, copy.from_pitch = copies.tile_row;
-            TRY(ops->download(lane->device, &copy, error));
-        }
-    }
-    return STATUS_OK;
-}
-
-enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
-                                  const void *other, int64_t element, struct error *error) {
-    struct copies copies = copies_of(tile, piece, element);
+    /* Pieces lie packed in staging buffers; in the other lane's memory they lie as they do in this one's. */
+    bool packed = queue != QUEUE_PEER;
     for (int64_t i = 0; i < copies.matrices; i++) {
         int64_t at = copies.offset * element + i * copies.tile_rows * copies.tile_row;
-        struct copy copy = {.to = (char *)memory + at,
-                            .from = (const char *)other + at,
-                            .bytes = copies.row,
-                            .rows = copies.rows,
-                            .to_pitch = copies.tile_row,
-                            .from_pitch = copies.tile_row};
-        TRY(lane->device->operations->copy_from_peer(lane->device, &copy, error));
+        char *here = (char *)memory + at, *there = (char *)other + (packed ? i * copies.rows * copies.row : at);
+        int64_t pitch = copies.tile_row, other_pitch = packed ? copies.row : pitch;
+        struct copy copy = {here, there, copies.row, copies.rows, pitch, other_pitch};
+        if (queue == QUEUE_DOWNLOAD) copy = (struct copy){there, here, copies.row, copies.rows, other_pitch, pitch};
+        TRY(lane->device->operations->copy(lane->device, &copy, queue, error));
     }
     return STATUS_OK;
 }
@@ -106,30 +89,30 @@ enum status span_collect(struct lane *lane, struct span *span, int slot, double 
     return STATUS_OK;
 }
 
-static enum status open_span(struct lane *lane, struct span *span, struct error *error) {
-    TRY(lane->device->operations->event_create(lane->device, &span->begin, error));
-    return lane->device->operations->event_create(lane->device, &span->end, error);
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+/* Creates an event, which close_lane destroys. */
+static enum status create_event(struct lane *lane, struct event **event, struct error *error) {
+    TRY(lane->device->operations->event_create(lane->device, event, error));
+    lane->events[lane->event_count++] = *event;
+    return STATUS_OK;
 }
 
-static void close_span(struct lane *lane, struct span *span) {
-    if (span->begin) lane->device->operations->event_destroy(lane->device, span->begin);
-    if (span->end) lane->device->operations->event_destroy(lane->device, span->end);
+static enum status open_spans(struct lane *lane, struct span *spans, int count, struct error *error) {
+    for (int i = 0; i < count; i++) {
+        TRY(create_event(lane, &spans[i].begin, error));
+        TRY(create_event(lane, &spans[i].end, error));
+    }
+    return STATUS_OK;
 }
-
-/* ---- operands ---------------------------------------------------------------------------------------------------- */
 
 /* Allocates the buffers of an input. One with a single buffer has the same box in all steps, and becomes a resident. */
 static enum status open_input(struct lane *lane, int i, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct input *in = &stream->in[i];
     struct lane_input *own = &lane->in[i];
-    const struct device_operations *ops = lane->device->operations;
     int64_t bytes = stream->tiling->in_bytes[i];
-    bool whole = in->count == 1;
-    own->borrows = in->shared && lane->number > 0 && lane->device->unified;
-    if (whole && !own->borrows && !own->resident) /* the other input may have created it */
-        own->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
-    if (whole && !own->borrows && !own->resident)
+    if (in->count == 1 && !own->borrows && !own->resident)
         TRY(residents_reserve(lane->residents, in->reader->array, in->operand, &lane->band.load[i], bytes,
                               &own->resident, error));
     for (int b = 0; b < in->count; b++) {
@@ -139,13 +122,18 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
             own->memory[b] = own->resident->memory;
         else
             TRY(residents_allocate(lane->residents, bytes, &own->memory[b], error));
-        TRY(ops->event_create(lane->device, &own->loaded[b], error));
-        TRY(ops->event_create(lane->device, &own->used[b], error));
-        TRY(ops->event_create(lane->device, &own->shared[b], error));
+        TRY(create_event(lane, &own->loaded[b], error));
+        TRY(create_event(lane, &own->used[b], error));
+        TRY(create_event(lane, &own->shared[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
     return residents_reserve_staging(lane->residents, UP,
                                      plan_staging_bytes(&stream->tiling->in_storage[i], in->element, bytes), error);
+}
+
+/* The bytes of an output buffer, with the guard zone that some kernels need. */
+static int64_t output_bytes(const struct stream *stream) {
+    return stream->tiling->out_bytes + (poison_wanted(stream->run->kernel) ? POISON_GUARD : 0);
 }
 
 static enum status open_output(struct lane *lane, struct error *error) {
@@ -153,8 +141,8 @@ static enum status open_output(struct lane *lane, struct error *error) {
     const struct output *out = &stream->out;
     int64_t bytes = stream->tiling->out_bytes;
     for (int b = 0; b < out->count; b++) {
-        TRY(residents_allocate(lane->residents, bytes, &lane->out[b], error));
-        TRY(lane->device->operations->event_create(lane->device, &lane->computed[b], error));
+        TRY(residents_allocate(lane->residents, output_bytes(stream), &lane->out[b], error));
+        TRY(create_event(lane, &lane->computed[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
     return residents_reserve_staging(lane->residents, DOWN,
@@ -167,24 +155,25 @@ static enum status open_lane(struct lane *lane, struct error *error) {
     const struct device_operations *ops = lane->device->operations;
     int inputs = stream->task->geometry.inputs;
     /* Adds a user to each resident that this run reads, before an allocation can evict it. */
-    for (int i = 0; i < inputs; i++)
-        if (stream->in[i].count == 1 && !(stream->in[i].shared && lane->number > 0 && lane->device->unified))
-            lane->in[i].resident = residents_find(lane->residents, stream->in[i].reader->array, stream->in[i].operand,
-                                                  &lane->band.load[i]);
+    for (int i = 0; i < inputs; i++) {
+        const struct input *in = &stream->in[i];
+        struct lane_input *own = &lane->in[i];
+        own->borrows = in->shared && lane->number > 0 && lane->device->unified;
+        if (in->count == 1 && !own->borrows)
+            own->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
+    }
     for (int i = 0; i < inputs; i++) TRY(open_input(lane, i, error));
     TRY(open_output(lane, error));
     if (tiling->partial_bytes > 0)
         TRY(residents_allocate(lane->residents, tiling->partial_bytes, &lane->partial, error));
     if (tiling->workspace_bytes > 0) {
         TRY(residents_allocate(lane->residents, tiling->workspace_bytes, &lane->workspace, error));
-        TRY(ops->zero(lane->device, lane->workspace, tiling->workspace_bytes, error));
+        TRY(ops->fill(lane->device, lane->workspace, 0, tiling->workspace_bytes, error));
     }
-    for (int i = 0; i < STAGING_BUFFERS; i++) {
-        TRY(open_span(lane, &lane->uploads[i], error));
-        TRY(open_span(lane, &lane->downloads[i], error));
-    }
-    for (int i = 0; i < LAUNCHES; i++) TRY(open_span(lane, &lane->launches[i], error));
-    TRY(ops->event_create(lane->device, &lane->epoch, error));
+    TRY(open_spans(lane, lane->uploads, STAGING_BUFFERS, error));
+    TRY(open_spans(lane, lane->downloads, STAGING_BUFFERS, error));
+    TRY(open_spans(lane, lane->launches, LAUNCHES, error));
+    TRY(create_event(lane, &lane->epoch, error));
     TRY(ops->event_record(lane->device, lane->epoch, QUEUE_UPLOAD, error));
     TRY(ops->event_wait(lane->device, lane->epoch, error));
     lane->epoch_s = now_s();
@@ -202,16 +191,13 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
     return STATUS_OK;
 }
 
+/* ---- closing ----------------------------------------------------------------------------------------------------- */
+
 static void close_input(struct lane *lane, int i) {
     struct lane_input *own = &lane->in[i];
-    const struct device_operations *ops = lane->device->operations;
-    for (int b = 0; b < lane->stream->in[i].count; b++) {
-        if (own->loaded[b]) ops->event_destroy(lane->device, own->loaded[b]);
-        if (own->used[b]) ops->event_destroy(lane->device, own->used[b]);
-        if (own->shared[b]) ops->event_destroy(lane->device, own->shared[b]);
+    for (int b = 0; b < lane->stream->in[i].count; b++)
         if (!own->resident && !own->borrows && own->memory[b])
             residents_release(lane->residents, own->memory[b], lane->stream->tiling->in_bytes[i]);
-    }
     if (own->resident) residents_leave(lane->residents, own->resident);
 }
 
@@ -224,20 +210,16 @@ static bool output_is_whole(const struct stream *stream) {
     return stream->out.count == 1;
 }
 
-/* Do later runs read the result in another type than the one on the device? */
-static bool is_converted(const struct stream *stream) {
-    return stream->plan->arrays[stream->task->out].dtype != stream->task->geometry.out.dtype;
-}
-
 static void close_output(struct lane *lane, bool keep) {
     const struct stream *stream = lane->stream;
-    int64_t bytes = stream->tiling->out_bytes;
+    const struct operand *out = &stream->task->geometry.out;
+    const struct array *array = &stream->plan->arrays[stream->task->out];
+    int64_t bytes = output_bytes(stream);
+    bool as_stored = array->dtype == out->dtype; /* later runs read the result in the type that it is stored in */
     for (int b = 0; b < stream->out.count; b++) {
-        if (lane->computed[b]) lane->device->operations->event_destroy(lane->device, lane->computed[b]);
         if (!lane->out[b]) continue;
-        if (keep && lane->works && output_is_whole(stream) && !is_converted(stream))
-            residents_adopt(lane->residents, &stream->plan->arrays[stream->task->out], &stream->task->geometry.out,
-                            &lane->band.store, lane->out[b], bytes);
+        if (keep && lane->works && output_is_whole(stream) && as_stored)
+            residents_adopt(lane->residents, array, out, &lane->band.store, lane->out[b], bytes);
         else
             residents_release(lane->residents, lane->out[b], bytes);
     }
@@ -249,12 +231,7 @@ static void close_lane(struct lane *lane, bool keep) {
     close_output(lane, keep);
     if (lane->partial) residents_release(lane->residents, lane->partial, stream->tiling->partial_bytes);
     if (lane->workspace) residents_release(lane->residents, lane->workspace, stream->tiling->workspace_bytes);
-    for (int i = 0; i < STAGING_BUFFERS; i++) {
-        close_span(lane, &lane->uploads[i]);
-        close_span(lane, &lane->downloads[i]);
-    }
-    for (int i = 0; i < LAUNCHES; i++) close_span(lane, &lane->launches[i]);
-    if (lane->epoch) lane->device->operations->event_destroy(lane->device, lane->epoch);
+    for (int i = 0; i < lane->event_count; i++) lane->device->operations->event_destroy(lane->device, lane->events[i]);
 }
 
 void stream_free(struct stream *stream, bool keep) {

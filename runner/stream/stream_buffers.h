@@ -1,5 +1,5 @@
 /* stream_buffers.h - the state of a stream: a run's device and host memory, events and threads. For stream.c,
- * stream_buffers.c and stream_store.c only. */
+ * stream_buffers.c and stream_writer.c only. */
 #ifndef RUNNER_STREAM_BUFFERS_H
 #define RUNNER_STREAM_BUFFERS_H
 
@@ -10,10 +10,14 @@
 
 #include <pthread.h>
 
-#define BUFFERS  2 /* at most for an operand; the plan decides */
-#define LAUNCHES 8 /* at most in flight */
+#define BUFFERS  2 /* most buffers of an operand; the plan chooses */
+#define LAUNCHES 8 /* most launches in flight */
+#define SPANS    (2 * STAGING_BUFFERS + LAUNCHES)
+/* The events of a lane: three for each buffer of an input, one for each buffer of the output, two for each span, and
+ * the epoch. */
+#define EVENTS (MAX_INPUTS * BUFFERS * 3 + BUFFERS + 2 * SPANS + 1)
 
-/* Work of a stage on its queue, between two events. Its time is collected when it is over. */
+/* Work of a stage on its queue, between two events. Its time is collected when the work is done. */
 struct span {
     struct event *begin, *end;
     enum stage stage;
@@ -24,24 +28,24 @@ struct span {
 struct input {
     struct reader *reader;
     const struct operand *operand;
-    int64_t element;    /* bytes */
+    int64_t element;    /* bytes of an element */
     int count, current; /* number of buffers; index of the current one */
-    bool hashed;        /* its boxes are hashed when they are read */
-    bool counted;       /* elements that change in its conversion are counted */
+    bool hashed;        /* each box is hashed when it is read */
+    bool counted;       /* elements that the type conversion changes are counted */
     bool shared;        /* all lanes need the same box of it */
 };
 
 struct output {
-    int64_t element; /* bytes */
+    int64_t element; /* bytes of an element */
     int count, current;
 };
 
 /* A lane's buffers of one input, and events for each buffer. */
 struct lane_input {
     void *memory[BUFFERS];
-    struct event *loaded[BUFFERS]; /* after the last upload into it */
-    struct event *used[BUFFERS];   /* after the last launch that reads it */
-    struct event *shared[BUFFERS]; /* after the last copy into it from another device */
+    struct event *loaded[BUFFERS]; /* recorded after the last upload into the buffer */
+    struct event *used[BUFFERS];   /* recorded after the last launch that reads it */
+    struct event *shared[BUFFERS]; /* recorded after the last copy into it from another device */
     struct resident *resident;     /* owns the memory; NULL: the lane owns it, or `borrows` */
     bool borrows;                  /* uses the first lane's memory, on a unified device */
 };
@@ -61,13 +65,15 @@ struct lane {
     struct residents *residents;
     struct lane_input in[MAX_INPUTS];
     void *out[BUFFERS];
-    struct event *computed[BUFFERS]; /* after the last launch into it */
+    struct event *computed[BUFFERS]; /* recorded after the last launch that writes the buffer */
     void *partial, *workspace;
     struct step band;     /* its band of the current step */
     bool works;           /* the band is not empty */
-    struct launch launch; /* the latest one */
+    struct launch launch; /* the latest launch */
     struct span uploads[STAGING_BUFFERS], downloads[STAGING_BUFFERS], launches[LAUNCHES];
     struct preload preload;
+    struct event *events[EVENTS]; /* all events that were created for the lane */
+    int event_count;
     struct event *epoch; /* passed at time epoch_s of now_s(): maps device times to host times */
     double epoch_s;
     double h2d_s, kernel_s;
@@ -78,12 +84,12 @@ struct lane {
 struct finished {
     int buffer;
     int64_t step;
-    bool works[MOST_DEVICES];
-    struct box box[MOST_DEVICES];
+    bool works[MAX_DEVICES];
+    struct box box[MAX_DEVICES];
 };
 
 /* The writer: a thread that downloads finished tiles and passes them to the sink. */
-struct store {
+struct writer {
     pthread_t thread;
     bool started;
     pthread_mutex_t mutex; /* guards the members below, up to `error` */
@@ -95,23 +101,24 @@ struct store {
     /* Only the writer's thread uses the members below. */
     int64_t next; /* running number of the next staging buffer, modulo STAGING_BUFFERS its index */
     double write_s;
-    int64_t written; /* bytes */
+    int64_t written; /* bytes written */
 };
 
 struct stream {
     const struct team *team;
     struct bands bands;
-    struct lane lanes[MOST_DEVICES]; /* bands.lanes of them */
+    struct lane lanes[MAX_DEVICES]; /* bands.lanes of them */
     const struct plan *plan;
     const struct run *run;
     const struct tiling *tiling;
     const struct task *task;
     const struct sink *sink;
     const struct box_observer *observer; /* NULL: none */
+    bool profiled;                       /* as in struct pass */
     struct stream_result result;
     struct input in[MAX_INPUTS];
     struct output out;
-    struct store store;
+    struct writer writer;
     int64_t next_upload; /* running number of the next staging buffer */
 };
 
@@ -121,12 +128,10 @@ void *staging_buffer(const struct stream *stream, enum direction direction, int 
 /* Allocates buffers, spans and events. After a failure stream_free frees what was allocated. */
 enum status stream_open_buffers(struct stream *stream, struct error *error);
 
-/* Copies a piece of a tile between its position in the packed tile and a staging buffer, on the direction's queue. */
-enum status stream_copy(struct lane *lane, enum direction direction, const struct box *tile, void *memory,
-                        const struct box *piece, void *staged, int64_t element, struct error *error);
-/* Copies a piece from the same tile in another lane's memory. */
-enum status stream_copy_from_peer(struct lane *lane, const struct box *tile, void *memory, const struct box *piece,
-                                  const void *other, int64_t element, struct error *error);
+/* Copies a piece of a tile whose packed elements are in the lane's `memory`: on QUEUE_UPLOAD from the staging buffer
+ * `other`, on QUEUE_DOWNLOAD to it, and on QUEUE_PEER from the same tile in another lane's memory `other`. */
+enum status stream_copy(struct lane *lane, enum queue queue, const struct box *tile, void *memory,
+                        const struct box *piece, void *other, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
 enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
@@ -136,13 +141,13 @@ enum status span_end(struct lane *lane, struct span *span, enum status queued, s
 /* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
 enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error);
 
-/* The writer (stream_store.c). Starts its thread; the buffers must be open. */
-enum status store_begin(struct stream *stream, struct error *error);
+/* The writer (stream_writer.c). Starts its thread; the buffers must be open. */
+enum status writer_begin(struct stream *stream, struct error *error);
 /* Waits until the next output buffer is free. */
-enum status store_reserve(struct stream *stream, struct error *error);
+enum status writer_reserve(struct stream *stream, struct error *error);
 /* Queues the bands of the step that the lanes have just computed. */
-enum status store_put(struct stream *stream, int buffer, int64_t step, struct error *error);
+enum status writer_put(struct stream *stream, int buffer, int64_t step, struct error *error);
 /* Waits until all queued tiles are written, or with `drop` discards them; then ends the thread. */
-enum status store_end(struct stream *stream, bool drop, struct error *error);
+enum status writer_end(struct stream *stream, bool drop, struct error *error);
 
 #endif

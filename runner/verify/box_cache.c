@@ -1,4 +1,5 @@
-/* box_cache.c - the cache's entries, how a pass and files fill them, and the reader that serves them. */
+/* box_cache.c - keeps in host memory the boxes of inputs and output that verification needs: copied while the run is
+ * streamed, or read from files later. */
 #include "box_cache.h"
 
 #include "../../kernels/core/axes.h"
@@ -10,11 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define WINDOW_BYTES (INT64_C(64) << 20) /* at most in a window, the whole chunks around a box */
+#define WINDOW_BYTES (INT64_C(64) << 20) /* most bytes of a window */
 #define HUGE_PAGE    (INT64_C(2) << 20)
-#define WALK         (INT64_C(1) << 20) /* elements that are read at a time, or one chunk if that is more */
+#define WALK         (INT64_C(1) << 20) /* elements that are read at a time; a larger chunk is still read in one piece */
 
-/* An entry of the cache: a box of an array, with axes merged as in an operand. */
+/* An entry of the cache: a box of an array, with axes merged as in an operand. It was requested, or is a window: the
+ * whole chunks around the last box of an input, or of the output, that was read without a request. */
 struct cached_box {
     int array;
     const struct operand *operand; /* belongs to the plan */
@@ -22,6 +24,8 @@ struct cached_box {
     int64_t element, bytes;
     char *data;
     int64_t missing; /* number of elements that are not filled yet */
+    bool is_window;
+    int window_of; /* number of the window's input, or CACHED_OUTPUT */
     struct cached_box *next;
 };
 
@@ -30,28 +34,14 @@ struct box_cache {
     const struct run *run;
     int64_t room; /* free bytes */
     struct cached_box *held;
-    struct cached_box
-        window[1 + MAX_INPUTS]; /* for the output and each input: the chunks around the last box that was read */
     const struct host_reader *reader;
 };
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-/* Computes the intersection of two boxes; false: it is empty. */
-static bool intersect(const struct box *one, const struct box *other, struct box *both) {
-    *both = *one;
-    for (int axis = 0; axis < one->rank; axis++) {
-        int64_t end = min_int64(one->start[axis] + one->count[axis], other->start[axis] + other->count[axis]);
-        if (other->start[axis] > one->start[axis]) both->start[axis] = other->start[axis];
-        both->count[axis] = end - both->start[axis];
-        if (both->count[axis] <= 0) return false;
-    }
-    return true;
-}
-
 static bool is_within(const struct box *box, const struct box *whole) {
     struct box both;
-    return box_elements(box) > 0 && intersect(box, whole, &both) && box_equal(&both, box);
+    return box_elements(box) > 0 && box_intersect(box, whole, &both) && box_equal(&both, box);
 }
 
 /* Enlarges a box to the smallest one that contains both. */
@@ -87,13 +77,13 @@ static int array_of(const struct box_cache *cache, int input) {
 }
 
 /* Is the entry a box of that input of the run? */
-static bool is_of(const struct box_cache *cache, const struct cached_box *held, int input) {
+static bool belongs_to(const struct box_cache *cache, const struct cached_box *held, int input) {
     return held->array == array_of(cache, input) && operands_alike(held->operand, operand_of(cache, input));
 }
 
 /* Allocates memory, in huge pages if possible: faulting in small pages takes as long as the verification. NULL: out of
  * memory. */
-static char *allocate(int64_t bytes) {
+static char *allocate_box(int64_t bytes) {
     if (bytes < HUGE_PAGE) return malloc((size_t)bytes);
     void *memory = NULL;
     if (posix_memalign(&memory, (size_t)HUGE_PAGE, (size_t)bytes) != 0) return NULL;
@@ -113,7 +103,7 @@ static bool is_whole(const struct cached_box *held) {
 }
 
 /* Removes an entry from the list and frees it. */
-static void drop(struct box_cache *cache, struct cached_box **link) {
+static void drop_entry(struct box_cache *cache, struct cached_box **link) {
     struct cached_box *held = *link;
     *link = held->next;
     cache->room += held->bytes;
@@ -121,15 +111,12 @@ static void drop(struct box_cache *cache, struct cached_box **link) {
     free(held);
 }
 
-static void close_window(struct box_cache *cache, int input) {
-    struct cached_box *window = &cache->window[1 + input];
-    cache->room += window->bytes;
-    free(window->data);
-    *window = (struct cached_box){.data = NULL};
-}
-
-static void close_windows(struct box_cache *cache) {
-    for (int input = CACHED_OUTPUT; input < MAX_INPUTS; input++) close_window(cache, input);
+static void drop_window(struct box_cache *cache, int input) {
+    for (struct cached_box **link = &cache->held; *link; link = &(*link)->next)
+        if ((*link)->is_window && (*link)->window_of == input) {
+            drop_entry(cache, link);
+            return;
+        }
 }
 
 struct box_cache *box_cache_create(void) {
@@ -140,35 +127,31 @@ struct box_cache *box_cache_create(void) {
 
 void box_cache_free(struct box_cache *cache) {
     if (!cache) return;
-    while (cache->held) drop(cache, &cache->held);
-    close_windows(cache);
+    while (cache->held) drop_entry(cache, &cache->held);
     free(cache);
 }
 
 void box_cache_begin(struct box_cache *cache, const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
-    bool begins = !cache->plan, another = begins || cache->run->task != run->task;
+    bool is_new = !cache->plan, other_task = is_new || cache->run->task != run->task;
     cache->plan = plan;
     cache->run = run;
-    if (begins) cache->room = plan_held_bytes(plan);
-    close_windows(cache);
-    for (struct cached_box **link = &cache->held; another && *link;) {
-        bool kept = false;
+    if (is_new) cache->room = plan_held_bytes(plan);
+    for (struct cached_box **link = &cache->held; *link;) {
+        bool kept = !other_task;
         for (int i = 0; i < task->geometry.inputs; i++)
-            kept = kept || (is_of(cache, *link, i) && is_whole(*link) && (*link)->missing == 0);
-        if (kept)
+            kept = kept || (belongs_to(cache, *link, i) && is_whole(*link) && (*link)->missing == 0);
+        if (kept && !(*link)->is_window)
             link = &(*link)->next;
         else
-            drop(cache, link);
+            drop_entry(cache, link);
     }
 }
 
 /* The entry that contains the box, filled or not yet. NULL: none. */
 static struct cached_box *find(struct box_cache *cache, int input, const struct box *box) {
-    struct cached_box *window = &cache->window[1 + input];
-    if (window->data && is_within(box, &window->box)) return window;
     for (struct cached_box *held = cache->held; held; held = held->next)
-        if (is_of(cache, held, input) && is_within(box, &held->box)) return held;
+        if (belongs_to(cache, held, input) && is_within(box, &held->box)) return held;
     return NULL;
 }
 
@@ -179,23 +162,27 @@ static int64_t element_of(const struct box_cache *cache, int input) {
                                       : operand_of(cache, input)->dtype);
 }
 
-bool box_cache_request(struct box_cache *cache, int input, const struct box *box) {
+/* Adds an entry without contents. NULL: it does not fit. */
+static struct cached_box *add_entry(struct box_cache *cache, int input, const struct box *box) {
     int64_t element = element_of(cache, input), bytes = box_elements(box) * element;
-    if (bytes == 0 || find(cache, input, box)) return true;
-    if (bytes > cache->room) return false;
+    char *data = bytes <= cache->room ? allocate_box(bytes) : NULL;
+    if (!data) return NULL;
     struct cached_box *held = must_malloc(sizeof *held);
     *held = (struct cached_box){.array = array_of(cache, input),
                                 .operand = operand_of(cache, input),
                                 .box = *box,
                                 .element = element,
                                 .bytes = bytes,
+                                .data = data,
                                 .missing = box_elements(box),
                                 .next = cache->held};
-    held->data = allocate(bytes);
-    if (!held->data) return free(held), false;
     cache->held = held;
     cache->room -= bytes;
-    return true;
+    return held;
+}
+
+bool box_cache_request(struct box_cache *cache, int input, const struct box *box) {
+    return box_elements(box) == 0 || find(cache, input, box) || add_entry(cache, input, box);
 }
 
 bool box_cache_request_inputs(struct box_cache *cache) {
@@ -206,31 +193,31 @@ bool box_cache_request_inputs(struct box_cache *cache) {
         struct box whole = box_whole(&operand_of(cache, i)->shape);
         room = box_cache_request(cache, i, &whole);
     }
-    while (!room && cache->held != before) drop(cache, &cache->held);
+    while (!room && cache->held != before) drop_entry(cache, &cache->held);
     return room;
 }
 
 void box_cache_drop_output(struct box_cache *cache) {
     for (struct cached_box **link = &cache->held; *link;)
-        if (is_of(cache, *link, CACHED_OUTPUT))
-            drop(cache, link);
+        if (belongs_to(cache, *link, CACHED_OUTPUT))
+            drop_entry(cache, link);
         else
             link = &(*link)->next;
 }
 
-/* ---- from the pass ----------------------------------------------------------------------------------------------- */
+/* ---- entries that are filled while the run is streamed ----------------------------------------------------------- */
 
 /* Copies the parts of a box that unfilled entries contain. */
 static void fill_entries(struct box_cache *cache, int input, const struct box *box, const char *data) {
     struct box part;
     for (struct cached_box *held = cache->held; held; held = held->next) {
-        if (held->missing == 0 || !is_of(cache, held, input) || !intersect(box, &held->box, &part)) continue;
+        if (held->missing == 0 || !belongs_to(cache, held, input) || !box_intersect(box, &held->box, &part)) continue;
         copy_part(&part, box, data, &held->box, held->data, held->element);
         held->missing -= box_elements(&part);
     }
 }
 
-static void begin(void *context) {
+static void restart_entries(void *context) {
     struct box_cache *cache = context;
     for (struct cached_box *held = cache->held; held; held = held->next)
         if (held->missing > 0) held->missing = box_elements(&held->box);
@@ -242,7 +229,7 @@ static void copy_box(void *context, int input, const struct box *box, const void
 }
 
 struct box_observer box_cache_observer(struct box_cache *cache) {
-    return (struct box_observer){begin, copy_box, cache};
+    return (struct box_observer){restart_entries, copy_box, cache};
 }
 
 /* ---- from files -------------------------------------------------------------------------------------------------- */
@@ -257,11 +244,11 @@ static struct grid grid_of(const struct box_cache *cache, int input) {
 }
 
 /* The smallest part of a piece that contains everything in it that entries lack; false: they lack nothing. */
-static bool missing_of(const struct box_cache *cache, int input, const struct box *piece, struct box *wanted) {
+static bool find_missing(const struct box_cache *cache, int input, const struct box *piece, struct box *wanted) {
     struct box part;
     bool any = false;
     for (const struct cached_box *held = cache->held; held; held = held->next) {
-        if (held->missing == 0 || !is_of(cache, held, input) || !intersect(piece, &held->box, &part)) continue;
+        if (held->missing == 0 || !belongs_to(cache, held, input) || !box_intersect(piece, &held->box, &part)) continue;
         if (any)
             unite(wanted, &part);
         else
@@ -274,24 +261,20 @@ static bool missing_of(const struct box_cache *cache, int input, const struct bo
 static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
                               struct error *error) {
     struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;
-    if (!missing_of(cache, input, &whole, &wanted)) return STATUS_OK;
-    begin(cache); /* a pass may have filled only a part of an entry */
+    if (!find_missing(cache, input, &whole, &wanted)) return STATUS_OK;
+    restart_entries(cache); /* a pass may have filled only a part of an entry */
     struct grid grid = grid_of(cache, input);
     struct cut cut = cut_box(&wanted, &grid, WALK);
-    struct box first = cut_piece(&cut, 0); /* no other piece is larger */
-    for (int axis = 0; axis < first.rank; axis++) first.count[axis] = min_int64(cut.step[axis], wanted.count[axis]);
-    char *data = malloc((size_t)(box_elements(&first) * element_of(cache, input)));
-    if (!data)
-        return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)box_elements(&first));
-    enum status status = STATUS_OK;
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    int64_t most = cut_most_elements(&cut);
+    OWNED char *data = try_malloc((size_t)(most * element_of(cache, input)));
+    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)most);
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number), part = piece;
-        if (!missing_of(cache, input, &piece, &part)) continue;
-        status = reader->read(reader->context, input, &part, data, error);
-        if (!status) fill_entries(cache, input, &part, data);
+        if (!find_missing(cache, input, &piece, &part)) continue;
+        TRY(reader->read(reader->context, input, &part, data, error));
+        fill_entries(cache, input, &part, data);
     }
-    free(data);
-    return status;
+    return STATUS_OK;
 }
 
 enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error) {
@@ -318,20 +301,19 @@ static struct box chunks_around(const struct box_cache *cache, int input, const 
     return around;
 }
 
-/* Moves the window to the chunks around a box. false: it would not help, or does not fit. */
-static bool move_window(struct box_cache *cache, int input, const struct box *box) {
+/* Replaces the window of an input by one for the chunks around a box. NULL: it would not help, or does not fit. */
+static struct cached_box *move_window(struct box_cache *cache, int input, const struct box *box) {
     const struct tiling *tiling = &cache->run->tiling;
     const struct storage *storage = input < 0 ? &tiling->out_storage : &tiling->in_storage[input];
-    if (!storage->filtered || storage->chunk.rank == 0 || box_elements(box) == 0) return false;
-    struct cached_box *window = &cache->window[1 + input];
+    if (!storage->filtered || storage->chunk.rank == 0 || box_elements(box) == 0) return NULL;
     struct box around = chunks_around(cache, input, box);
-    int64_t element = element_of(cache, input), bytes = box_elements(&around) * element;
-    if (box_equal(&around, box) || bytes > min_int64(WINDOW_BYTES, cache->room + window->bytes)) return false;
-    close_window(cache, input);
-    *window = (struct cached_box){.box = around, .element = element, .bytes = bytes, .data = allocate(bytes)};
-    cache->room -= bytes;
-    if (!window->data) close_window(cache, input);
-    return window->data;
+    if (box_equal(&around, box) || box_elements(&around) * element_of(cache, input) > WINDOW_BYTES) return NULL;
+    drop_window(cache, input);
+    struct cached_box *window = add_entry(cache, input, &around);
+    if (!window) return NULL;
+    window->is_window = true;
+    window->window_of = input;
+    return window;
 }
 
 static enum status read_box(void *context, int input, const struct box *box, void *data, struct error *error) {
@@ -339,10 +321,10 @@ static enum status read_box(void *context, int input, const struct box *box, voi
     const struct host_reader *reader = cache->reader;
     struct cached_box *held = find(cache, input, box);
     if (held && held->missing > 0) held = NULL;
-    if (!held && move_window(cache, input, box)) {
-        held = &cache->window[1 + input];
+    if (!held && (held = move_window(cache, input, box))) {
         enum status status = reader->read(reader->context, input, &held->box, held->data, error);
-        if (status) return close_window(cache, input), status;
+        if (status) return drop_window(cache, input), status;
+        held->missing = 0;
     }
     if (!held) return reader->read(reader->context, input, box, data, error);
     copy_part(box, &held->box, held->data, box, data, held->element);

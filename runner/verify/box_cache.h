@@ -10,7 +10,7 @@
 
 struct box_cache;
 
-#define CACHED_OUTPUT (-1) /* the output, as an `input` */
+#define CACHED_OUTPUT (-1) /* means the output where a parameter is named `input` */
 
 struct box_cache *box_cache_create(void);
 void box_cache_free(struct box_cache *cache);

@@ -1,19 +1,20 @@
-/* compare.c - compares runs of elements in vectorised loops, and looks at single elements only in runs where the loop
- * finds an element that is wrong or not finite. */
+/* compare.c - compares slices of elements in vectorised loops, and looks at single elements only in slices where the
+ * loop finds an element that is wrong or not finite. */
 #include "compare.h"
 
 #include "../../kernels/core/axes.h"
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/core/reference.h"
+#include "../base/text.h"
 #include <math.h>
 #include <string.h>
 
-#define RUN 2048 /* elements; a run's buffers fit into the L1 cache */
+#define SLICE 2048 /* elements; the buffers of a slice fit into the L1 cache */
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Computes the largest error of a run; NaN if an element neither equals the rounded truth nor is at a finite distance
+/* Computes the largest error of a slice; NaN if an element neither equals the rounded truth nor is at a finite distance
  * from it. */
 CPU_BODY largest_error_body(int64_t count, const double *out, const double *rounded, const double *value,
                             const double *magnitude, double absolute, double *result) {
@@ -33,46 +34,52 @@ CPU_VERSIONS(largest_error,
               double absolute, double *result),
              (count, out, rounded, value, magnitude, absolute, result))
 
-static double rounded_to(enum dtype dtype, double value) {
-    uint64_t room;
-    dtype_store(dtype, &room, 0, value);
-    return dtype_load(dtype, &room, 0);
-}
-
 /* The smallest number that rounds to infinity. For float64, which cannot represent it, the largest finite number. */
 static double least_infinite(enum dtype dtype) {
     double largest = dtype_largest(dtype);
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
 }
 
-static double element_error(enum dtype dtype, double out, const struct truth *truth, int64_t i,
-                            const struct tolerance *tolerance) {
-    double value = truth->value[i], rounded = rounded_to(dtype, value);
-    if (out == rounded || (isnan(out) && (isnan(rounded) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
+static double half_spacing(enum dtype dtype, double value) {
+    if (isinf(value)) return 0;
+    return fmax(dtype_least(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
+}
+
+static double relative_error(double distance, const struct truth *truth, int64_t i, const struct tolerance *tolerance) {
+    double excess = distance - tolerance->absolute - (truth->slack ? truth->slack[i] : 0);
+    return excess <= 0 ? 0 : excess / truth->magnitude[i];
+}
+
+/* The error of a float `out` of type `stored`, which may differ from the type that it was computed in. `right`: the
+ * truth as it would be stored. */
+static double float_error(enum dtype computed, enum dtype stored, double out, double right, const struct truth *truth,
+                          int64_t i, const struct tolerance *tolerance) {
+    double value = truth->value[i];
+    if (out == right || (isnan(out) && (isnan(right) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
     if (isinf(out) && truth->overflow[i] == OVERFLOW_ANY) return 0;
     if (isnan(out) || !isfinite(value)) return INFINITY;
-    double number = isinf(out) ? copysign(least_infinite(dtype), out) : out;
-    double excess = fabs(number - value) - tolerance->absolute;
-    double error = excess <= 0 ? 0 : excess / truth->magnitude[i];
+    double infinite = fmin(least_infinite(computed), least_infinite(stored));
+    double number = isinf(out) ? copysign(infinite, out) : out;
+    double conversion = stored == computed ? 0 : half_spacing(stored, out); /* the conversion may round by this much */
+    double error = relative_error(fabs(number - value) - conversion, truth, i, tolerance);
     return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
-/* The largest error of elements [start, start + count). *wrong: the index of the first wrong element; -1: none. */
+/* The largest error of elements [start, start + count). Sets wrong[i] if element start + i is wrong; it was false. */
 static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
-                             int64_t count, const struct tolerance *tolerance, int64_t *wrong) {
-    double out[RUN], rounded[RUN], largest;
-    char room[RUN * sizeof(double)];
+                             int64_t count, const struct tolerance *tolerance, bool *wrong) {
+    double out[SLICE], rounded[SLICE], largest;
+    char room[SLICE * sizeof(double)];
     convert_to_double(dtype, data + start * (int64_t)dtype_size(dtype), count, out);
     convert_from_double(dtype, truth->value + start, count, room);
     convert_to_double(dtype, room, count, rounded);
-    *wrong = -1;
     largest_error(count, out, rounded, truth->value + start, truth->magnitude + start, tolerance->absolute, &largest);
     if (largest <= tolerance->relative) return largest;
     largest = 0;
     for (int64_t i = 0; i < count; i++) {
-        double error = element_error(dtype, out[i], truth, start + i, tolerance);
+        double error = float_error(dtype, dtype, out[i], rounded[i], truth, start + i, tolerance);
         if (error > largest) largest = error;
-        if (!(error <= tolerance->relative) && *wrong < 0) *wrong = start + i;
+        wrong[i] = !(error <= tolerance->relative);
     }
     return largest;
 }
@@ -89,15 +96,18 @@ CPU_VERSIONS(count_different, (int64_t count, const int64_t *a, const int64_t *b
              (count, a, b, result))
 
 static double compare_bits(enum dtype dtype, const char *data, const struct truth *truth, int64_t start, int64_t count,
-                           int64_t *wrong) {
-    int64_t out[RUN], different;
+                           bool *wrong) {
+    int64_t out[SLICE], different;
     convert_to_integer(dtype, data + start * (int64_t)dtype_size(dtype), count, out);
     count_different(count, out, truth->integer + start, &different);
-    *wrong = -1;
     if (different == 0) return 0;
-    for (int64_t i = 0; i < count && *wrong < 0; i++)
-        if (out[i] != truth->integer[start + i]) *wrong = start + i;
-    return INFINITY;
+    bool any = false;
+    for (int64_t i = 0; i < count; i++) {
+        bool open = truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
+        wrong[i] = out[i] != truth->integer[start + i] && !open;
+        any = any || wrong[i];
+    }
+    return any ? INFINITY : 0;
 }
 
 /* ---- outputs stored as another type ------------------------------------------------------------------------------ */
@@ -106,7 +116,7 @@ static double compare_bits(enum dtype dtype, const char *data, const struct trut
 static void right_elements(const struct geometry *geometry, enum dtype stored, const struct truth *truth, int64_t start,
                            int64_t count, void *to) {
     enum dtype computed = geometry->out.dtype;
-    uint64_t right[RUN];
+    uint64_t right[SLICE];
     struct casts ignored = {0};
     if (truth->integer)
         for (int64_t i = 0; i < count; i++)
@@ -114,29 +124,6 @@ static void right_elements(const struct geometry *geometry, enum dtype stored, c
     else
         convert_from_double(computed, truth->value + start, count, right);
     convert_elements(computed, right, count, stored, to, &ignored);
-}
-
-static double half_spacing(enum dtype dtype, double value) {
-    if (isinf(value)) return 0;
-    return fmax(dtype_least(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
-}
-
-static double relative_error(double distance, const struct truth *truth, int64_t i, const struct tolerance *tolerance) {
-    double excess = distance - tolerance->absolute;
-    return excess <= 0 ? 0 : excess / truth->magnitude[i];
-}
-
-/* The error of a stored float. `right`: the truth as it would be stored. */
-static double float_error(enum dtype computed, enum dtype stored, double out, double right, const struct truth *truth,
-                          int64_t i, const struct tolerance *tolerance) {
-    double value = truth->value[i];
-    if (out == right || (isnan(out) && (isnan(right) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
-    if (isinf(out) && truth->overflow[i] == OVERFLOW_ANY) return 0;
-    if (isnan(out) || !isfinite(value)) return INFINITY;
-    double infinite = fmin(least_infinite(computed), least_infinite(stored));
-    double number = isinf(out) ? copysign(infinite, out) : out;
-    double error = relative_error(fabs(number - value) - half_spacing(stored, out), truth, i, tolerance);
-    return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
 /* The error of a stored integer: the distance from the truth to the nearest number that converts to `out`. Conversion
@@ -158,59 +145,104 @@ static double integer_error(enum dtype computed, enum dtype stored, int64_t out,
     return relative_error(distance, truth, i, tolerance);
 }
 
-/* As compare_floats and compare_bits, for outputs that are stored as another type. */
+/* Like compare_floats and compare_bits, but for outputs that are stored as another type. */
 static double compare_converted(const struct geometry *geometry, enum dtype stored, const char *data,
                                 const struct truth *truth, int64_t start, int64_t count,
-                                const struct tolerance *tolerance, int64_t *wrong) {
+                                const struct tolerance *tolerance, bool *wrong) {
     enum dtype computed = geometry->out.dtype;
-    uint64_t right[RUN];
+    uint64_t right[SLICE];
     size_t size = dtype_size(stored);
     const char *out = data + start * (int64_t)size;
     double largest = 0;
-    *wrong = -1;
     right_elements(geometry, stored, truth, start, count, right);
     if (memcmp(out, right, (size_t)count * size) == 0) return 0;
     for (int64_t i = 0; i < count; i++) {
         if (memcmp(out + i * (int64_t)size, (const char *)right + i * (int64_t)size, size) == 0) continue;
-        double error = truth->integer           ? INFINITY
+        bool open = truth->integer && truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
+        double error = truth->integer           ? (open ? 0 : INFINITY)
                        : dtype_is_float(stored) ? float_error(computed, stored, dtype_load(stored, out, i),
                                                               dtype_load(stored, right, i), truth, start + i, tolerance)
                                                 : integer_error(computed, stored, dtype_load_integer(stored, out, i),
                                                                 truth, start + i, tolerance);
         if (error > largest) largest = error;
-        if (!(error <= tolerance->relative) && *wrong < 0) *wrong = start + i;
+        wrong[i] = !(error <= tolerance->relative);
     }
     return largest;
 }
 
 /* ---- a box ------------------------------------------------------------------------------------------------------- */
 
-/* Writes the position of an element, given by its row-major index in the box, in the output's array: "[3, 17]". */
-static void element_place(const struct operand *out, const struct box *box, int64_t index, char text[96]) {
+/* Finds the position of an element, given by its row-major index in the box, in the output's array; returns the array's
+ * rank. */
+static int element_position(const struct operand *out, const struct box *box, int64_t index, int64_t at[MAX_RANK]) {
     const struct axes *axes = &out->axes;
-    int64_t at[MAX_RANK] = {0}, apart[MAX_RANK] = {0};
+    int64_t apart[MAX_RANK] = {0};
     int rank = box->rank;
     for (int axis = rank - 1; axis >= 0; axis--) {
         at[axis] = box->start[axis] + index % box->count[axis];
         index /= box->count[axis];
     }
-    if (!operand_is_plain(out)) {
-        for (int group = axes->groups - 1, axis = rank = axes->rank; group >= 0; group--)
-            for (int i = 0; i < axes->group[group]; i++, axis--) {
-                apart[axis - 1] = at[group] % axes->size[axis - 1];
-                at[group] /= axes->size[axis - 1];
-            }
-        memcpy(at, apart, sizeof at);
-    }
-    int length = snprintf(text, 96, "[");
+    if (operand_is_plain(out)) return rank;
+    for (int group = axes->groups - 1, axis = rank = axes->rank; group >= 0; group--)
+        for (int i = 0; i < axes->group[group]; i++, axis--) {
+            apart[axis - 1] = at[group] % axes->size[axis - 1];
+            at[group] /= axes->size[axis - 1];
+        }
+    memcpy(at, apart, sizeof apart);
+    return rank;
+}
+
+/* "[3, 17]" */
+static void element_place(const struct operand *out, const struct box *box, int64_t index, char text[96]) {
+    int64_t at[MAX_RANK] = {0};
+    int rank = element_position(out, box, index, at), length = snprintf(text, 96, "[");
     for (int axis = 0; axis < rank; axis++)
         length += snprintf(text + length, 96 - (size_t)length, "%s%lld", axis ? ", " : "", (long long)at[axis]);
     snprintf(text + length, 96 - (size_t)length, "]");
 }
 
+/* Adds wrong elements to others. */
+static void wrong_join(struct wrong_elements *all, const struct wrong_elements *more) {
+    for (int axis = 0; axis < more->rank; axis++) {
+        all->first[axis] = all->count ? min_int64(all->first[axis], more->first[axis]) : more->first[axis];
+        all->last[axis] = all->count ? -min_int64(-all->last[axis], -more->last[axis]) : more->last[axis];
+    }
+    all->rank = more->rank;
+    all->count += more->count;
+}
+
+/* Adds the elements of a slice that are wrong; returns the index of the first, or INT64_MAX. */
+static int64_t wrong_add(struct wrong_elements *all, const struct operand *out, const struct box *box, int64_t start,
+                         int64_t count, const bool *wrong) {
+    int64_t first = INT64_MAX;
+    for (int64_t i = 0; i < count; i++) {
+        struct wrong_elements one = {.count = 1};
+        if (!wrong[i]) continue;
+        if (first == INT64_MAX) first = start + i;
+        one.rank = element_position(out, box, start + i, one.first);
+        memcpy(one.last, one.first, sizeof one.last);
+        wrong_join(all, &one);
+    }
+    return first;
+}
+
+void compare_finish(struct verdict *verdict) {
+    const struct wrong_elements *wrong = &verdict->wrong;
+    size_t room = sizeof verdict->message, length = strlen(verdict->message);
+    if (verdict->right) return;
+    length += (size_t)snprintf(verdict->message + length, room - length, " (%lld of %lld %selements %s wrong",
+                               (long long)wrong->count, (long long)verdict->compared,
+                               strcmp(verdict->how, "full") == 0 ? "" : "checked ", wrong->count == 1 ? "is" : "are");
+    for (int axis = 0; axis < wrong->rank && wrong->count > 1 && length < room; axis++)
+        length += (size_t)snprintf(verdict->message + length, room - length, "%s%lld:%lld%s", axis ? ", " : ", in [",
+                                   (long long)wrong->first[axis], (long long)wrong->last[axis] + 1,
+                                   axis + 1 == wrong->rank ? "]" : "");
+    if (length < room) snprintf(verdict->message + length, room - length, ", largest error %.2g)", verdict->error);
+}
+
 static void element_print(enum dtype dtype, const void *data, int64_t i, char text[32]) {
     if (dtype_is_float(dtype))
-        snprintf(text, 32, "%.9g", dtype_load(dtype, data, i));
+        value_text(dtype_load(dtype, data, i), text);
     else
         snprintf(text, 32, dtype_is_signed(dtype) ? "%lld" : "%llu", (long long)dtype_load_integer(dtype, data, i));
 }
@@ -219,27 +251,22 @@ static void write_message(const struct geometry *geometry, enum dtype stored, co
                           const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
     char place[96], is[32], should[32];
+    bool same_number = false; /* zeros of different sign, or NaNs */
     element_place(&geometry->out, box, i, place);
+    element_print(stored, data, i, is);
     if (stored != dtype) {
         uint64_t right;
         right_elements(geometry, stored, truth, i, 1, &right);
-        element_print(stored, data, i, is);
         element_print(stored, &right, 0, should);
-        snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s", place, is, should);
-        return;
+    } else if (truth->integer) {
+        double out = dtype_load(dtype, data, i), value = dtype_load(dtype, &truth->integer[i], 0);
+        same_number = dtype_is_float(dtype) && (out == value || (isnan(out) && isnan(value)));
+        element_print(dtype, &truth->integer[i], 0, should);
+    } else {
+        value_text(truth->value[i], should);
     }
-    if (!dtype_is_float(dtype)) {
-        snprintf(verdict->message, sizeof verdict->message,
-                 dtype_is_signed(dtype) ? "%s is %lld, should be %lld" : "%s is %llu, should be %llu", place,
-                 (long long)dtype_load_integer(dtype, data, i),
-                 (long long)dtype_load_integer(dtype, &truth->integer[i], 0));
-        return;
-    }
-    double out = dtype_load(dtype, data, i);
-    double value = truth->integer ? dtype_load(dtype, &truth->integer[i], 0) : truth->value[i];
-    bool bits = truth->integer && (out == value || (isnan(out) && isnan(value))); /* zeros of different sign, or NaNs */
-    snprintf(verdict->message, sizeof verdict->message, "%s is %.9g, should be %.9g%s", place, out, value,
-             bits ? " with other bits" : "");
+    snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s%s", place, is, should,
+             same_number ? " with other bits" : "");
 }
 
 void compare_elements(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
@@ -248,15 +275,22 @@ void compare_elements(const struct geometry *geometry, enum dtype stored, const 
     enum dtype bits = operations[geometry->op]->exact ? dtype_of_bits(dtype) : dtype;
     int64_t elements = box_elements(box), first = INT64_MAX;
     double largest = 0;
-#pragma omp parallel for reduction(max : largest) reduction(min : first)
-    for (int64_t start = 0; start < elements; start += RUN) {
-        int64_t count = min_int64(RUN, elements - start), wrong;
+    struct wrong_elements *all = &verdict->wrong;
+    verdict->compared += elements;
+#pragma omp parallel for reduction(max : largest) reduction(min : first) if (elements > CPU_ALONE)
+    for (int64_t start = 0; start < elements; start += SLICE) {
+        int64_t count = min_int64(SLICE, elements - start);
+        bool wrong[SLICE] = {false};
+        struct wrong_elements here = {.count = 0};
         double error = stored != dtype
-                           ? compare_converted(geometry, stored, data, truth, start, count, tolerance, &wrong)
-                       : truth->integer ? compare_bits(bits, data, truth, start, count, &wrong)
-                                        : compare_floats(dtype, data, truth, start, count, tolerance, &wrong);
+                           ? compare_converted(geometry, stored, data, truth, start, count, tolerance, wrong)
+                       : truth->integer ? compare_bits(bits, data, truth, start, count, wrong)
+                                        : compare_floats(dtype, data, truth, start, count, tolerance, wrong);
         if (error > largest) largest = error;
-        if (wrong >= 0 && wrong < first) first = wrong;
+        if (!memchr(wrong, 1, (size_t)count)) continue;
+        first = min_int64(first, wrong_add(&here, &geometry->out, box, start, count, wrong));
+#pragma omp critical
+        wrong_join(all, &here);
     }
     if (largest > verdict->error) verdict->error = largest;
     if (first == INT64_MAX || !verdict->right) return;

@@ -16,9 +16,12 @@
  *
  * `data` has the type `stored`, and a stored element is right if a right element converts to it. Integers, and elements
  * that are only moved, must equal the converted truth. For a float stored as another float type, half the distance
- * between neighbours is no error. For a float stored as an integer, the error is the distance from the truth to the
+ * between neighbours is not an error. For a float stored as an integer, the error is the distance from the truth to the
  * nearest number that converts to the stored one. */
 void compare_elements(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
                       const struct truth *truth, const struct tolerance *tolerance, struct verdict *verdict);
+
+/* Adds to the message of a verdict that is not right how many elements are wrong, where, and the largest error. */
+void compare_finish(struct verdict *verdict);
 
 #endif

@@ -11,9 +11,9 @@
 #define BLOCK    512 /* lines; longer blocks are halved until there are PROJECTION_BLOCKS of them */
 #define EXPONENT 500 /* scales are powers of 2 up to 2^EXPONENT, so that a product of two stays within float64 */
 #define SQUARE   256 /* rows and columns of the square that is compared around an overflow */
-#define ROOM     (INT64_C(1) << 22) /* at most in a set of vectors, in elements: bounds memory */
+#define ROOM     (INT64_C(1) << 22) /* most sums of one side of one matrix of the stack: bounds memory */
 
-static uint64_t splitmix(uint64_t *state) {
+uint64_t splitmix(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -25,7 +25,7 @@ static uint64_t splitmix(uint64_t *state) {
 /* One side of the product: its lines are the rows of A and C, or the columns of B and C. The other side's sums run over
  * blocks of these lines. */
 struct side {
-    int64_t lines, block_length; /* of one matrix of the stack */
+    int64_t lines, block_length; /* number of lines of one matrix of the stack, and of each block of them */
     int blocks;
     double *weights;    /* [batch][line]; 0 if the line is not finite */
     double *truth;      /* [batch][line][block of the other side]: weighted sums of f A B */
@@ -100,28 +100,28 @@ struct sizes {
 };
 
 /* The comparison replaces fmax, which would be a function call for each element. */
-CPU_BODY take_largest_body(const double *x, int64_t count, double *largest) {
+CPU_BODY raise_largest_body(const double *x, int64_t count, double *largest) {
     double most = *largest;
 #pragma omp simd reduction(max : most)
     for (int64_t i = 0; i < count; i++) most = fabs(x[i]) > most ? fabs(x[i]) : most;
     *largest = most;
 }
-CPU_VERSIONS(take_largest, (const double *x, int64_t count, double *largest), (x, count, largest))
+CPU_VERSIONS(raise_largest, (const double *x, int64_t count, double *largest), (x, count, largest))
 
-CPU_BODY take_larger_body(const double *x, int64_t count, double *largest) {
+CPU_BODY raise_each_body(const double *x, int64_t count, double *largest) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) largest[i] = largest[i] > fabs(x[i]) ? largest[i] : fabs(x[i]);
 }
-CPU_VERSIONS(take_larger, (const double *x, int64_t count, double *largest), (x, count, largest))
+CPU_VERSIONS(raise_each, (const double *x, int64_t count, double *largest), (x, count, largest))
 
-static void take_sizes(void *context, const struct band *band, int64_t first, int64_t count) {
+static void measure_lines(void *context, const struct band *band, int64_t first, int64_t count) {
     const struct sizes *sizes = context;
     int64_t columns = band->count[1];
     double *largest = sizes->largest + band->start[sizes->axis] + first;
     if (sizes->axis == 0)
-        for (int64_t r = 0; r < count; r++) take_largest(band->x + (first + r) * columns, columns, largest + r);
+        for (int64_t r = 0; r < count; r++) raise_largest(band->x + (first + r) * columns, columns, largest + r);
     else
-        for (int64_t r = 0; r < band->count[0]; r++) take_larger(band->x + r * columns + first, count, largest);
+        for (int64_t r = 0; r < band->count[0]; r++) raise_each(band->x + r * columns + first, count, largest);
 }
 
 static void mark_nonfinite(void *context, const struct band *band) {
@@ -137,11 +137,9 @@ static int exponent_of(double value) {
     return exponent < -EXPONENT ? -EXPONENT : exponent > EXPONENT ? EXPONENT : exponent;
 }
 
-static struct visitor visit_sizes(struct sizes *sizes) {
-    return (struct visitor){mark_nonfinite, take_sizes, sizes, sizes->axis};
-}
-
-/* Sets an operand's scale and the weights of its lines, by the lines' largest elements. */
+/* Sets the operand's scale, and replaces the largest element of each line by the line's weight: a random number of 1/2
+ * to 1 in size, of either sign, divided by the power of 2 of the largest element; 0 for a line with a NaN or an
+ * infinity. */
 static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state) {
     int64_t lines = matrix->size[sizes->axis];
     double *weights = sizes->largest, largest = 0;
@@ -167,81 +165,79 @@ static struct weighing weighing_of(const struct side *side, int64_t b, int axis,
                              vectors->sums, vectors->magnitudes};
 }
 
-/* Prepares the computation of one side's `truth` and `magnitudes`: its lines times the other side's vectors. */
-static struct multiplication multiplication_of(const struct side *side, int other_blocks, int64_t b, int axis,
-                                               const struct vectors *vectors) {
-    return (struct multiplication){axis,
-                                   other_blocks,
-                                   vectors->sums,
-                                   vectors->magnitudes,
-                                   side->truth + b * side->lines * other_blocks,
-                                   side->magnitudes + b * side->lines};
-}
-
 /* Computes the sums for one matrix of the stack. If both operands are the same array, each reading serves both. */
 static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
                                   const struct host_reader *reader, const struct run *run, bool same, int64_t b,
                                   uint64_t *state, const struct vectors vectors[2], struct error *error) {
-    struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
-    struct matrix a_matrix = matrix_of(geometry, reader, run, 0, b), b_matrix = matrix_of(geometry, reader, run, 1, b);
-    int m_of_a = axis_of(&geometry->in[0], LOOP_M), n_of_b = axis_of(&geometry->in[1], LOOP_N);
-    int64_t k = geometry->extent[LOOP_K], m = rows->lines, n = columns->lines;
-    memset(vectors[0].sums, 0, (size_t)(k * rows->blocks) * sizeof(double));
-    memset(vectors[0].magnitudes, 0, (size_t)k * sizeof(double));
-    memset(vectors[1].sums, 0, (size_t)(k * columns->blocks) * sizeof(double));
-    memset(vectors[1].magnitudes, 0, (size_t)k * sizeof(double));
-    struct sizes sizes_of_a = {m_of_a, rows->weights + b * m, rows->nonfinite + b * m};
-    struct sizes sizes_of_b = {n_of_b, columns->weights + b * n, columns->nonfinite + b * n};
-    struct visitor sizes[2] = {visit_sizes(&sizes_of_a), visit_sizes(&sizes_of_b)};
-    TRY(matrix_visit(&a_matrix, sizes, same ? 2 : 1, error));
-    if (!same) TRY(matrix_visit(&b_matrix, sizes + 1, 1, error));
-    weigh_lines(&a_matrix, &sizes_of_a, state);
-    weigh_lines(&b_matrix, &sizes_of_b, state);
+    struct matrix matrices[2]; /* A and B */
+    struct sizes sizes[2];
+    struct weighing weighing[2];
+    struct multiplication multiplication[2]; /* a side's lines times the other side's vectors */
+    struct visitor measure[2], weigh[2], multiply[2];
+    int64_t k = geometry->extent[LOOP_K];
+    for (int s = 0; s < 2; s++) {
+        const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
+        int axis = axis_of(&geometry->in[s], s == 0 ? LOOP_M : LOOP_N);
+        int64_t line = b * side->lines; /* the first line of this matrix */
+        memset(vectors[s].sums, 0, (size_t)(k * side->blocks) * sizeof(double));
+        memset(vectors[s].magnitudes, 0, (size_t)k * sizeof(double));
+        matrices[s] = matrix_of(geometry, reader, run, s, b);
+        sizes[s] = (struct sizes){axis, side->weights + line, side->nonfinite + line};
+        weighing[s] = weighing_of(side, b, axis, &vectors[s]);
+        multiplication[s] = (struct multiplication){!axis,
+                                                    other->blocks,
+                                                    vectors[!s].sums,
+                                                    vectors[!s].magnitudes,
+                                                    side->truth + line * other->blocks,
+                                                    side->magnitudes + line};
+        measure[s] = (struct visitor){mark_nonfinite, measure_lines, &sizes[s], axis};
+        weigh[s] = visit_weighing(&weighing[s]);
+        multiply[s] = visit_multiplication(&multiplication[s]);
+    }
+    TRY(matrix_visit(&matrices[0], measure, same ? 2 : 1, error));
+    if (!same) TRY(matrix_visit(&matrices[1], measure + 1, 1, error));
+    for (int s = 0; s < 2; s++) weigh_lines(&matrices[s], &sizes[s], state);
 
-    struct weighing weighed_a = weighing_of(rows, b, m_of_a, &vectors[0]);
-    struct weighing weighed_b = weighing_of(columns, b, n_of_b, &vectors[1]);
-    struct multiplication of_columns = multiplication_of(columns, rows->blocks, b, !n_of_b, &vectors[0]);
-    struct multiplication of_rows = multiplication_of(rows, columns->blocks, b, !m_of_a, &vectors[1]);
-    struct visitor weigh[2] = {visit_weighing(&weighed_a), visit_weighing(&weighed_b)};
-    struct visitor multiply[2] = {visit_multiplication(&of_rows), visit_multiplication(&of_columns)};
     if (same) {
-        TRY(matrix_visit(&a_matrix, weigh, 2, error));
-        TRY(matrix_visit(&a_matrix, multiply, 2, error));
+        TRY(matrix_visit(&matrices[0], weigh, 2, error));
+        TRY(matrix_visit(&matrices[0], multiply, 2, error));
     } else { /* one reading of the larger operand serves both the weighing and the multiplication */
-        const struct matrix *matrices[2] = {&a_matrix, &b_matrix};
-        int large = m < n;
+        int large = freivalds->sides[0].lines < freivalds->sides[1].lines;
         struct visitor both[2] = {weigh[large], multiply[large]};
-        TRY(matrix_visit(matrices[!large], &weigh[!large], 1, error));
-        TRY(matrix_visit(matrices[large], both, 2, error));
-        TRY(matrix_visit(matrices[!large], &multiply[!large], 1, error));
+        TRY(matrix_visit(&matrices[!large], &weigh[!large], 1, error));
+        TRY(matrix_visit(&matrices[large], both, 2, error));
+        TRY(matrix_visit(&matrices[!large], &multiply[!large], 1, error));
     }
 
     double factor = operations[geometry->op]->product(&geometry->options);
-    for (int64_t i = 0; i < m * columns->blocks; i++) of_rows.sums[i] *= factor;
-    for (int64_t j = 0; j < n * rows->blocks; j++) of_columns.sums[j] *= factor;
-    for (int64_t i = 0; i < m; i++) of_rows.magnitudes[i] *= fabs(factor);
-    for (int64_t j = 0; j < n; j++) of_columns.magnitudes[j] *= fabs(factor);
-    freivalds->scale[b] = a_matrix.scale * b_matrix.scale;
+    for (int s = 0; s < 2; s++) {
+        int64_t lines = freivalds->sides[s].lines;
+        for (int64_t i = 0; i < lines * multiplication[s].blocks; i++) multiplication[s].sums[i] *= factor;
+        for (int64_t i = 0; i < lines; i++) multiplication[s].magnitudes[i] *= fabs(factor);
+    }
+    freivalds->scale[b] = matrices[0].scale * matrices[1].scale;
     return STATUS_OK;
 }
 
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                               bool same, uint64_t seed, struct freivalds **result, struct error *error) {
-    int64_t m = geometry->extent[LOOP_M], n = geometry->extent[LOOP_N], k = geometry->extent[LOOP_K];
+    int64_t lines[2] = {geometry->extent[LOOP_M], geometry->extent[LOOP_N]}, k = geometry->extent[LOOP_K];
     struct freivalds *freivalds = must_malloc(sizeof *freivalds);
     *freivalds = (struct freivalds){.batch = geometry->extent[LOOP_B], .seed = seed};
-    struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
-    choose_blocks(rows, m, k > n ? k : n);
-    choose_blocks(columns, n, k > m ? k : m);
+    struct side *sides = freivalds->sides;
+    struct vectors vectors[2];
+    for (int s = 0; s < 2; s++) choose_blocks(&sides[s], lines[s], k > lines[!s] ? k : lines[!s]);
     freivalds->scale = zeros(freivalds->batch);
-    struct vectors vectors[2] = {{zeros(k * rows->blocks), zeros(k)}, {zeros(k * columns->blocks), zeros(k)}};
-    bool room = allocate_side(rows, freivalds->batch, columns->blocks) &&
-                allocate_side(columns, freivalds->batch, rows->blocks) && freivalds->scale;
-    for (int s = 0; s < 2; s++) room = room && vectors[s].sums && vectors[s].magnitudes;
+    bool room = freivalds->scale;
+    for (int s = 0; s < 2; s++) {
+        vectors[s] = (struct vectors){zeros(k * sides[s].blocks), zeros(k)};
+        room = allocate_side(&sides[s], freivalds->batch, sides[!s].blocks) && vectors[s].sums &&
+               vectors[s].magnitudes && room;
+    }
     enum status status = STATUS_OK;
     uint64_t state = seed;
     if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
-    for (int64_t b = 0; room && b < freivalds->batch && !status; b++)
+    for (int64_t b = 0; b < freivalds->batch && !status; b++)
         status = prepare_matrix(freivalds, geometry, reader, run, same, b, &state, vectors, error);
     for (int s = 0; s < 2; s++) {
         free(vectors[s].sums);
@@ -268,11 +264,11 @@ struct search {
     const struct geometry *geometry;
     int64_t b;
     uint64_t state;
-    struct suspect worst[2][SUSPECT_LINES]; /* of rows, of columns; the worst first */
+    struct suspect worst[2][SUSPECT_LINES]; /* sums of rows, and of columns; the worst first */
     int nonfinites, overflows;              /* number of boxes kept */
     struct box nonfinite[SUSPECT_NONFINITE], overflow[SUSPECT_OVERFLOWS];
     int64_t overflows_seen;
-    int64_t *infinite[2]; /* [side][line]: number of non-finite elements in each non-finite line */
+    int64_t *nonfinite_count[2]; /* [side][line]: number of non-finite elements in each non-finite line */
 };
 
 static struct box part_of(const struct search *search, int64_t row, int64_t rows, int64_t column, int64_t columns) {
@@ -284,6 +280,11 @@ static struct box part_of(const struct search *search, int64_t row, int64_t rows
     return box;
 }
 
+/* Elements [start, start + count) of a line: of a row if s is 0, else of a column. */
+static struct box part_of_line(const struct search *search, int s, int64_t line, int64_t start, int64_t count) {
+    return s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
+}
+
 /* Keeps a suspect box of non-finite elements. If there is no room, one that is certainly wrong replaces the first. */
 static void add_nonfinite(struct search *search, struct box box, bool certain) {
     if (search->nonfinites < SUSPECT_NONFINITE)
@@ -292,8 +293,9 @@ static void add_nonfinite(struct search *search, struct box box, bool certain) {
         search->nonfinite[0] = box;
 }
 
-/* Keeps a square around an overflow. If there is no room, all squares have the same chance of being kept (reservoir
- * sampling). */
+/* Keeps the square that contains an overflow. If all places are taken, it may replace a random square (reservoir
+ * sampling); a square that was dropped counts again with its next overflow, so that squares with many overflows are
+ * kept more often. */
 static void add_overflow(struct search *search, int64_t row, int64_t column) {
     const struct side *sides = search->freivalds->sides;
     row -= row % SQUARE, column -= column % SQUARE;
@@ -309,8 +311,9 @@ static void add_overflow(struct search *search, int64_t row, int64_t column) {
     if (at < SUSPECT_OVERFLOWS) search->overflow[at] = box;
 }
 
-/* Can element (i, j) have overflowed? Its |A||B| is a term of the magnitudes of row i and column j, with a weight of at
- * least 1/2, so these bound it. */
+/* Can element (i, j) have overflowed? The magnitude of row i contains (|A||B|)(i, j) times the weight of column j, and
+ * the magnitude of column j contains it times the weight of row i. So each magnitude divided by that weight is an upper
+ * bound; half of the largest number leaves a margin. */
 static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     const struct side *rows = &search->freivalds->sides[0], *columns = &search->freivalds->sides[1];
     i += search->b * rows->lines, j += search->b * columns->lines;
@@ -320,6 +323,8 @@ static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     return !(most < dtype_largest(search->geometry->out.dtype) / 2);
 }
 
+/* Visits the infinities and NaNs in a band of C. Counts those that non-finite inputs explain, and keeps the others as
+ * possible overflows or as suspects. */
 static void search_nonfinite(void *context, const struct band *band) {
     struct search *search = context;
     const struct side *sides = search->freivalds->sides;
@@ -329,8 +334,8 @@ static void search_nonfinite(void *context, const struct band *band) {
         for (int64_t c = 0; c < band->count[1]; c++) {
             if (isfinite(band->x[r * band->count[1] + c])) continue;
             int64_t i = band->start[0] + r, j = band->start[1] + c;
-            search->infinite[0][i] += nonfinite_row[i];
-            search->infinite[1][j] += nonfinite_column[j];
+            search->nonfinite_count[0][i] += nonfinite_row[i];
+            search->nonfinite_count[1][j] += nonfinite_column[j];
             if (nonfinite_row[i] || nonfinite_column[j]) continue;
             if (can_overflow(search, i, j))
                 add_overflow(search, i, j);
@@ -347,8 +352,9 @@ static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, stru
     worst[at] = (struct suspect){ratio, box};
 }
 
-/* Ranks the sums of a side's lines by their difference from the truth, divided by the rounding error that the tolerance
- * allows: relative to the magnitude, plus `absolute` for elements below the smallest normal number. */
+/* Ranks the rows (s = 0) or columns (s = 1) of C by how far their weighted sums are from the truth, in units of the
+ * rounding error that the tolerance allows: relative to the magnitude, plus `absolute` for elements below the smallest
+ * normal number. */
 static void rank_lines(struct search *search, int s, const double *sums) {
     const struct freivalds *freivalds = search->freivalds;
     const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
@@ -368,8 +374,7 @@ static void rank_lines(struct search *search, int s, const double *sums) {
             double off = fabs(sums[at] - truth[at]);
             if (count <= 0 || off == 0) continue;
             double ratio = isfinite(off) ? off / room : INFINITY;
-            keep_suspect(search->worst[s], ratio,
-                         s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1));
+            keep_suspect(search->worst[s], ratio, part_of_line(search, s, line, start, count));
         }
     }
 }
@@ -381,11 +386,11 @@ static void check_nonfinite_lines(struct search *search, int s) {
     const bool *nonfinite = side->nonfinite + search->b * side->lines;
     for (int64_t line = 0; line < side->lines; line++) {
         if (!nonfinite[line]) continue;
-        bool wrong = search->infinite[s][line] != other->lines;
+        bool wrong = search->nonfinite_count[s][line] != other->lines;
         int64_t count = wrong || other->lines < SQUARE ? other->lines : SQUARE;
         int64_t start = (int64_t)(splitmix(&search->state) % (uint64_t)(other->lines - count + 1));
-        struct box box = s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
-        if (wrong || (splitmix(&search->state) & 3) == 0) add_nonfinite(search, box, wrong);
+        if (wrong || (splitmix(&search->state) & 3) == 0)
+            add_nonfinite(search, part_of_line(search, s, line, start, count), wrong);
     }
 }
 
@@ -398,8 +403,10 @@ static enum status search_matrix(struct search *search, const struct host_reader
     struct visitor visitors[3] = {[2] = {search_nonfinite, NULL, search, 0}};
     for (int s = 0; s < 2; s++) { /* sums a side's lines with the weights of the other side */
         const struct side *other = &sides[!s];
-        memset(search->infinite[s], 0, (size_t)sides[s].lines * sizeof *search->infinite[s]);
+        // NOLINTBEGIN(clang-analyzer-core.NonNullParamChecker): the caller has allocated both
+        memset(search->nonfinite_count[s], 0, (size_t)sides[s].lines * sizeof *search->nonfinite_count[s]);
         memset(sums[s], 0, (size_t)(sides[s].lines * other->blocks) * sizeof(double));
+        // NOLINTEND(clang-analyzer-core.NonNullParamChecker)
         weighing[s] = weighing_of(other, search->b, !s, &(struct vectors){sums[s], NULL});
         visitors[s] = visit_weighing(&weighing[s]);
     }
@@ -426,16 +433,17 @@ enum status freivalds_suspects(const struct freivalds *freivalds, const struct g
     const struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
     struct search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
     double *sums[2] = {zeros(rows->lines * columns->blocks), zeros(columns->lines * rows->blocks)};
-    for (int s = 0; s < 2; s++) search.infinite[s] = calloc((size_t)freivalds->sides[s].lines + 1, sizeof(int64_t));
-    bool room = sums[0] && sums[1] && search.infinite[0] && search.infinite[1];
+    for (int s = 0; s < 2; s++)
+        search.nonfinite_count[s] = calloc((size_t)freivalds->sides[s].lines + 1, sizeof(int64_t));
+    bool room = sums[0] && sums[1] && search.nonfinite_count[0] && search.nonfinite_count[1];
     enum status status = STATUS_OK;
     if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
-    for (search.b = 0; room && search.b < freivalds->batch && !status; search.b++)
+    for (search.b = 0; search.b < freivalds->batch && !status; search.b++)
         status = search_matrix(&search, reader, run, sums, error);
     if (!status) list_suspects(&search, suspects);
     for (int s = 0; s < 2; s++) {
         free(sums[s]);
-        free(search.infinite[s]);
+        free(search.nonfinite_count[s]);
     }
     return status;
 }

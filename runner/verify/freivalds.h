@@ -7,14 +7,18 @@
  * rows and columns cannot hide it. The weights are random, between 1/2 and 1 in size and of either sign, divided by the
  * size of the row of A, or of the column of B, that they belong to.
  *
- * A sum over h elements differs from the truth by h rounding errors of random sign, about sqrt(h) times one. An element
- * that is wrong by d adds d/2 or more. The sums that differ most, relative to their size, are suspects, and verify.c
- * compares all their elements with the truth. So no right element is judged wrong. A wrong element is missed only if d
- * is less than the rounding error of the suspect sums, or if other wrong elements cancel it in both of its sums. */
+ * A sum over h elements contains h rounding errors. Their signs are random, so together they are about sqrt(h) times as
+ * large as one. An element that is wrong by d adds d/2 or more. The sums that differ most, relative to their size, are
+ * suspects, and verify.c compares all their elements with the truth. So no right element is judged wrong. A wrong
+ * element is missed only if d is less than the rounding error of the suspect sums, or if other wrong elements cancel it
+ * in both of its sums. */
 #ifndef RUNNER_FREIVALDS_H
 #define RUNNER_FREIVALDS_H
 
 #include "../plan/plan.h"
+
+/* The next number of a pseudo-random sequence (SplitMix64). */
+uint64_t splitmix(uint64_t *state);
 
 struct freivalds; /* weights and sums of f A B for one task, shared by its variants */
 
@@ -29,7 +33,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
  * NaN and infinity are excluded from the sums. A non-finite input makes a whole row or column of C non-finite, which is
  * checked directly. Any other non-finite element of C is a suspect by itself if it cannot have overflowed. Around
  * elements that may have overflowed, up to SUSPECT_OVERFLOWS squares are suspects. */
-#define SUSPECT_LINES     8 /* sums over parts of columns, and as many over parts of rows */
+#define SUSPECT_LINES     8 /* parts of rows; the same number of parts of columns */
 #define SUSPECT_NONFINITE 8
 #define SUSPECT_OVERFLOWS 16
 #define SUSPECTS          (2 * SUSPECT_LINES + SUSPECT_NONFINITE + SUSPECT_OVERFLOWS)

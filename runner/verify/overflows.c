@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RUN   (INT64_C(1) << 15) /* elements that one thread scans at a time */
+#define SLICE (INT64_C(1) << 15) /* elements that one thread scans at a time */
 #define PIECE (INT64_C(1) << 21) /* elements of an input that are read at a time */
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
@@ -18,7 +18,7 @@
 static enum status bits_allocate(int64_t count, unsigned char **bits, struct error *error) {
     *bits = calloc((size_t)(count / 8 + 1), 1);
     if (*bits) return STATUS_OK;
-    return fail(error, STATUS_RUN, "no host memory to count what overflowed");
+    return fail(error, STATUS_RUN, "no host memory to count the elements that overflowed");
 }
 
 static void bit_set(unsigned char *bits, int64_t at) {
@@ -33,9 +33,9 @@ static bool bit(const unsigned char *bits, int64_t at) {
 
 struct overflows overflows_begin(const struct run *run, const struct geometry *geometry) {
     const struct operation *operation = operations[geometry->op];
-    bool computes =
-        dtype_is_float(geometry->out.dtype) && !operation->exact &&
-        operation->tolerance(geometry, ACCURACY_FULL).relative > 0; /* min, max and the like only select elements: 0 */
+    /* Operators that only select elements, such as min, have tolerance 0. */
+    bool computes = dtype_is_float(geometry->out.dtype) && !operation->exact &&
+                    operation->tolerance(geometry, ACCURACY_FULL).relative > 0;
     return (struct overflows){.geometry = computes && !run->kernel->is_roof ? geometry : NULL};
 }
 
@@ -46,18 +46,18 @@ struct scan {
     atomic_llong found;
 };
 
-static void scan_run(void *context, int64_t item, int thread) {
+static void scan_slice(void *context, int64_t item, int thread) {
     (void)thread;
     struct scan *scan = context;
-    int64_t start = item * RUN, left = scan->count - start;
-    int64_t found =
-        convert_infinities(scan->dtype, scan->data + start * (int64_t)dtype_size(scan->dtype), left < RUN ? left : RUN);
+    int64_t start = item * SLICE, left = scan->count - start;
+    int64_t found = convert_infinities(scan->dtype, scan->data + start * (int64_t)dtype_size(scan->dtype),
+                                       left < SLICE ? left : SLICE);
     if (found) atomic_fetch_add(&scan->found, found);
 }
 
 static bool has_infinities(enum dtype dtype, int64_t count, const void *data) {
     struct scan scan = {dtype, count, data, 0};
-    workers_run((count + RUN - 1) / RUN, scan_run, &scan);
+    workers_run((count + SLICE - 1) / SLICE, scan_slice, &scan);
     return scan.found > 0;
 }
 
@@ -69,8 +69,8 @@ static void advance(const struct box *box, int64_t at[MAX_RANK]) {
     }
 }
 
-/* The row-major index of an element by its axes that are not reduced. */
-static int64_t number_of(const struct geometry *geometry, const struct operand *operand, const int64_t at[LOOPS]) {
+/* The row-major index of an element by the axes of its operand that are not reduced. */
+static int64_t kept_index(const struct geometry *geometry, const struct operand *operand, const int64_t at[LOOPS]) {
     int64_t number = 0;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
         enum loop loop = operand->loop[axis];
@@ -79,7 +79,8 @@ static int64_t number_of(const struct geometry *geometry, const struct operand *
     return number;
 }
 
-static int64_t numbers_of(const struct geometry *geometry, const struct operand *operand) {
+/* The number of elements along the axes of an operand that are not reduced: kept_index is below it. */
+static int64_t kept_elements(const struct geometry *geometry, const struct operand *operand) {
     int64_t numbers = 1;
     for (int axis = 0; axis < operand->shape.rank; axis++)
         if (!geometry->reduces[operand->loop[axis]]) numbers *= operand->shape.size[axis];
@@ -94,14 +95,14 @@ static void mark(const struct geometry *geometry, const struct operand *operand,
     for (int64_t i = 0; i < count; i++, advance(box, at)) {
         if (!isinf(dtype_load(operand->dtype, data, i))) continue;
         for (int axis = 0; axis < box->rank; axis++) loops[operand->loop[axis]] = at[axis];
-        bit_set(bits, number_of(geometry, operand, loops));
+        bit_set(bits, kept_index(geometry, operand, loops));
     }
 }
 
 enum status overflows_scan(struct overflows *overflows, const struct box *box, const void *data, struct error *error) {
     const struct geometry *geometry = overflows->geometry;
     if (!geometry || !has_infinities(geometry->out.dtype, box_elements(box), data)) return STATUS_OK;
-    if (!overflows->infinite) TRY(bits_allocate(numbers_of(geometry, &geometry->out), &overflows->infinite, error));
+    if (!overflows->infinite) TRY(bits_allocate(kept_elements(geometry, &geometry->out), &overflows->infinite, error));
     mark(geometry, &geometry->out, box, data, overflows->infinite);
     return STATUS_OK;
 }
@@ -122,22 +123,16 @@ static enum status search_input(const struct geometry *geometry, const struct ru
     struct box whole = box_whole(&operand->shape);
     struct grid grid = {.grain = storage->chunk, .whole = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, PIECE);
-    int64_t most = 0;
+    OWNED void *data = try_malloc((size_t)cut_most_elements(&cut) * dtype_size(operand->dtype) + 8);
+    if (!data) return fail(error, STATUS_RUN, "no host memory to count the elements that overflowed");
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
-        if (box_elements(&piece) > most) most = box_elements(&piece);
-    }
-    void *data = malloc((size_t)most * dtype_size(operand->dtype) + 8);
-    enum status status = data ? STATUS_OK : fail(error, STATUS_RUN, "no host memory to count what overflowed");
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
-        struct box piece = cut_piece(&cut, number);
-        status = reader->read(reader->context, input, &piece, data, error);
-        if (status || !has_infinities(operand->dtype, box_elements(&piece), data)) continue;
-        if (!*bits) status = bits_allocate(numbers_of(geometry, operand), bits, error);
+        TRY(reader->read(reader->context, input, &piece, data, error));
+        if (!has_infinities(operand->dtype, box_elements(&piece), data)) continue;
+        if (!*bits) TRY(bits_allocate(kept_elements(geometry, operand), bits, error));
         if (*bits) mark(geometry, operand, &piece, data, *bits);
     }
-    free(data);
-    return status;
+    return STATUS_OK;
 }
 
 static int64_t count_unexplained(const struct overflows *overflows, unsigned char *const inputs[]) {
@@ -149,7 +144,7 @@ static int64_t count_unexplained(const struct overflows *overflows, unsigned cha
         bool explained = false;
         for (int axis = 0; axis < whole.rank; axis++) loops[geometry->out.loop[axis]] = at[axis];
         for (int input = 0; input < geometry->inputs; input++)
-            explained |= inputs[input] && bit(inputs[input], number_of(geometry, &geometry->in[input], loops));
+            explained |= inputs[input] && bit(inputs[input], kept_index(geometry, &geometry->in[input], loops));
         count += !explained;
     }
     return count;

@@ -5,20 +5,21 @@
 #include "../../kernels/core/convert.h"
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
+#include "../base/fail.h"
 #include "../base/workers.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define BAND_ELEMENTS (INT64_C(1) << 18) /* of a band: it stays in the cache from one visitor to the next */
-#define RUN           8192               /* elements that one thread converts at a time */
-#define COLUMNS       64                 /* columns that one call of `take` processes... */
+#define BAND_ELEMENTS (INT64_C(1) << 18) /* elements of a band, which stays in the cache from one visitor to the next */
+#define SLICE         8192               /* elements that one thread converts at a time */
+#define COLUMNS       64                 /* columns that one call of `process` processes... */
 #define ROWS          4                  /* ...or rows */
-#define ITEMS         256                /* of work in a band, at most */
+#define ITEMS         256                /* most work items of a band */
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
-CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *nonfinite) {
+CPU_BODY scale_slice_body(double scale, int64_t count, double *x, double *nonfinite) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; i++) {
@@ -27,7 +28,7 @@ CPU_BODY scale_run_body(double scale, int64_t count, double *x, double *nonfinit
     }
     *nonfinite = sum;
 }
-CPU_VERSIONS(scale_run, (double scale, int64_t count, double *x, double *nonfinite), (scale, count, x, nonfinite))
+CPU_VERSIONS(scale_slice, (double scale, int64_t count, double *x, double *nonfinite), (scale, count, x, nonfinite))
 
 struct widening {
     const struct matrix *matrix;
@@ -37,44 +38,44 @@ struct widening {
     atomic_bool nonfinite;
 };
 
-static void widen_run(void *context, int64_t run, int thread) {
+static void widen_slice(void *context, int64_t slice, int thread) {
     (void)thread;
     struct widening *widening = context;
     enum dtype dtype = widening->matrix->operand->dtype;
-    int64_t start = run * RUN, count = min_int64(RUN, widening->elements - start);
+    int64_t start = slice * SLICE, count = min_int64(SLICE, widening->elements - start);
     double *x = widening->x + start, zero;
     convert_to_double(dtype, widening->raw + start * (int64_t)dtype_size(dtype), count, x);
-    scale_run(widening->matrix->scale, count, x, &zero);
+    scale_slice(widening->matrix->scale, count, x, &zero);
     if (zero != 0 || isnan(zero)) atomic_store(&widening->nonfinite, true);
 }
 
 /* Converts a band's elements to float64 and scales them. true: at least one of them is NaN or infinite. */
 static bool widen(const struct matrix *matrix, const char *raw, const struct band *band) {
     struct widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
-    workers_run(ceil_div(widening.elements, RUN), widen_run, &widening);
+    workers_run(ceil_div(widening.elements, SLICE), widen_slice, &widening);
     return atomic_load(&widening.nonfinite);
 }
 
 struct sharing {
-    void (*take)(void *context, const struct band *band, int64_t first, int64_t count);
+    void (*process)(void *context, const struct band *band, int64_t first, int64_t count);
     void *context;
     const struct band *band;
-    int64_t lines, each, item; /* number of lines in the band, in a call of `take`, in a work item */
+    int64_t lines, each, item; /* number of lines of the band, of a call of `process`, of a work item */
 };
 
-static void share_item(void *context, int64_t item, int thread) {
+static void process_item(void *context, int64_t item, int thread) {
     (void)thread;
     const struct sharing *sharing = context;
     int64_t first = item * sharing->item, end = min_int64(first + sharing->item, sharing->lines);
     for (; first < end; first += sharing->each)
-        sharing->take(sharing->context, sharing->band, first, min_int64(sharing->each, end - first));
+        sharing->process(sharing->context, sharing->band, first, min_int64(sharing->each, end - first));
 }
 
-static void take_lines(const struct visitor *visitor, const struct band *band) {
+static void process_lines(const struct visitor *visitor, const struct band *band) {
     int64_t lines = band->count[visitor->axis], each = visitor->axis == 0 ? ROWS : COLUMNS;
     int64_t item = each * ceil_div(lines, each * ITEMS);
-    struct sharing sharing = {visitor->take, visitor->context, band, lines, each, item};
-    if (visitor->take) workers_run(ceil_div(lines, item), share_item, &sharing);
+    struct sharing sharing = {visitor->process, visitor->context, band, lines, each, item};
+    if (visitor->process) workers_run(ceil_div(lines, item), process_item, &sharing);
 }
 
 static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool nonfinite) {
@@ -83,7 +84,7 @@ static void visit_band(const struct visitor *visitors, int count, const struct b
     int64_t elements = nonfinite ? band->count[0] * band->count[1] : 0;
     for (int64_t i = 0; i < elements; i++)
         if (!isfinite(band->x[i])) band->x[i] = 0;
-    for (int i = 0; i < count; i++) take_lines(&visitors[i], band);
+    for (int i = 0; i < count; i++) process_lines(&visitors[i], band);
 }
 
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error) {
@@ -92,28 +93,20 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     if (whole.rank == 3) whole.start[0] = matrix->b, whole.count[0] = 1;
     struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .whole = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
-    struct box first = cut_piece(&cut, 0);
-    size_t elements = (size_t)box_elements(&first); /* no other piece is larger */
-    char *raw = malloc(elements * dtype_size(matrix->operand->dtype) + 8);
-    struct band band = {.x = malloc(elements * sizeof(double))};
-    enum status status = STATUS_OK;
-    if (!raw || !band.x) {
-        free(raw);
-        free(band.x);
-        return fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
-    }
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    size_t elements = (size_t)cut_most_elements(&cut);
+    OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype) + 8);
+    OWNED double *x = try_malloc(elements * sizeof *x);
+    struct band band = {.x = x};
+    if (!raw || !x) return fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box box = cut_piece(&cut, number);
         const void *at;
-        status = host_reader_get(matrix->reader, matrix->input, &box, raw, &at, error);
-        if (status) break;
+        TRY(host_reader_get(matrix->reader, matrix->input, &box, raw, &at, error));
         band.start[0] = box.start[row], band.count[0] = box.count[row];
         band.start[1] = box.start[column], band.count[1] = box.count[column];
         visit_band(visitors, count, &band, widen(matrix, at, &band));
     }
-    free(raw);
-    free(band.x);
-    return status;
+    return STATUS_OK;
 }
 
 /* ---- weighing ---------------------------------------------------------------------------------------------------- */
@@ -136,7 +129,7 @@ CPU_VERSIONS(weigh_rows,
               double *magnitudes),
              (x, pitch, rows, columns, weights, sums, magnitudes))
 
-CPU_BODY weigh_run_body(const double *x, int64_t count, const double *weights, double *sum, double *magnitude) {
+CPU_BODY weigh_slice_body(const double *x, int64_t count, const double *weights, double *sum, double *magnitude) {
     double value = 0, size = 0;
 #pragma omp simd reduction(+ : value, size)
     for (int64_t c = 0; c < count; c++) {
@@ -147,7 +140,7 @@ CPU_BODY weigh_run_body(const double *x, int64_t count, const double *weights, d
     *sum += value;
     *magnitude += size;
 }
-CPU_VERSIONS(weigh_run, (const double *x, int64_t count, const double *weights, double *sum, double *magnitude),
+CPU_VERSIONS(weigh_slice, (const double *x, int64_t count, const double *weights, double *sum, double *magnitude),
              (x, count, weights, sum, magnitude))
 
 /* The end of the block that contains `index`, at most `end`. */
@@ -175,8 +168,8 @@ static void weigh_row(const struct weighing *weighing, const struct band *band, 
     double magnitude = 0;
     for (int64_t column = band->start[1], next; column < end; column = next) {
         next = block_end(weighing, column, end);
-        weigh_run(band->x + row * band->count[1] + column - band->start[1], next - column, weighing->weights + column,
-                  weighing->sums + line * weighing->blocks + column / weighing->block_length, &magnitude);
+        weigh_slice(band->x + row * band->count[1] + column - band->start[1], next - column, weighing->weights + column,
+                    weighing->sums + line * weighing->blocks + column / weighing->block_length, &magnitude);
     }
     if (weighing->magnitudes) weighing->magnitudes[line] += magnitude;
 }

@@ -28,11 +28,11 @@ struct band {
 
 /* The functions that are called for each band; either may be NULL. */
 struct visitor {
-    /* Called before any `take` if the band holds a NaN or an infinity; afterwards these elements are set to 0. */
+    /* Called before any `process` if the band holds a NaN or an infinity; afterwards these elements are set to 0. */
     void (*nonfinite)(void *context, const struct band *band);
     /* Called in parallel, each time for `count` lines of the band from its line `first` on: rows if `axis` is 0, else
      * columns. */
-    void (*take)(void *context, const struct band *band, int64_t first, int64_t count);
+    void (*process)(void *context, const struct band *band, int64_t first, int64_t count);
     void *context;
     int axis;
 };

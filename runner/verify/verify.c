@@ -6,6 +6,7 @@
  *
  * compare.c compares the elements. */
 #include "verify.h"
+#include "../../kernels/map/before.h"
 
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define BOX_ELEMENTS (INT64_C(1) << 20) /* of one box in a full check: bounds memory */
+#define BOX_ELEMENTS (INT64_C(1) << 20) /* largest box in a full check: bounds memory */
 #define SAMPLES      24
 #define SAMPLE_READS (INT64_C(1) << 28) /* input elements that all samples together may read */
 
@@ -45,15 +46,11 @@ struct truth_cache *truth_cache_create(void) {
     return cache;
 }
 
-static void known_free(struct known_truth *known) {
-    truth_free(&known->truth);
-    free(known);
-}
-
 static void truth_cache_clear(struct truth_cache *cache) {
     while (cache->known) {
         struct known_truth *next = cache->known->next;
-        known_free(cache->known);
+        truth_free(&cache->known->truth);
+        free(cache->known);
         cache->known = next;
     }
     freivalds_free(cache->freivalds);
@@ -68,6 +65,15 @@ void truth_cache_free(struct truth_cache *cache) {
     free(cache);
 }
 
+/* Allocates and computes the truth of a box. After a failure *truth holds nothing. */
+static enum status compute_truth(const struct geometry *geometry, const struct host_reader *reader,
+                                 const struct box *box, struct truth *truth, struct error *error) {
+    TRY(truth_allocate(geometry, box_elements(box), truth, error));
+    enum status status = operation_reference(geometry, reader, box, truth, error);
+    if (status) truth_free(truth);
+    return status;
+}
+
 /* The truth of a box, computed once for all variants of a task. *truth belongs to the cache. */
 static enum status cached_truth(struct truth_cache *cache, int task, const struct geometry *geometry,
                                 const struct host_reader *reader, const struct box *box, const struct truth **truth,
@@ -75,28 +81,15 @@ static enum status cached_truth(struct truth_cache *cache, int task, const struc
     if (cache->known && cache->known->task != task) truth_cache_clear(cache);
     for (struct known_truth *known = cache->known; known; known = known->next)
         if (box_equal(&known->box, box)) return *truth = &known->truth, STATUS_OK;
-    struct known_truth *known = must_malloc(sizeof *known);
-    *known = (struct known_truth){.task = task, .box = *box};
-    enum status status = truth_allocate(geometry, box_elements(box), &known->truth, error);
-    if (!status) status = operations[geometry->op]->reference(geometry, reader, box, &known->truth, error);
-    if (status) { /* never cache an incomplete truth: the next variant would be judged by it */
-        known_free(known);
-        return status;
-    }
-    known->next = cache->known;
-    cache->known = known;
-    *truth = &known->truth;
+    struct known_truth known = {.task = task, .box = *box, .next = cache->known};
+    TRY(compute_truth(geometry, reader, box, &known.truth, error));
+    cache->known = must_malloc(sizeof *cache->known);
+    *cache->known = known;
+    *truth = &cache->known->truth;
     return STATUS_OK;
 }
 
 /* ---- samples ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t splitmix(uint64_t *state) {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
 
 /* Is an element of the output computed from several elements of an input? */
 static bool is_reduction(const struct geometry *geometry) {
@@ -162,22 +155,16 @@ struct verification {
 static enum status compare_box(const struct verification *check, const struct box *box, bool keep,
                                struct error *error) {
     const struct geometry *geometry = check->geometry;
-    struct truth own = {0};
+    FREED_BY(truth_free) struct truth own = {0};
     const struct truth *truth = &own;
-    enum status status = STATUS_OK;
-    if (keep) {
-        status = cached_truth(check->cache, check->run->task, geometry, &check->reader, box, &truth, error);
-    } else if (!(status = truth_allocate(geometry, box_elements(box), &own, error))) {
-        status = operations[geometry->op]->reference(geometry, &check->reader, box, &own, error);
-    }
+    TRY(keep ? cached_truth(check->cache, check->run->task, geometry, &check->reader, box, &truth, error)
+             : compute_truth(geometry, &check->reader, box, &own, error));
     size_t bytes = (size_t)box_elements(box) * dtype_size(check->stored) + 8;
-    void *data = status ? NULL : malloc(bytes);
-    if (!status && !data) status = fail(error, STATUS_RUN, "no host memory to verify %zu bytes", bytes);
-    if (!status) status = check->reader.read(check->reader.context, -1, box, data, error);
-    if (!status) compare_elements(geometry, check->stored, data, box, truth, &check->tolerance, check->verdict);
-    free(data);
-    truth_free(&own);
-    return status;
+    OWNED void *data = try_malloc(bytes);
+    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %zu bytes", bytes);
+    TRY(check->reader.read(check->reader.context, -1, box, data, error));
+    compare_elements(geometry, check->stored, data, box, truth, &check->tolerance, check->verdict);
+    return STATUS_OK;
 }
 
 static enum status check_everything(const struct verification *check, struct error *error) {
@@ -259,10 +246,10 @@ static void request_samples(struct box_cache *boxes, const struct geometry *geom
 
 /* Does the truth need several readings of the inputs, or a slow one? */
 static bool is_costly_to_read(const struct task *task, const struct run *run) {
-    bool dear = operations[task->geometry.op]->product || task->operation->run.verify == VERIFY_SAMPLED;
+    bool costly = operations[task->geometry.op]->product || task->operation->run.verify == VERIFY_SAMPLED;
     for (int i = 0; i < task->geometry.inputs; i++)
-        dear = dear || run->tiling.in_storage[i].filtered || run->tiling.in_storage[i].generated;
-    return dear;
+        costly = costly || run->tiling.in_storage[i].filtered || run->tiling.in_storage[i].generated;
+    return costly;
 }
 
 struct box_observer verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache) {
@@ -307,10 +294,11 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
     TRY(box_cache_fill(cache->boxes, reader, error));
     bool whole = plan_checks_whole(task);
     verdict->how = whole ? "full" : "sampled";
-    if (whole) return check_everything(&check, error);
-    enum status status = check_samples(&check, error);
+    enum status status = whole ? check_everything(&check, error) : check_samples(&check, error);
     /* Sums of floats still locate errors after the conversion to another float type; sums of integers, which wrap
      * modulo 2^bits, do not. */
     bool sums = operation->product && dtype_is_float(check.stored);
-    return status || !sums || !verdict->right ? status : check_suspects(&check, error);
+    if (!status && !whole && sums && verdict->right) status = check_suspects(&check, error);
+    compare_finish(verdict);
+    return status;
 }

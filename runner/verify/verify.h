@@ -5,15 +5,24 @@
 #include "../plan/plan.h"
 #include "../stream/stream.h"
 
-struct verdict {
-    bool right;
-    double error;      /* largest |out - truth| / magnitude; infinity: a wrong NaN, Inf or integer; NaN: not verified */
-    double tolerance;  /* largest allowed error */
-    const char *how;   /* "full", "sampled", "none" */
-    char message[256]; /* position, value and truth of a wrong element; "": none */
+/* Elements that are wrong, and the smallest box of the array that holds them: from `first` to `last` of each axis. */
+struct wrong_elements {
+    int64_t count;
+    int rank;
+    int64_t first[MAX_RANK], last[MAX_RANK];
 };
 
-/* The truths that the variants of one task share. */
+struct verdict {
+    bool right;
+    double error;     /* largest |out - truth| / magnitude; infinity: a wrong NaN, Inf or integer; NaN: not verified */
+    double tolerance; /* the largest allowed error */
+    const char *how;  /* "full", "sampled", "none" */
+    int64_t compared; /* number of elements */
+    struct wrong_elements wrong;
+    char message[256]; /* position, value and truth of a wrong element, and what `wrong` holds; "": none */
+};
+
+/* Caches the reference results ("truths") that the variants of one task are compared with. */
 struct truth_cache;
 struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);

@@ -7,7 +7,7 @@ variants can be forced to, and by the vendor's library, in one job on this GPU.
 
 For each family: the time of the best configuration over that of `auto` (geometric mean, least, share within 5 %), and
 the same for the vendor's. The last lines are the worst choices. The constants of a model (kernels/matmul/tuned/cut.cuh,
-wgmma_choice.cuh, multicast_choice.cuh) are right for a GPU where these are near 1.
+multicast_choice.cuh) are right for a GPU where these are near 1.
 """
 
 import argparse
@@ -24,12 +24,6 @@ import tempfile
 import families
 
 FAMILIES = ["squares", "inference", "deepbench", "odd"]
-TILES = [
-    {"name": "wgmma", "tile": tile, "pieces": pieces, **turned}
-    for tile in ("256x256", "256x192", "256x128", "256x64")
-    for pieces in (1, 2, 4)
-    for turned in ([{"turned": "no"}, {"turned": "yes"}] if tile in ("256x128", "256x64") else [{}])
-]
 MULTICAST = [
     {"name": "multicast", "rows": rows, "columns": columns, "pieces": pieces, "turned": turned}
     for rows, several in ((128, (*range(256, 63, -16), 48)), (64, (192, *range(160, 0, -16))))
@@ -47,8 +41,8 @@ EXACT32 = [
     for pieces in (1, 2, 3, 4, 8)
 ]
 FORCED = {
-    "bfloat16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
-    "float16": [*MULTICAST, *TILES, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
+    "bfloat16": [*MULTICAST, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
+    "float16": [*MULTICAST, *({"name": "mma", **tile} for tile in SQUARE), *OUTER],
     "float32": [*({"name": "async", **tile} for tile in ASYNC), {"name": "split", "hand_over": "no"}, *EXACT32, *OUTER],
     "float64": [*({"name": "dmma", **tile} for tile in DMMA), *OUTER],
 }

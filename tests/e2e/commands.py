@@ -18,7 +18,7 @@ def help_of(*command):
 def names():
     """Of all commands, in the order of `tilerun --help`."""
     commands = help_of().split("\n\n")[2]
-    return re.findall(r"^  (\w+) ", commands, re.M)
+    return re.findall(r"^  ([\w-]+) ", commands, re.M)
 
 
 def options(command):

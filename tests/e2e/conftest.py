@@ -18,6 +18,7 @@ from power import power_shim  # noqa: F401 (a fixture)
 def pytest_configure(config):
     # Hundreds of runs of microseconds: threads that spin while they wait would take the cores from those that work.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("TILERUN_LOAD", "ignore")  # the tests beside it are load: test_busy.py sets this back
     os.environ["COLUMNS"] = ""  # the C library's, which os.environ may not know: readline sets it behind Python's back
     del os.environ["COLUMNS"]  # tables then are as a pipe gets them
     config.addinivalue_line("markers", "gpu: needs a CUDA GPU that the program can use")

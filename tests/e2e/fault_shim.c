@@ -48,7 +48,7 @@ static const char *setting(const char *name) {
 static void write_count(void) {
     char text[16];
     int length = snprintf(text, sizeof text, "%d", calls),
-        file = (int)syscall(SYS_open, told.count, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        file = (int)syscall(SYS_openat, AT_FDCWD, told.count, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file < 0) return;
     syscall(SYS_write, file, text, length);
     syscall(SYS_close, file);
@@ -56,7 +56,7 @@ static void write_count(void) {
 
 static void write_stack(const char *name) {
     static void *stack[64];
-    int file = (int)syscall(SYS_open, name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file < 0) return;
     backtrace_symbols_fd(stack, backtrace(stack, 64), file);
     syscall(SYS_close, file);

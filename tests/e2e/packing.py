@@ -90,7 +90,7 @@ def decode(x, attributes, missing=(), netcdf=False):
     numbers = [*np.ravel(attributes.get("missing_value", [])), *missing]
     if "_FillValue" in attributes:
         numbers.append(attributes["_FillValue"])
-    elif netcdf and stored.str[1:] in DEFAULTS:
+    elif netcdf and stored.str[1:] in DEFAULTS and x.dtype == stored:
         numbers.append(np.array(DEFAULTS[stored.str[1:]], stored)[()])
     numbers = [n for n in numbers if not np.isnan(n)]
     values, gone = x, np.zeros(x.shape, bool)

@@ -83,7 +83,9 @@ def refusals(folder, file, names, environment=None, **options):
         begins = [i for i, line in enumerate(job.read_text().splitlines(), 1) if re.match(r'  "x\d+": ', line)]
         before = len(refused)
         for line, words in re.findall(r"^\S*check\.yaml:(\d+):\d+: (.*)", done.stderr, re.M):
-            name = list(left)[bisect.bisect_right(begins, int(line)) - 1]
+            of_run = re.match(r"r(\d+): ", words)  # the place is that of an operation
+            number = int(of_run[1]) if of_run else bisect.bisect_right(begins, int(line)) - 1
+            name, words = list(left)[number], words[of_run.end() if of_run else 0 :]
             refused.setdefault(name, words.replace(f"{file.parent}/", ""))
         assert len(refused) > before, done.stderr
     return refused

@@ -55,7 +55,8 @@ static void put(int file, const void *data, size_t bytes) {
 static void append(const char *kind, uint64_t inode, const char *path, uint64_t at, const void *data, size_t bytes) {
     static int log = -1;
     struct timespec now;
-    if (log < 0) log = (int)syscall(SYS_open, getenv("POWER_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+    if (log < 0) log = (int)syscall(SYS_openat, AT_FDCWD, getenv("POWER_LOG"), flags, 0666);
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     struct record record = {"", inode, at, strlen(path), bytes, (double)now.tv_sec + (double)now.tv_nsec * 1e-9};
     strncpy(record.kind, kind, sizeof record.kind);

@@ -86,7 +86,7 @@ def products(folder, rng, data, k):
     found = {}
     for name in [*map(label, OURS), "cublas"]:
         row = results.row("c", name)
-        assert row["status"] in ("unchecked", "skipped"), row["note"]
+        assert row["status"] in ("unchecked", "skipped"), row["message"]
         if row["status"] == "unchecked":
             found[name.split(",")[0]] = errors(results.read(f"variants/c/{name}")[rows], value, magnitude)
     return found

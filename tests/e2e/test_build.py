@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,27 +15,32 @@ import pytest
 import harness
 import tree as real
 
+CASES = int(os.environ.get("TILERUN_CASES", 2))
+
 # Says what it was called with and what it read. Writes the dependencies that -MMD asks for, and logs what it makes.
 COMPILER = """\
 #!/bin/sh
-[ "$1" != --version ] || { echo "NAME 1.$(cat ROOT/release)"; exit; }
-words="NAME 1.$(cat ROOT/release) $*"
+read -r release < ROOT/release
+[ "$1" != --version ] || { echo "NAME 1.$release"; exit; }
+words="NAME 1.$release $*"
 while [ $# -gt 0 ]; do
     case $1 in
         -o) shift; out=$1 ;;
-        *.c | *.cu | *.o) in="$in $1" ;;
+        *.c | *.cu | *.o) in=${in:+$in }$1 ;;
     esac
     shift
 done
 echo "$out" >> ROOT/log
 case $out in
-    *.o) in="$in INCLUDED"; printf '%s: %s\\n' "$out" "$in" > "${out%.o}.d" ;;
+    *.o) INCLUDED; printf '%s: %s\\n' "$out" "$in" > "${out%.o}.d" ;;
 esac
 { echo "$words"; cat $in; } > "$out"
 """
 
 KNOBS = {
     "CUDA": ["0", "1"],
+    "CPPFLAGS": ["", "-DX -Wdate-time"],
+    "LDFLAGS": ["", "-Wl,-z,now"],
     "CFLAGS": ["-O1", "-O2 -DX='\"a b\"'"],
     "NVFLAGS": ["-O1", "-O3 -lineinfo"],
     "CUDA_ARCHS": ["80", "90a", "80 90"],
@@ -48,10 +54,18 @@ KNOBS = {
 }
 
 SOURCES = ["runner/main.c", "runner/record/environment.c", "runner/stream/device_cuda.c", "runner/base/all.h",
-           "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu", "kernels/core/registry.def"]
+           "kernels/core/a.c", "kernels/core/b.cu", "kernels/core/c.cu", "kernels/core/registry.def",
+           "kernels/core/kernel.h", "runner/compile/templates/tilerun.h.in"]
 
-# What a source includes from the tree, as the real C preprocessor finds it; of CUDA C too, which needs no C++ compiler.
-INCLUDED = f"$({shutil.which('cc')} -x c -MM -MG $in | tr ' \\\\' '\\n\\n' | grep -E '^(runner|kernels)/' | tr '\\n' ' ')"
+def included(folder, name, found=None):
+    """What a source includes from the tree, itself included."""
+    found = {name} if found is None else found
+    for include in re.findall(r'^ *# *include "([^"]+)"', (folder / name).read_text(), re.M):
+        for path in (os.path.normpath(f"{Path(name).parent}/{include}"), f"runner/{include}", include):
+            if (folder / path).is_file() and path not in found:
+                found.add(path)
+                included(folder, path, found)
+    return found
 
 
 class Tree:
@@ -61,13 +75,18 @@ class Tree:
         self.folder = folder
         shutil.copy(harness.ROOT / "Makefile", folder)
         for name in ("bin/cc", "bin/other-cc", "cuda/bin/nvcc"):
-            self.write(name, COMPILER.replace("INCLUDED", INCLUDED if whole else "runner/base/all.h")
-                       .replace("ROOT", str(folder)).replace("NAME", name.split("/")[-1])).chmod(0o755)
+            read = "[ ! -e ROOT/included/$in ] || read -r in < ROOT/included/$in" if whole else 'in="$in runner/base/all.h"'
+            self.write(name, COMPILER.replace("INCLUDED", read).replace("ROOT", str(folder))
+                       .replace("NAME", name.split("/")[-1])).chmod(0o755)
         for part in ("runner", "kernels") if whole else ():
             shutil.copytree(harness.ROOT / part, folder / part)
+            for path in [path for path in (folder / part).rglob("*.c*") if path.suffix in (".c", ".cu")]:
+                name = str(path.relative_to(folder))
+                self.write(f"included/{name}", " ".join([name, *sorted(included(folder, name) - {name})]) + "\n")
         for name in () if whole else SOURCES:
             self.write(name, f"{name}\n")
-        shutil.copy(harness.ROOT / "kernels/core/registry.awk", folder / "kernels/core")
+        for name in ("kernels/core/registry.awk", "runner/compile/embed.awk"):
+            shutil.copy(harness.ROOT / name, folder / name)
         (folder / "release").write_text("0")
         # Not what `make test` was given.
         given = [key for key in os.environ if key in KNOBS or re.match("MAKE|MFLAGS|GIT_|V$", key)]
@@ -152,8 +171,9 @@ def change(tree, rng, knobs):
     return str(what)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(CASES))
 def test_drawn_changes_rebuild_what_they_concern(tree, rng, part):
+    """Nightly: TILERUN_CASES=20."""
     knobs = {name: str(rng.choice(values)) for name, values in KNOBS.items()}
     tree.make(knobs)
     for step in range(8):
@@ -183,6 +203,7 @@ def test_each_knob_concerns_its_own(tree, knob):
     knobs[knob] = next(value for value in KNOBS[knob] if value != knobs[knob])
     made = {kind(name) for name in tree.make(knobs)}
     expected = {"NVFLAGS": {"cu", "link"}, "CUDA_ARCHS": {"cu", "link"}, "CUDA": {"c", "link"}, "VARIANTS": {"link"}}
+    expected |= {"CPPFLAGS": {"c", "cu", "link"}, "LDFLAGS": {"link"}}
     assert made == expected.get(knob, {"c", "link"})
 
 
@@ -238,6 +259,17 @@ def test_the_first_demo_compiles_what_its_job_names(tmp_path):
     assert tree.make({"CUDA": "1"}, "demo") == tree.make({"CUDA": "1"}) == []
 
 
+def test_a_demo_that_must_be_built_says_so(tmp_path):
+    """A newcomer sees why it takes long, also where stdout is no terminal."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MAKE") and key != "MFLAGS"}
+    for there in (False, True):
+        if there:
+            (tmp_path / "tilerun").touch()
+        made = subprocess.run(["make", "-n", f"BUILD={tmp_path}", "CUDA=0", "demo"], cwd=harness.ROOT, env=clean,
+                              capture_output=True, text=True)  # fmt: skip
+        assert made.returncode == 0 and ("is built first" in made.stdout.splitlines()[0]) != there, made.stdout
+
+
 def test_architectures(tree):
     """9.0's own instructions are compiled for 9.0a, whichever of the two was named; PTX is of the highest."""
     tree.write("kernels/core/hopper.cu", "    .only_below = 100,\n")
@@ -288,14 +320,13 @@ def test_a_line_of_the_registry_concerns_the_registry(tmp_path):
     assert variants < set(tree.make({"CUDA": "1"}))
 
 
-@pytest.mark.parametrize("begin", ["KERNEL({})", "const struct kernel {}"])
-@pytest.mark.parametrize("cuda", ["0", "1"])
 @pytest.mark.parametrize("suffix, macro, other", [("c", "CPU", "CUDA"), ("cu", "CUDA", "CPU")])
-def test_a_variant_needs_its_line(tree, suffix, macro, other, cuda, begin):
+@pytest.mark.parametrize("cuda", ["0", "1"])
+def test_a_variant_needs_its_line(tree, suffix, macro, other, cuda):
     """Whether it is compiled or not, and however old the file is."""
     knobs, registry = {"CUDA": cuda}, "kernels/core/registry.def"
     tree.make(knobs)
-    file = f"kernels/transpose/strips.{suffix}"
+    file, begin = f"kernels/transpose/strips.{suffix}", "KERNEL({})" if (suffix == "c") == (cuda == "0") else "const struct kernel {}"
     source = tree.write(file, "/* KERNEL(like_this) */\n" + begin.format("transpose_strips") + " = {\n};\n")
     os.utime(source, (0, 0))
     forgotten = f"{file}: add {macro}(transpose_strips) to {registry}"

@@ -280,8 +280,9 @@ def test_set_mistakes(place):
         ("factor", r"--set factor: write NAME=VALUE"),
         ("q=3", r"--set q=3: the job has no parameter 'q'\n"),
         ("factor=", r"--set: parameter 'factor' has an empty value"),
-        ("factor=[]", r"--set: parameter 'factor' has an empty value"),
-        ("factor=[1,,2]", r"--set: parameter 'factor' has an empty value"),
+        ("factor=[]", r"parameter 'factor' is an empty list"),
+        ("factor=[1,,2]", r"--set: the value of 'factor' is not"),
+        ("factor={from: 1}", r"'to' of a range"),
         ("factor=abc", r"job\.yaml:9:\d+: .*'abc'"),
     ]:
         done = harness.tilerun("run", "job.yaml", "--set", value, cwd=place)

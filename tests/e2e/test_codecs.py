@@ -14,7 +14,7 @@ import harness
 import referee
 from harness import IO, OK, USAGE
 
-CASES = int(os.environ.get("TILERUN_CASES", 12))
+CASES = int(os.environ.get("TILERUN_CASES", 5))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
 KINDS = ["zstd", "lz4", "blosc", "bitshuffle", "bitshuffle-lz4", "bitshuffle-zstd"]
 OVER = {"bitshuffle": 0, "bitshuffle-lz4": h5codecs.OVER_LZ4, "bitshuffle-zstd": h5codecs.OVER_ZSTD}

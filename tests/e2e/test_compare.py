@@ -1,5 +1,5 @@
-"""`tilerun compare`: pairs, verdicts, what differs, exit codes. Samples are written into copies of one run's file, so that
-no verdict depends on how busy the machine is."""
+"""`tilerun compare`: pairs, verdicts, what differs, exit codes. Samples are written into copies of one run's file, so
+that no verdict depends on how busy the machine is."""
 
 import json
 import os
@@ -154,7 +154,7 @@ def test_few_samples(base, new):
     assert [pair(comparison, f"s{run}")["verdict"] for run in range(3)] == ["", "UNSURE", "SLOWER"]
     one = pair(comparison, "s1")
     assert one["ratio_low"] is None and one["samples_missing"] == 5 and one["ratio"] > 1.9
-    assert "noise unknown: 1 sample" in compare(base, new, expect=RUN).stdout
+    assert "UNSURE  single" in compare(base, new, expect=RUN).stdout
 
 
 def test_what_would_settle_it(base, new):
@@ -168,8 +168,39 @@ def test_what_would_settle_it(base, new):
     lines = compare(base, new).stdout.splitlines()
     needs = [next(line.split()[-2] for line in lines if line.startswith(f"s{run} ")) for run in range(3)]
     assert needs[0] == f"+{more[0]:.0f}" and 30 < more[0] < 1e6
-    assert needs[1] == "2%" and more[1] is None
+    assert needs[1] == "floor" and more[1] is None
     assert needs[2] == f"+{more[2]:.0e}" and more[2] >= 1e6
+
+
+def test_noisy_and_bimodal_runs_are_named(base, new, rng):
+    """Whether or not their rows have the flag: by the interval of the ratio, and by the samples."""
+    two = 1e-3 * (1 + 0.08 * (rng.permutation(60) % 2) + 1e-3 * rng.normal(size=60))
+    for path in (base, new):
+        edit.set_samples(path, 0, two)
+        edit.set_samples(path, 1, steady(1, spread=0.8))
+        edit.set_row(path, 2, flags=b"noisy,bimodal")
+    edit.set_samples(new, 3, 1.5 * steady(3))
+    (comparison,) = as_json(base, new, expect=RUN)
+    named = {p["operation"]: (p["noisy"], p["bimodal"]) for p in comparison["pairs"]}
+    assert named["s0"][1] and named["s1"] == (True, False) and named["s2"] == (True, True)
+    assert not any(any(named[f"s{run}"]) for run in range(3, RUNS))
+    for p in comparison["pairs"]:
+        if p["ratio_high"] is not None and p["ratio_high"] - p["ratio_low"] > 0.25 * p["ratio"]:
+            assert p["noisy"], p
+    lines = {line.split()[0]: line for line in compare(base, new, expect=RUN).stdout.splitlines() if line.strip()}
+    for run, words in enumerate([["bimodal"], ["noisy"], ["noisy", "bimodal"], []]):
+        assert [word for word in ("noisy", "bimodal") if word in lines[f"s{run}"].replace(",", " ").split()] == words
+
+
+@pytest.mark.parametrize(
+    "factor, text", [(9.9, "9.900"), (50, ">10x"), (2e4, ">10000x"), (0.05, "<0.1x"), (3e-4, "<0.001x")]
+)
+def test_ratios_beyond_ten(base, new, factor, text):
+    edit.set_samples(new, 4, factor * steady(4))
+    for news in ([new], [base, new]):
+        shown = compare(base, *news, expect=RUN if factor > 1 else OK).stdout
+        assert text in next(line for line in shown.splitlines() if line.startswith("s4 ")).split()
+    assert pair(as_json(base, new, expect=(OK, RUN))[0], "s4")["ratio"] == pytest.approx(factor)
 
 
 @pytest.mark.parametrize("coarse", [[0], [1], [0, 1], []])

@@ -1,9 +1,13 @@
 """What `tilerun compare` says first: in which attributes and lines of the job two files differ."""
 
+import re
+
+import numpy as np
 import pytest
 
+import harness
 import results_edit as edit
-from test_compare import base, compare, new, original  # noqa: F401 (fixtures)
+from test_compare import base, compare, new, original, steady  # noqa: F401 (fixtures)
 
 
 @pytest.mark.parametrize("width", range(77, 84))
@@ -38,7 +42,7 @@ def test_whole_values_are_shown(base, new, line, said, one, other):
 
 ROOT = ["tool_version", "git_commit", "program_hash", "status"]
 ENVIRONMENT = ["hostname", "os", "cpu", "gpu_name", "compute_capability", "driver_version", "cuda_runtime", "compiler",
-               "hdf5_version", "gpu_uuid"]  # fmt: skip
+               "hdf5_version", "library_blas", "library_cublas", "gpu_uuid"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ROOT + ENVIRONMENT)
@@ -47,3 +51,32 @@ def test_each_text_that_differs(base, new, name):
     for path, text in ((base, "one"), (new, "another")):
         edit.set_attribute(path, "/" if name in ROOT else "environment", name, text)
     assert f"  {name}: one -> another\n" in compare(base, new, "--any-device").stdout
+
+
+def test_the_command_line_is_no_difference(base, new):
+    edit.set_attribute(base, "/", "command_line", "tilerun run a.yaml -o a.h5")
+    edit.set_attribute(new, "/", "command_line", "tilerun run b.yaml -o b.h5")
+    shown = compare(base, new).stdout
+    assert "command_line" not in shown and "b.yaml" not in shown
+
+
+def test_the_geometric_mean_of_each_operation(folder, rng):
+    """Of drawn ratios of operations at several sizes."""
+    job = harness.write_job(
+        folder / "job.yaml",
+        parameters={"n": [3, 5, 8, 13]},
+        inputs={"a": {"random": {"shape": ["$n", "$n"]}}},
+        defaults={"warmup": 0, "repeat": 3},
+        operations=[{"id": "p", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu", "blocked"]},
+                    {"id": "t", "op": "transpose", "inputs": ["a"], "variants": ["cpu"]}],
+    )  # fmt: skip
+    assert harness.tilerun("run", job, "--device", "cpu", "-o", folder / "base.h5").returncode == harness.OK
+    other = edit.copy(folder / "base.h5", folder, "new.h5")
+    ratios = rng.uniform(0.5, 3, len(edit.rows(other)))
+    edit.set_all_samples(folder / "base.h5", steady)
+    edit.set_all_samples(other, lambda run: steady(run) * ratios[run])
+    shown = compare(folder / "base.h5", other, expect=(harness.OK, harness.RUN)).stdout
+    for name in ("p", "t"):
+        own = [ratios[row["run"]] for row in edit.rows(other) if row["operation"] == name.encode()]
+        found = re.search(rf"geometric mean of ratios: .*\b{name} (\S+) of {len(own)} runs", shown)
+        assert float(found[1]) == pytest.approx(np.exp(np.mean(np.log(own))), rel=2e-3), shown

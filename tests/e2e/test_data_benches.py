@@ -53,17 +53,19 @@ def test_a_wrong_value_is_seen(folder, monkeypatch):
             assert bool(difference) == wrong, (name, difference)
 
 
-def test_codecs(folder):
+def test_codecs(folder, rng):
+    """One of the filters that h5py lacks, drawn."""
     kinds = [("lz4", h5codecs.LZ4), ("zstd", h5codecs.ZSTD), ("blosc", h5codecs.BLOSC), ("bitshuffle", None)]
-    here = ["none", "gzip", *(name for name, kind in kinds if kind is None or h5codecs.are_here(kind))]
+    here = [name for name, kind in kinds if kind is None or h5codecs.are_here(kind)]
+    here = ["none", "gzip", str(rng.choice(here))]
     done = bench("codecs.py", folder, "--size", "8MiB", "--repeats", 1, "--only", ",".join(here))
     assert done.returncode == harness.OK, done.stdout + done.stderr
     lines = re.findall(r"^([a-z]\S*) +(counts|field)((?: +[\d.]+){3})  (h5py|one core) +([\d.]+)", done.stdout, re.M)
     assert [line[:2] for line in lines] == [(name, kind) for name in here for kind in ("counts", "field")], done.stdout
     for *_, numbers, _, ratio in lines:
         _, ours, theirs = map(float, numbers.split())
-        rounded = 0.006 / ours + 0.006 / theirs  # they are printed with two digits
-        assert float(ratio) == pytest.approx(ours / theirs, rel=0.01 + rounded)
+        ratio = float(ratio)  # all are printed with two digits
+        assert abs(ratio * theirs - ours) <= 0.01 * ours + 0.006 * (ratio + theirs + 1)
     selections = re.findall(r"::(\d+) +([\d.]+) +([\d.]+) +([\d.]+)$", done.stdout, re.M)
     assert [int(line[0]) for line in selections] == [2, 2, 2, 16]
     for (_, whole, read, least), share in zip(selections, [0.5, 0.5, 1, 0.5]):

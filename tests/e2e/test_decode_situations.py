@@ -111,6 +111,19 @@ def test_another_fill_value_replaces_the_default(folder):
     assert values[0] > 1e36 and np.isnan(values[1])
 
 
+@pytest.mark.parametrize("said, gone", [("true", 0), ("false", 1)])
+def test_unsigned_numbers_have_no_default_fill_value(folder, said, gone):
+    """netCDF4-python and xarray find none."""
+    with h5py.File(folder / "t.h5", "w") as file:
+        file.attrs["_NCProperties"] = "version=2,netcdf=4.9.0,hdf5=1.12.2"
+        file["t"] = np.array([[packing.DEFAULTS["i2"], -1, 7]], "i2")
+        file["t"].attrs["_Unsigned"] = said
+    job(folder, mean())
+    run(folder)
+    values = output(folder)[0]
+    assert np.isnan(values).sum() == gone and values[1] == (-1 if gone else 65535)
+
+
 def test_attributes_that_change_nothing_are_not_mentioned(folder):
     write(folder / "t.h5", [[1, 2], [3, 4]], "float32", scale_factor=1.0, add_offset=0.0, _FillValue=np.float32("nan"),
           valid_min=np.float32("-inf"))  # fmt: skip
@@ -136,7 +149,7 @@ def test_what_is_moved_is_decoded_where_it_is_computed_with(folder):
     turned = {"id": "turned", "op": "transpose", "inputs": ["t"], "to": "turned.h5:/t"}
     job(folder, turned, mean(inputs=["turned"], skip_nan=True), mean(id="wide", skip_nan=True),
         {"id": "wider", "op": "transpose", "inputs": ["t"], "dtype": "int32"},
-        {"id": "narrow", "op": "transpose", "inputs": ["t"], "dtype": "float16"})  # fmt: skip
+        *[{"id": to, "op": "transpose", "inputs": ["t"], "dtype": to} for to in ("float16", "float64")])  # fmt: skip
     run(folder)
     np.testing.assert_allclose(output(folder)[0], [274.65, 276.15], rtol=1e-15)
     np.testing.assert_allclose(output(folder, "wide")[0], [274.15, 275.65], rtol=1e-15)
@@ -146,9 +159,10 @@ def test_what_is_moved_is_decoded_where_it_is_computed_with(folder):
         assert attributes["_FillValue"] == -32767 and attributes["_FillValue"].dtype == kind
         assert (attributes["scale_factor"], attributes["add_offset"]) == (0.01, 273.15)
         assert attributes["units"] in ("K", b"K") and attributes["coordinates"] in ("lat lon", b"lat lon")
-    values, attributes = output(folder, "narrow")
-    np.testing.assert_array_equal(values, np.array([[274.15, np.nan], [275.15, 276.15]]).astype("float16"))
-    assert "scale_factor" not in attributes and "coordinates" in attributes
+    for name in ("float16", "float64"):  # who asks for floats wants decoded values
+        values, attributes = output(folder, name)
+        np.testing.assert_allclose(values, np.array([[274.15, np.nan], [275.15, 276.15]]).astype(name), rtol=1e-15)
+        assert "scale_factor" not in attributes and "coordinates" in attributes
 
 
 @pytest.mark.parametrize("change", [{"scale_factor": 0.02}, {"_FillValue": np.int16(300)}, {}])

@@ -25,7 +25,7 @@ import faults
 import harness
 from harness import DEVICE, IO, OK, RUN, USAGE
 
-CASES = int(os.environ.get("TILERUN_CASES", "8"))
+CASES = int(os.environ.get("TILERUN_CASES", "5"))
 SEED = int(os.environ.get("TILERUN_SEED", "20261"))
 INPUTS = {"x.h5", "job.yaml"}
 LEFT = {"x.h5", "job.yaml", "out.h5", "made.h5", "count", "where", "where.crash"}

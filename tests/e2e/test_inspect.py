@@ -138,7 +138,7 @@ def test_the_job_runs(folder, case):
         return  # its numeric fields are proposed: test_inspect_real.py
     if not wanted:
         alone = len(said) == 1 and not values  # then it says what is wrong with it
-        words = "'" + next(iter(said)) + "' " if alone else "holds no data set with elements"
+        words = "'" + next(iter(said)) + "' " if alone else "contains no data set"
         assert inspect("--job", "a.h5", expect=USAGE, cwd=folder).startswith(f"tilerun: a.h5: {words}")
         return
     (folder / "job.yaml").write_text(inspect("--job", "a.h5", cwd=folder))
@@ -253,13 +253,14 @@ def test_links_and_files_that_are_not_there(folder):
     assert list(table(text)) == ["/frames", "/out"] and "\n  /soft is /frames\n" in text
     assert "\n2 links lead nowhere, such as /" in text
     assert "has no data set '/frame' (did you mean '/frames'?)" in inspect("a.h5", "frame", expect=USAGE, cwd=folder)
-    assert inspect("b.h5", expect=USAGE, cwd=folder) == "tilerun: b.h5: No such file or directory\n"
+    said = inspect("b.h5", expect=USAGE, cwd=folder)
+    assert said == "tilerun: b.h5: No such file or directory (did you mean 'a.h5'?)\n"
     (folder / "c.h5").write_text("no HDF5")
     assert inspect("c.h5", expect=USAGE, cwd=folder).startswith("tilerun: c.h5: is not an HDF5 file but text: ")
     with h5py.File(folder / "d.h5", "w"):
         pass
     assert inspect("d.h5", cwd=folder).startswith("d.h5: 0 data sets")
-    assert "holds no data set" in inspect("d.h5", "--job", expect=USAGE, cwd=folder)
+    assert "contains no data set" in inspect("d.h5", "--job", expect=USAGE, cwd=folder)
 
 
 def test_names_do_not_reach_the_terminal_as_they_are(folder):

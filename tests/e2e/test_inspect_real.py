@@ -164,6 +164,12 @@ def test_what_is_no_input_takes_a_line(folder):
     assert "1 MATLAB text\n" in text and "1 empty MATLAB array\n" in text
     assert re.search("/mask +8x30 +uint8 +logical ", text) and "in MATLAB /A is 30x8\n" in text
     assert "/sparse is a sparse matrix (csc, 30x30, 900 elements stored)" in text
+    total = {"id": "m", "op": "reduce", "operator": "mean", "axis": "all", "inputs": ["x"]}
+    job = harness.write_job(
+        folder / "job.yaml", inputs={"x": {"file": path.name, "dataset": "/none"}}, operations=[total]
+    )
+    done = harness.tilerun("check", job)
+    assert done.returncode == harness.USAGE and "'/none' is an empty MATLAB array" in done.stderr
     path, _ = write(folder, "anndata_sparse")
     text = inspect(path.name, folder=folder)
     assert "/X is a sparse matrix (csr, 120x20, 360 elements stored)" in text and "/X/" not in text

@@ -1,4 +1,4 @@
-"""The worked example of kernels/README.md: one file and one line make a variant. It is built as printed."""
+"""The worked examples of kernels/README.md: one file and one line make a variant. They are built as printed."""
 
 import re
 
@@ -10,6 +10,30 @@ import suites
 import tree
 
 pytestmark = pytest.mark.xdist_group("readme")  # they share a build
+
+
+def test_first_variant_on_the_cpu(folder):
+    text = (harness.ROOT / "kernels/README.md").read_text()
+    saved = dict(re.findall(r"Save this as `([\w/.]+\.(?:c|yaml))`:\n\n```\w+\n(.*?)```", text, re.S))
+    (line,) = re.findall(r"^```c\n(CPU\(\w+\))\n```", text, re.M)
+    (after,) = re.findall(r"after `(CPU\(\w+\))`", text)
+    copy = tree.copy_tree(folder)
+    for path, content in saved.items():
+        (copy / path).write_text(content)
+    tree.register(copy, [line], after=after)
+    done = tree.make(copy)
+    assert done.returncode == 0, done.stdout[-4000:]
+    done = harness.tilerun("run", "gather.yaml", cwd=copy, program=copy / "build/tilerun")
+    assert done.returncode == harness.OK, done.stderr
+    assert [(row["variant"], row["status"]) for row in harness.Results(copy / "gather.h5").rows] == [
+        ("cpu", "ok"),
+        ("gather", "ok"),
+    ]
+    wrong = saved["kernels/transpose/gather.c"].replace("+ c) * args->rows", "+ c) * args->cols")
+    (copy / "kernels/transpose/gather.c").write_text(wrong)
+    assert tree.make(copy).returncode == 0
+    done = harness.tilerun("run", "gather.yaml", "--overwrite", cwd=copy, program=copy / "build/tilerun")
+    assert done.returncode == harness.RUN and "wrong" in done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -11,16 +11,16 @@ GIB = 1 << 30
 
 def test_list():
     everything = quiet("list")
-    parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale")]
+    parts = [quiet("list", op) for op in ("matmul", "reduce", "transpose", "scale", "map")]
     assert everything == "".join(parts)
-    assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale"}
+    assert {v.op for v in harness.list_variants()} == {"matmul", "reduce", "transpose", "scale", "map"}
 
 
 def test_list_describes_what_is_not_in_this_build():
     """GPU variants of a build without CUDA: with types and parameters, as any build has them."""
     registry = (harness.ROOT / "kernels/core/registry.def").read_text()
     registered = re.findall(r"^(CPU|CUDA)\(([a-z]+)_(\w+)\)$", registry, re.M)
-    for op in ("matmul", "reduce", "transpose", "scale"):
+    for op in ("matmul", "reduce", "transpose", "scale", "map"):
         listed = re.findall(r"^  (\w+) +\S.*\n(?: {12}.*\n)*? {12}(cannot run here: .*|runs here.*)$", quiet("list", op), re.M)
         assert [name for name, _ in listed] == [name for _, of, name in registered if of == op]
         for name, words in listed:
@@ -49,7 +49,7 @@ def test_devices(folder, monkeypatch):
     done = harness.tilerun("devices", "--measure")
     assert done.returncode == OK and re.match(r"cpu  \S.*\n    \d+ threads\n", done.stdout)
     assert ("no CUDA GPU here" in done.stderr) == ("\ncuda:0" not in done.stdout)
-    measured = r"^    measured limits   memory (.+?), float32 \S+ \SFLOP/s.*\n.*; [1-9]\d* rates of variants"
+    measured = r"^    measured limits   memory (.+?), float32 \S+ \SFLOP/s.*\n.*a launch \S+ us"
     memory = re.search(measured, done.stdout, re.M)[1]
     free = size(re.search(r"^    memory .*, (\S+ \SiB) free$", done.stdout, re.M)[1])
     cache = size(re.search(r"^    last-level cache  (\S+ \SiB)$", done.stdout, re.M)[1])

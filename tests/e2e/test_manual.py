@@ -1,5 +1,4 @@
-"""Help fits a terminal, the manual page is good roff; what `make install` puts where, and `make uninstall` removes.
-unit/test_commands.c checks that both hold every option."""
+"""Help fits a terminal, and the manual page is good roff. unit/test_commands.c checks that both hold every option."""
 
 import os
 import re
@@ -34,7 +33,7 @@ def plain(roff):
 def test_usage_lists_the_commands():
     """They are those of commands.def, and each says what it is for."""
     table = (harness.ROOT / "runner/commands/commands.def").read_text()
-    assert COMMANDS == re.findall(r"^COMMAND\((\w+)\)", table, re.M)
+    assert COMMANDS == [name.replace("_", "-") for name in re.findall(r"^COMMAND\((\w+)\)", table, re.M)]
     for command in COMMANDS:
         assert re.match(rf"usage: tilerun {command}\b.*\n\n\S", commands.help_of(command))
 
@@ -49,6 +48,48 @@ def test_manual_says_the_exit_codes(manual):
     assert {int(code) for code, _ in codes} == {0, 1, 2, 3, 4, 75}
     for code, meaning in codes:
         assert f".TP .B {code} {meaning}" in plain(manual.read_text())
+
+
+def sources():
+    paths = [path for part in ("runner", "kernels") for path in (harness.ROOT / part).rglob("*") if path.is_file()]
+    return {path: path.read_text() for path in paths if path.suffix in (".c", ".h", ".cu", ".cuh")}
+
+
+def variables_read():
+    """The names in the sources that getenv gets: literally, from a table of its file, or from a caller elsewhere."""
+    literal, read = r'"([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*)"', set()
+    for path, text in sources().items():
+        calls = re.findall(r"\bgetenv\(([^)]*)\)", text)
+        read |= {match[1] for call in calls if (match := re.fullmatch(literal, call))}
+        if any('"' not in call for call in calls):
+            read |= set(re.findall(literal, text))
+        read |= set(re.findall(rf"h5_names_of\([^;]*{literal}\)", text))
+    return read - {"PRETTY_NAME"}  # a key of /etc/os-release
+
+
+def test_manual_names_the_environment(manual):
+    """Every variable that the program reads, and no other; so no table can go stale."""
+    section = manual.read_text().partition(".SH ENVIRONMENT\n")[2].partition("\n.SH ")[0]
+    names = {name for line in re.findall(r"^\.B (.*)", section, re.M) for name in line.split(", ")}
+    assert len(names) > 30 and names == variables_read()
+    others = [text for path, text in sources().items() if path.name != "manual.c"]
+    assert [name for name in names if not any(f'"{name}"' in text for text in others)] == []
+
+
+def test_manual_names_files(manual, folder):
+    """Those that a run makes are there: its results, and in the cache folder the limits."""
+    section = plain(manual.read_text().partition(".SH FILES\n")[2].partition("\n.SH ")[0])
+    job = harness.write_job(
+        folder / "name.yaml",
+        inputs={"a": {"random": {"shape": [8, 8]}}},
+        operations=[{"id": "o", "op": "scale", "inputs": ["a"], "variants": ["cpu"]}],
+    )
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    done = harness.tilerun("run", job, "--device", "cpu", cwd=folder, env=environment)
+    assert done.returncode == harness.OK, done.stderr
+    assert (folder / "name.h5").exists() and ".B NAME.h5 " in section
+    (limits,) = (folder / "cache").rglob("*.limits")
+    assert limits.parent == folder / "cache/tilerun" and ".B $XDG_CACHE_HOME/tilerun/*.limits" in section
 
 
 def test_manual_is_good_roff(manual):
@@ -67,61 +108,3 @@ def test_manual_is_good_for_mandoc(manual):
     done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", str(manual)], capture_output=True, text=True)
     complaints = [line for line in (done.stdout + done.stderr).splitlines() if "missing date" not in line]
     assert complaints == []  # there is no date: the page is the same whenever it is made
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="no make")
-def test_install(folder):
-    """Into DESTDIR, whatever its name, also where the files that a command wrote must be readable by everybody; no data
-    but what is the project's; and all of it goes again."""
-    tree, destination = folder / "tree", folder / "package of a distribution"
-    (tree / "build").mkdir(parents=True)
-    shutil.copy2(harness.TILERUN, tree / "build/tilerun")
-    shutil.copy2(harness.ROOT / "Makefile", tree)
-    for part in ("configs", "data"):
-        shutil.copytree(harness.ROOT / part, tree / part, ignore=lambda *_: ["generated"])
-    (tree / "data/generated").mkdir()
-    (tree / "data/generated/large.h5").write_text("not to be installed")
-
-    def make(goal):
-        environment = {key: value for key, value in os.environ.items() if key[:4] != "MAKE" and key != "MFLAGS"}
-        # -o: the program is there; the tree has no source to make it from.
-        words = ["-o", "build/tilerun", "CUDA=0", "BUILD=build", f"DESTDIR={destination}", "PREFIX=/usr", goal]
-        command = ["sh", "-c", 'umask 077; exec make "$@"', "make", *words]
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-    def installed():
-        return {str(path.relative_to(destination / "usr")) for path in destination.rglob("*") if path.is_file()}
-
-    make("install")
-    files = installed()
-    printed = {
-        "share/man/man1/tilerun.1": ["--print-manual"],
-        "share/bash-completion/completions/tilerun": ["--print-completion", "bash"],
-        "share/zsh/site-functions/_tilerun": ["--print-completion", "zsh"],
-        "share/fish/vendor_completions.d/tilerun.fish": ["--print-completion", "fish"],
-    }
-    for path, arguments in printed.items():
-        assert (destination / "usr" / path).read_text() == harness.tilerun(*arguments).stdout != ""
-        files.remove(path)
-    files.remove("bin/tilerun")
-    sources = [path for part in ("configs", "data") for path in (tree / part).rglob("*") if path.is_file()]
-    assert files == {f"share/tilerun/{path.relative_to(tree)}" for path in sources} - {
-        "share/tilerun/data/generated/large.h5"
-    }
-    assert {path.stat().st_mode & 0o777 for path in destination.rglob("*") if path.is_dir()} == {0o755}
-    programs = {f"share/tilerun/{path.relative_to(tree)}" for path in sources if os.access(path, os.X_OK)}
-    assert "share/tilerun/configs/slurm/submit.sh" in programs
-    for path in installed():
-        expected = 0o755 if path in programs | {"bin/tilerun"} else 0o644
-        assert (destination / "usr" / path).stat().st_mode & 0o777 == expected
-    job = destination / "usr/share/tilerun/configs/quickstart.yaml"
-    assert harness.tilerun("check", job, program=destination / "usr/bin/tilerun").returncode == harness.OK
-    make("install")  # over what is there
-    (destination / "usr/share/tilerun/mine.h5").write_text("somebody's")
-    make("uninstall")
-    assert installed() == {"share/tilerun/mine.h5"}
-    (destination / "usr/share/tilerun/mine.h5").unlink()
-    for _ in range(2):
-        make("uninstall")
-        assert installed() == set() and not (destination / "usr/share/tilerun").exists()

@@ -14,7 +14,7 @@ import pytest
 import harness
 from harness import OK, USAGE
 
-CASES = int(os.environ.get("TILERUN_CASES", 25))
+CASES = int(os.environ.get("TILERUN_CASES", 12))
 TYPES = ["f4", "f8", "i2", "u1", ">i4", ">f8"]
 
 OLD = "HDF5 1.10" in harness.tilerun("--version").stdout
@@ -317,6 +317,23 @@ def test_a_file_that_is_moved_without_its_sources(folder):
 def test_numbered_files_of_which_none_is_there(folder):
     numbered_of(folder)
     assert "'d' in p-%b.h5, which is not there under any number" in refusal(folder)
+
+
+@pytest.mark.parametrize("path", ["whole.h5", "./whole.h5", "././whole.h5"])
+def test_a_file_of_the_current_folder(folder, path):
+    """HDF5 compares the spellings of the folder in which the data set of a source is open."""
+    tree = Tree(np.random.default_rng(0), folder, 0)
+    tree.plain((3, 4), "f4", "a.h5", "d", grows=True)
+    tree.low_level("whole.h5", (3, 4), "f4", -9, [(0, 1, 1, "a.h5", "d", (1, 4), True)])
+    assert "virtual data set of" not in said("inspect", path, expect=OK, cwd=folder)
+
+
+def test_a_growing_source_with_a_percent_sign_in_its_name(folder):
+    """HDF5 reads "%%" as "%" also in the names of unlimited mappings."""
+    tree = Tree(np.random.default_rng(0), folder, 0)
+    values, missing = tree.plain((3, 4), "f4", "a%b.h5", "d%", grows=True)
+    tree.low_level("whole.h5", values.shape, "f4", -9, [(0, 1, 1, "a%%b.h5", "d%%", (1, 4), True)])
+    check(folder, values, missing, None, ())
 
 
 def test_the_last_of_numbered_files_cannot_be_read(folder):

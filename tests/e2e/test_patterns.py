@@ -198,6 +198,19 @@ def test_what_goes_with_the_values(folder, said):
         np.testing.assert_array_equal(y.dims[1][0][()], np.arange(6.0) * 3)
 
 
+# y = x, once there is a file of this name.
+WAIT = """#include "tilerun.h"
+#include <unistd.h>
+int wait(const struct launch *launch) {
+    const struct scale_args *args = &launch->args.scale;
+    while (access("%s", F_OK) != 0) usleep(1000);
+    for (int64_t i = 0; i < args->count; i++) ((T *)args->y)[i] = ((const T *)args->x)[i];
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 @pytest.mark.parametrize("deed", ["replaced", "gone", "changed"])
 def test_a_file_that_changes_while_the_job_runs(folder, deed):
     """More files than are open at a time."""
@@ -205,11 +218,13 @@ def test_a_file_that_changes_while_the_job_runs(folder, deed):
         write(folder / f"run-{number}.h5", np.full((64, 512), number * 1.0))
     entry = {"file": "run-*.h5", "dataset": "group/x", "concatenate": 0}
     operations = [
-        {"id": "s", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 0, "repeat": 200},
+        {"id": "s", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 0, "repeat": 3},
+        {"id": "wait", "op": "scale", "inputs": ["one"], "variants": [{"source": "wait.c"}]},
         {"id": "y", "op": "scale", "inputs": ["x"], "alpha": 2},
     ]
-    job = job_of(folder, {"x": entry}, operations, memory="64KiB")
-    process = harness.start("run", job, "-o", folder / "out.h5", "--progress", "plain")
+    (folder / "wait.c").write_text(WAIT % str(folder / "changed"))
+    job = job_of(folder, {"x": entry, "one": {"random": {"shape": [1]}}}, operations, memory="64KiB")
+    process = harness.start("run", job, "-o", folder / "out.h5", "--progress", "plain", "--allow-source")
     while ": ok" not in (line := process.stderr.readline()):
         assert process.poll() is None, line
     if deed == "changed":
@@ -219,10 +234,11 @@ def test_a_file_that_changes_while_the_job_runs(folder, deed):
         (folder / "run-7.h5").unlink()
     if deed == "replaced":
         write(folder / "run-7.h5", np.full((64, 512), 6.0))
+    (folder / "changed").touch()
     _, stderr = process.communicate()
     assert process.returncode == IO and "run-7.h5" in stderr, stderr
     assert not (folder / "out.h5").exists()
-    again = harness.tilerun("run", job, "-o", folder / "out.h5", "--resume")
+    again = harness.tilerun("run", job, "-o", folder / "out.h5", "--resume", "--allow-source")
     assert again.returncode == OK, again.stderr
     total = harness.Results(folder / "out.h5").output("s")
     assert total[5] == sum(64 * n for n in range(40) if n != 7) + 64 * {"replaced": 6, "gone": 0, "changed": 7}[deed]

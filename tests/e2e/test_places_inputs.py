@@ -126,7 +126,10 @@ def test_no_file_that_an_input_reads_is_written(folder, way, monkeypatch):
 def test_check_says_that_an_output_is_read(folder):
     write_job(folder)
     text = (folder / "job.yaml").read_text()
-    for output, words in (("in.h5", "is the job's input 'x'"), ("job.yaml", "is the job file itself")):
+    for output, words in (
+        ("in.h5", "is the job's input 'x'; give another name, with 'output' or -o"),
+        ("job.yaml", "is the job file itself"),
+    ):
         (folder / "job.yaml").write_text(text.replace("{", f'{{"output": "{output}",', 1))
         done = harness.tilerun("check", "job.yaml", cwd=folder)
         assert (done.returncode, done.stdout) == (USAGE, "")

@@ -82,7 +82,7 @@ def test_files_of_others_keep_the_folder(folder, count, words):
 def test_many_start_at_once(folder, flags):
     """One runs at a time, and the others say why they do not: never that something cannot be made."""
     write_job(folder)
-    for _ in range(8):
+    for _ in range(3):
         command = [str(harness.TILERUN), "run", "job.yaml", "-o", "out.h5", "--progress", "none", *flags]
         options = {"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         started = [subprocess.Popen(command, **options) for _ in range(12)]

@@ -1,9 +1,9 @@
 """What `tilerun plan` predicts from measured limits, against what `tilerun run` then measures: every built-in variant
-of a device, on drawn shapes of moderate size.
+of a device whose time it says to know, on drawn shapes of moderate size.
 
 Predictions are meant to be within a factor of 2, which the median ratio of a variant over its shapes must be on a GPU.
 On a CPU it must be within 3, in one of four tries: this machine may be busy with other tests, more so in one moment
-than in another."""
+than in another. What never was measured without them, as the program finds, is not judged in the end."""
 
 import json
 import os
@@ -21,9 +21,6 @@ def planned(folder, device):
     done = harness.tilerun("plan", "--json", "--device", device, folder / "job.yaml")
     assert done.returncode == harness.OK and done.stderr == "", done.stderr
     return json.loads(done.stdout)
-
-
-CHOOSY = ("skinny", "stacks", "ring", "outer", "thin")  # take shapes that are hardly ever drawn here
 
 
 def drawn_operand(rng, variant, device):
@@ -64,23 +61,25 @@ def drawn_operations(rng, variants, device):
 
 
 def ratios_now(folder, rng, variants, device):
-    """Measures limits, runs a drawn job and compares: (op, variant) -> predicted over measured kernel times."""
+    """Measures limits, runs a drawn job and compares: (op, variant) -> predicted over measured kernel times; and which
+    of them others disturbed."""
     measured = harness.tilerun("devices", "--measure")
     assert measured.returncode == harness.OK, measured.stderr
     job = drawn_operations(rng, variants, device)
     results = harness.run_job(folder, arguments=["--overwrite"], device=device, **job)
     predicted = planned(folder, device)
     assert predicted["limits"] == "measured"
-    ratios = {}
+    ratios, busy = {}, set()
     for run, row in zip(predicted["runs"], results.rows):
         assert (run["operation"], run["variant"]) == (row["operation"], row["variant"])
-        if row["status"] == "skipped":  # the variant does not take this shape
+        if row["status"] == "skipped" or run["kernel_s"] is None:  # a shape that it does not take; unknown
             continue
+        busy |= {(row["op"], row["variant"])} if "busy" in row["flags"] else set()
         ratios.setdefault((row["op"], row["variant"]), []).append(run["kernel_s"] / row["kernel_median_s"])
     print("predicted over measured kernel time:")
     for (op, variant), of in ratios.items():
         print(f"  {op:9} {variant:8} median {statistics.median(of):5.2f}  " + " ".join(f"{r:.2f}" for r in sorted(of)))
-    return ratios
+    return ratios, busy
 
 
 @pytest.mark.parametrize(
@@ -89,15 +88,21 @@ def ratios_now(folder, rng, variants, device):
 )
 def test_predictions(folder, rng, monkeypatch, device, margin, tries):
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-    left = [v for v in harness.list_variants() if v.runs_here and not v.limit]
+    monkeypatch.delenv("TILERUN_LOAD")
+    # The time of a map depends on its expression; it is predicted as that of a copy.
+    left = [v for v in harness.list_variants() if v.runs_here and not v.limit and v.op != "map"]
     left = [v for v in left if v.on_cpu == (device == "cpu")]
-    for _ in range(tries):
-        ratios = ratios_now(folder, rng, left, device)
-        left = [v for v in left if (v.op, v.name) in ratios or v.name not in CHOOSY]
+    ops, calm = {v.op for v in left}, set()
+    for turn in range(tries):
+        ratios, busy = ratios_now(folder, rng, left, device)
+        assert turn > 0 or {op for op, _ in ratios} == ops
+        calm |= set(ratios) - busy
+        left = [v for v in left if (v.op, v.name) in ratios]
         left = [v for v in left if not 1 / margin < statistics.median(ratios[v.op, v.name]) < margin]
         if not left:
             return
-    assert False, f"not within a factor of {margin} in {tries} tries: {[(v.op, v.name) for v in left]}"
+    left = [(v.op, v.name) for v in left if (v.op, v.name) in calm]
+    assert not left, f"not within a factor of {margin} in {tries} tries: {left}"
 
 
 @pytest.mark.parametrize("case", range(2))

@@ -16,14 +16,16 @@ import harness
 from harness import OK
 from shards import plain_environment
 
-CASES = int(os.environ.get("TILERUN_CASES", 8))
+CASES = int(os.environ.get("TILERUN_CASES", 5))
 SEED = int(os.environ.get("TILERUN_SEED", 0))
-SUMS = ["runs", "read_bytes", "write_bytes", "compute_s", "total_s"]
+SUMS = ["runs", "read_bytes", "write_bytes", "compute_s", "wall_s"]
 
 
 def planned(path, count, *arguments, **environment):
     done = harness.tilerun("plan", path, "--shards", count, *arguments, env={**os.environ, **environment})
-    assert done.returncode == OK and done.stderr == "", done.stderr
+    said = [line for line in done.stderr.splitlines() if "no operation reads" not in line]  # of drawn jobs
+    said = [line for line in said if not re.match(r" *\d* \|", line)]
+    assert done.returncode == OK and not said, done.stderr
     return done.stdout
 
 
@@ -56,11 +58,12 @@ def file_bytes(job):
 
 
 def assert_schema(found, count):
-    whole = {"shards": list, "runs": int, "read_bytes": int, "write_bytes": int, "compute_s": float, "total_s": float}
+    whole = {"shards": list, "runs": int, "read_bytes": int, "write_bytes": int, "compute_s": float, "wall_s": float}
     whole |= {"longest_s": float, "mean_s": float, "longest_over_mean": float, "all_at_once_s": float, "idle": int}
-    whole |= {"by": str, "one_process_s": float, "groups": int, "useful_shards": int, "longest_group": dict, "files_s": float}
+    whole |= {"by": str, "one_process_s": float, "groups": int, "useful_shards": int, "longest_group": dict}
+    whole |= {"files_s": float}
     whole |= {"read_bytes_per_s": float, "write_bytes_per_s": float, "files_limit_from": int}
-    group = {"operation": str, "parameters": str, "operations": int, "total_s": float}
+    group = {"operation": str, "parameters": str, "operations": int, "wall_s": float}
     row = {"shard": int, "waits_s": float} | {name: whole[name] for name in SUMS}
 
     def check(what, kinds):
@@ -87,12 +90,12 @@ def test_sums_and_what_is_then_done(folder, case):
     for name in SUMS:
         assert math.isclose(found[name], math.fsum(row[name] for row in found["shards"]), rel_tol=1e-7)
         assert math.isclose(found[name], whole[name], rel_tol=1e-7)
-    assert math.isclose(found["one_process_s"], max(whole["total_s"], whole["files_s"]), rel_tol=1e-7)
-    times = [row["total_s"] for row in found["shards"]]
-    ends = [row["total_s"] + row["waits_s"] for row in found["shards"]]
+    assert math.isclose(found["one_process_s"], max(whole["wall_s"], whole["files_s"]), rel_tol=1e-7)
+    times = [row["wall_s"] for row in found["shards"]]
+    ends = [row["wall_s"] + row["waits_s"] for row in found["shards"]]
     assert math.isclose(found["longest_s"], max(ends), rel_tol=1e-7)
     assert math.isclose(found["longest_over_mean"], max(ends) * count / math.fsum(times), rel_tol=1e-7)
-    assert max(ends) <= math.fsum(times) / count + found["longest_group"]["total_s"]
+    assert max(ends) <= math.fsum(times) / count + found["longest_group"]["wall_s"]
     assert found["idle"] == sum(row["runs"] == 0 for row in found["shards"]) <= max(0, count - found["groups"])
     assert (found["read_bytes"], found["write_bytes"]) == file_bytes(json.loads(path.read_text()))
     runs = json.loads(harness.tilerun("plan", path, "--json").stdout)["runs"]
@@ -119,7 +122,8 @@ def panels_job(folder, draw):
         defaults={"warmup": 0, "repeat": draw.randint(1, 3)},
         operations=[
             {"id": "product", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"]},
-            {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": draw.choice([["cpu"], ["cpu", "blocked"]])},
+            {"id": "flipped", "op": "transpose", "inputs": ["a"],
+             "variants": draw.choice([["cpu"], ["cpu", "blocked"]])},  # fmt: skip
         ],
     )
 
@@ -132,7 +136,7 @@ def test_panels_and_what_is_then_done(folder, case):
     count, by = draw.randint(3, 7), draw.choice([[], ["--by", "tiles"], ["--by", "runs"]])
     found, whole = figures(path, count, *by), figures(path, 1)
     assert found["by"] == ("runs" if by == ["--by", "runs"] else "tiles")
-    assert found["one_process_s"] == whole["total_s"]
+    assert found["one_process_s"] == whole["wall_s"]
     for name in SUMS:
         assert math.isclose(found[name], math.fsum(row[name] for row in found["shards"]), rel_tol=1e-7)
     assert found["write_bytes"] == whole["write_bytes"]
@@ -194,9 +198,9 @@ def test_where_files_stop_it(folder, share):
 def test_files_that_stop_nothing_or_everything(folder):
     path = spread_job(folder)
     assert figures(path, 3, "--bandwidth", "100TB")["files_limit_from"] is None
-    assert "files are no limit" in planned(path, 3, "--bandwidth", "100TB")
+    assert "they do not limit the job" in planned(path, 3, "--bandwidth", "100TB")
     assert figures(path, 3, "--bandwidth", "100kB")["files_limit_from"] == 1
-    assert "files limit any number of shards" in planned(path, 3, "--bandwidth", "100kB")
+    assert "files take longer than one shard computes" in planned(path, 3, "--bandwidth", "100kB")
     assert "reads 3 GB/s and writes 1.5 GB/s for all shards together (--bandwidth)" in planned(path, 3)
 
 
@@ -210,19 +214,20 @@ def test_one_group_that_dominates(folder):
     )
     found = figures(path, 4, "--by", "runs")
     useful = found["useful_shards"]
-    assert found["longest_group"] | {"total_s": 0} == {
-        "operation": "product", "parameters": "n=3000", "operations": 1, "total_s": 0,
+    assert found["longest_group"] | {"wall_s": 0} == {
+        "operation": "product", "parameters": "n=3000", "operations": 1, "wall_s": 0,
     }  # fmt: skip
-    share = 100 * found["longest_group"]["total_s"] / found["total_s"]
-    said = re.search(r"^'product n=3000' alone takes (.*) % of the time; more than (\d) shards do not help; --by tiles divides it$",
+    share = 100 * found["longest_group"]["wall_s"] / found["wall_s"]
+    said = re.search(r"^'product n=3000' alone takes (.*) % of the time; "
+                     r"more than (\d) shards do not help; --by tiles divides it$",
                      planned(path, 4, "--by", "runs"), re.M)  # fmt: skip
     assert figures(path, 4, "--by", "tiles")["longest_s"] < 0.9 * found["longest_s"]
     assert figures(path, 4) == figures(path, 4, "--by", "tiles")  # as many operations as shards, but uneven ones
     assert math.isclose(float(said[1]), share, abs_tol=0.5) and int(said[2]) == useful == 2
     assert math.isclose(
-        figures(path, useful, "--by", "runs")["longest_s"], found["longest_group"]["total_s"], rel_tol=1e-6
+        figures(path, useful, "--by", "runs")["longest_s"], found["longest_group"]["wall_s"], rel_tol=1e-6
     )
-    assert figures(path, useful - 1, "--by", "runs")["longest_s"] > found["longest_group"]["total_s"] * 1.0001
+    assert figures(path, useful - 1, "--by", "runs")["longest_s"] > found["longest_group"]["wall_s"] * 1.0001
     document = json.loads(path.read_text())
     document["operations"].append(
         {"id": "total", "op": "reduce", "inputs": ["product"], "operator": "sum", "axis": 0, "variants": ["cpu"]}
@@ -240,10 +245,12 @@ def mixed_job(folder, draw, ops, sizes):
     inputs, operations = {}, []
     for i in range(draw.randint(4, 14)):
         op = draw.choice(ops)
-        inputs[f"x{i}"] = {"random": {"shape": [draw.randint(*sizes)] * 2, "dtype": draw.choice(["float32", "float16"])}}
+        shape = [draw.randint(*sizes)] * 2
+        inputs[f"x{i}"] = {"random": {"shape": shape, "dtype": draw.choice(["float32", "float16"])}}
         more = {"operator": draw.choice(["sum", "argmax"]), "axis": draw.randint(0, 1)} if op == "reduce" else {}
         names = ["cpu"] if op == "scale" else draw.choice([["cpu"], ["blocked"], ["blocked", "cpu"]])
-        operations.append({"id": f"o{i}", "op": op, "inputs": [f"x{i}"] * (1 + (op == "matmul")), "variants": names} | more)
+        operands = [f"x{i}"] * (1 + (op == "matmul"))
+        operations.append({"id": f"o{i}", "op": op, "inputs": operands, "variants": names} | more)
     return harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=operations,
                              defaults={"repeat": draw.randint(1, 9)}), operations  # fmt: skip
 
@@ -280,11 +287,11 @@ def test_waits_of_a_fork(folder, case):
     )
     found, one = figures(path, 2, "--by", "runs"), figures(path, 1)
     assert [row["runs"] for row in found["shards"]] == [2, 2]
-    shares = [row["total_s"] for row in found["shards"]]
-    assert math.isclose(sum(shares), one["total_s"], rel_tol=1e-7)
-    ends = [row["total_s"] + row["waits_s"] for row in found["shards"]]
+    shares = [row["wall_s"] for row in found["shards"]]
+    assert math.isclose(sum(shares), one["wall_s"], rel_tol=1e-7)
+    ends = [row["wall_s"] + row["waits_s"] for row in found["shards"]]
     assert found["shards"][0]["waits_s"] == 0 < found["shards"][1]["waits_s"]
-    assert math.isclose(found["longest_s"], max(ends), rel_tol=1e-7) and found["longest_s"] < 0.9 * one["total_s"]
+    assert math.isclose(found["longest_s"], max(ends), rel_tol=1e-7) and found["longest_s"] < 0.9 * one["wall_s"]
     assert math.isclose(found["longest_s"], figures(path, 5, "--by", "runs")["longest_s"], rel_tol=1e-7)  # the path
     assert found["useful_shards"] == 2
 

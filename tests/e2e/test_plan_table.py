@@ -12,8 +12,8 @@ import pytest
 import harness
 from harness import OK
 
-HEADINGS = ["operation", "parameters", "variant", "shape", "device", "pass", "kernel", "total", "memory", "of roof"]
-ALWAYS = ["operation", "variant", "kernel", "total"]
+HEADINGS = ["operation", "parameters", "variant", "shape", "device", "pass", "kernel", "wall", "memory", "of roof"]
+ALWAYS = ["operation", "variant", "kernel", "wall"]
 
 
 def plan(path, *arguments, **environment):
@@ -72,7 +72,7 @@ def test_no_line_is_wider_than_asked(folder, rng):
             named = " ".join(left_out[1].split()).split(", ") if left_out else []
             shown = re.split(r"  +", lines[0])  # a heading may be cut, as "de~e"
             empty = [] if any(run["parameters"] for run in rows) else ["parameters"]
-            empty += [] if any(run["bound_s"] for run in rows) else ["of roof"]
+            empty += [] if any(run["bound_s"] and run["kernel_s"] for run in rows) else ["of roof"]
             wanted = [heading for heading in HEADINGS if heading not in named + empty]
             assert len(shown) == len(wanted) and set(named) <= set(HEADINGS), text
             assert all(s == w or "~" in s for s, w in zip(shown, wanted)), text
@@ -97,9 +97,13 @@ def test_sums_and_reasons(folder, rng):
         runs = [run for run in planned["runs"] if "skipped" not in run]
         reasons = [run["skipped"] for run in planned["runs"] if "skipped" in run]
         assert planned["output"] == f"{folder}/out.h5"
-        assert math.isclose(planned["total_s"], math.fsum(run["total_s"] for run in runs), rel_tol=1e-6)
-        for run in runs:
-            assert math.isclose(run["total_s"], run["pass_s"] + run["repeats_s"] + run["verify_s"], rel_tol=1e-6)
+        known = [run for run in runs if run["wall_s"] is not None]
+        unknown = len(runs) - len(known)
+        assert (f" {unknown} of them not counted: " in text) == (unknown > 0)
+        assert text.count(" unknown unknown unknown ") == unknown
+        assert math.isclose(planned["wall_s"], math.fsum(run["wall_s"] for run in known), rel_tol=1e-6)
+        for run in known:
+            assert math.isclose(run["wall_s"], run["pass_s"] + run["repeats_s"] + run["verify_s"], rel_tol=1e-6)
             assert 0 < run["kernel_s"] and run["kernel_s"] <= run["pass_s"] * 1.000001
         assert re.search(rf" {len(runs)} runs?: (at least )?[\d.]+ \w+ \(passes .*, warm-up .*, verification ", text)
         assert re.search(r" disk: \S+ \w+ needed, \S+ \w+ free in ", text)
@@ -111,9 +115,9 @@ def test_sums_and_reasons(folder, rng):
 def test_the_sum_of_a_small_job(folder):
     """A skipped run adds nothing; whatever room the disk has, this fits."""
     planned = json.loads(plan(small_job(folder, variants=["cpu", "tree", "blocked"]), "--json"))
-    times = [run["total_s"] for run in planned["runs"] if "skipped" not in run]
-    assert len(planned["runs"]) == 3 and len(times) == 2 and min(times) > 0
-    assert math.isclose(planned["total_s"], sum(times), rel_tol=1e-6)
+    times = [run["wall_s"] or 0 for run in planned["runs"] if "skipped" not in run]  # the loop's may be unknown
+    assert len(planned["runs"]) == 3 and len(times) == 2 and max(times) > 0
+    assert math.isclose(planned["wall_s"], sum(times), rel_tol=1e-6)
 
 
 def costs(folder, source, **operation):
@@ -140,7 +144,7 @@ def test_what_is_put_in_order_is_read_at_less_than_that_rate(folder):
     with h5py.File(folder / "in.h5", "w") as file:
         file.create_dataset("x", shape, "f4")
     source = {"file": "in.h5", "dataset": "x"}
-    options = {"op": "transpose", "inputs": ["x"], "variants": ["cpu"], "repeat": 1, "warmup": 0}
+    options = {"op": "transpose", "inputs": ["x"], "variants": ["blocked"], "repeat": 1, "warmup": 0}
     merged, turned = (costs(folder, source, axes=axes, **options)[0]["pass_s"] for axes in ([1, 2, 0], [2, 1, 0]))
     assert size / 0.5e9 < turned < size / 0.5e9 + 1.1 * merged
 
@@ -172,7 +176,7 @@ def test_a_run_measures_once(folder, cache):
     assert math.isnan(row["bound_s"]) and math.isnan(row["percent_of_bound"]) and row["bound_by"] == ""
     assert "measuring" not in said and not cache.exists()
     row, said = row_of(folder, path)
-    assert re.search(r"^tilerun: measuring the limits of cpu, once \(\d\.\d s\)$", said, re.M)
+    assert re.search(r"^tilerun: measuring the limits of cpu, once: about \d\.\d s$", said, re.M)
     assert row["bound_s"] > 0 and row["bound_by"] in ("memory", "compute")
     assert math.isclose(row["percent_of_bound"], 100 * row["bound_s"] / row["kernel_median_s"])
     row, said = row_of(folder, path)
@@ -227,6 +231,6 @@ def test_a_signal_ends_the_measuring(folder, cache):
     assert process.stderr.read(len("tilerun: measuring")) == "tilerun: measuring"
     process.terminate()
     assert process.wait(timeout=60) == harness.INTERRUPTED
-    assert not (folder / "out.h5").exists() and not cache.exists()
+    assert not (folder / "out.h5").exists() and not any(cache.iterdir())
     process.stdout.close()
     process.stderr.close()

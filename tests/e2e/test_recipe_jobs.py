@@ -128,7 +128,33 @@ def matlab_copy(folder, draw):
         assert np.array_equal(file["A"][...], shown)
 
 
+def corrected_frames(folder, draw):
+    raw = write(draw, folder / "frames.h5", "raw", draw.integers(80, 4000, (9, 12, 17)).astype("u2"))
+    dark, flat = draw.normal(80, 3, (12, 17)), draw.normal(1, 0.5, (12, 17))
+    with h5py.File(folder / "calibration.h5", "w") as file:
+        file["dark"], file["flat"] = dark, flat
+    results = run(folder, "corrected-frames")
+    raw, dark, flat = (array.astype("f4") for array in (raw, dark, flat))
+    right = np.where(flat > np.float32(0.1), (raw - dark) / flat, np.float32("nan"))
+    assert np.array_equal(results.output("corrected"), right, equal_nan=True)
+    np.testing.assert_allclose(results.output("mean"), right.astype("f8").mean(0), rtol=1e-6, equal_nan=True)
+
+
+def difference(folder, draw):
+    before = draw.normal(size=(30, 40))
+    after = before * np.where(draw.random(before.shape) < 0.2, 1 + 1e-3, 1)
+    for name, values in (("before", before), ("after", after)):
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            file["outputs/product"] = values
+    results = run(folder, "difference")
+    assert results.output("largest") == np.abs(before - after).max()
+    np.testing.assert_allclose(results.output("mean"), np.abs(before - after).mean(), rtol=1e-12)
+    assert results.output("count") == (before != after).sum()
+
+
 RECIPES = {
+    "corrected-frames": corrected_frames,
+    "difference": difference,
     "mean-frame": mean_frame,
     "gram": gram,
     "rewrite": rewrite,

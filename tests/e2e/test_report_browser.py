@@ -15,7 +15,7 @@ from test_report import edited, results  # noqa: F401 (a fixture)
 PROBE = """
 const out = {errors: window.failures, width: innerWidth, scroll: document.documentElement.scrollWidth,
              loaded: performance.getEntriesByType('resource').map(entry => entry.name)};
-const seen = [...document.querySelectorAll('h1, h2, h3, p, li, caption, td, tbody th, svg')].filter(
+const seen = [...document.querySelectorAll('h1, h2, h3, p, li, caption, td, tbody th, svg, svg text')].filter(
     element => !element.closest('svg svg') && getComputedStyle(element).display !== 'none');
 const wide = seen.map(element => element.getBoundingClientRect()).filter(box => box.width > 0);
 out.right = Math.max(...wide.map(box => box.right));
@@ -66,6 +66,7 @@ def browse(browser, folder, path, width, scheme="light"):
 def flag(rows, _):
     rows["flags"] = b"throttled,outliers,drift"
     rows["message"] = b"a sentence that is as long as messages may be, and longer than a narrow screen is wide"
+    rows["variant"] = [(b"WMWMWMWMWM" if i % 2 else b"MWMWMWMWMW") * 3 for i in range(len(rows))]
     return rows
 
 

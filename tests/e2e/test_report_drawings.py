@@ -238,6 +238,22 @@ def test_roofs(results, folder):
     assert not figure_of(report(edited(results, folder, unlimited)), ROOFLINE).find("path", class_="roof")
 
 
+@pytest.mark.parametrize("by", [b"memory", b"compute"])
+def test_a_roof_over_one_intensity_has_a_length(results, folder, by):
+    """Where no roof of the other kind is known, it reaches as far to the left of the points as to the right."""
+
+    def change(rows, _):
+        rows = rows[(rows["op"] == b"matmul") & (rows["dtype"] == b"float32")][:2]
+        rows["flops"], rows["bytes"], rows["bound_s"], rows["bound_by"] = 1e6, 1e5, 1e-6, by
+        return rows
+
+    figure = figure_of(report(edited(results, folder, change)), ROOFLINE)
+    (roof,) = [path.attributes["d"] for path in figure.find("path", class_="roof") if "L" in path.attributes["d"]]
+    left, right = (float(x) for x in re.findall(r"[ML]([\d.]+)", roof))
+    (point,) = {x for x, _ in places(figure)}
+    assert left < point - 40 and right > point + 40
+
+
 def test_samples_stand_in_time(results, folder):
     """A run's samples in the order in which they were taken: later ones further right, slower ones higher."""
     deviations = [0.0, 0.01, -0.01, 0.02, -0.02, 0.03, 0.0]
@@ -256,6 +272,26 @@ def test_samples_stand_in_time(results, folder):
     assert np.argsort(middles, kind="stable").tolist() == np.argsort(-np.array(deviations), kind="stable").tolist()
 
 
+@pytest.mark.parametrize("far", [0, 1, 5, 12])
+def test_samples_beyond_reach_stand_at_the_edge(results, folder, far):
+    """In another colour: no sample is left out."""
+    seconds = np.where(np.random.default_rng(far).permutation(12) < far, 5e-3, 1e-3)
+
+    def change(rows, file):
+        rows["kernel_median_s"] = 1e-3
+        del file[f"samples/{rows[0]['run']}"]
+        file[f"samples/{rows[0]['run']}"] = seconds
+        return rows
+
+    strip = report(edited(results, folder, change)).find("svg", class_="strip")[0]
+    paths = {path.attributes["class"]: path.attributes["d"] for path in strip.find("path")}
+    bars = {name: re.findall(r"M([\d.]+) (-?[\d.]+)V", path) for name, path in paths.items()}
+    expected = {"s k1": np.flatnonzero(seconds > 2e-3), "s k0": np.flatnonzero(seconds < 2e-3)}
+    for name, at in expected.items():
+        assert [float(x) for x, _ in bars.get(name, [])] == pytest.approx([20 * (i + 0.5) for i in at], abs=0.06)
+    assert all(float(y) == 1 for _, y in bars.get("s k1", []))
+
+
 @pytest.mark.parametrize("count", [2, 12, 30])
 def test_names_of_categories_do_not_meet(results, folder, count):
     """Long names of many variants are turned, and none is left out while there is room."""
@@ -270,3 +306,22 @@ def test_names_of_categories_do_not_meet(results, folder, count):
     names = [text for text in figure.find("text") if "tile" in text.text()]
     turned = ["rotate" in name.attributes.get("transform", "") for name in names]
     assert len(names) == count and turned == [count > 2] * count
+
+
+@pytest.mark.parametrize(
+    "head, tail",
+    [("tiled,tile=", ",unroll=4"), ("a_long_name,", ""), ("", ",a_long=parameter"), ("矩阵,阵=", ",x=矩阵矩阵")],
+)
+def test_names_of_categories_differ(results, folder, head, tail):
+    """Of names that are too long for their room, what tells them apart is kept."""
+    count = 40
+
+    def change(rows, _):
+        rows = np.repeat(rows[:1], count)
+        rows["parameters"], rows["flops"] = b"", 1e6
+        rows["variant"] = [f"{head}v{i:03}{tail}".encode() for i in range(count)]
+        return rows
+
+    figure = report(edited(results, folder, change)).find("figure")[0]
+    names = [text.text() for text in figure.find("text") if "rotate(-50)" in text.attributes.get("transform", "")]
+    assert 10 < len(names) == len(set(names)) and all(re.search(r"v\d{3}", name) for name in names)

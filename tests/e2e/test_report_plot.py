@@ -36,9 +36,5 @@ def test_a_plot_alone_replaces_no_other_drawing(results, folder):
     assert done.returncode == USAGE
     assert done.stderr == "tilerun: there is nothing to plot: no two runs have rates\n"
     assert os.listdir(folder) == ["drawing.svg"]
-
-
-def test_readme_shows_a_plot_of_ours():
-    (path,) = re.findall(r"!\[[^]]+\]\((\S+\.svg)\)", (harness.ROOT / "README.md").read_text())
-    root = ElementTree.parse(harness.ROOT / path).getroot()
-    assert root.get("class") == "tilerun" and root.find(f"{SVG}title").text == "float32: rate against n"
+    done = harness.tilerun("report", results / "sweep.h5", "-o", folder / "new.png")
+    assert done.returncode == USAGE and ".svg" in done.stderr and os.listdir(folder) == ["drawing.svg"]

@@ -12,13 +12,18 @@ import pytest
 
 import harness
 
-TEXT = set("operation op variant parameters device dtype shape status bound_by verify flags message device_name".split())
+TEXT = set(
+    "operation op variant parameters device dtype shape status bound_by verify flags message device_name".split()
+)
 COLUMNS = (
-    "run operation op variant parameters p_n device dtype shape status repeats kernel_median_s kernel_min_s kernel_max_s "
-    "kernel_mad_s kernel_ci_low_s kernel_ci_high_s read_s h2d_s d2h_s write_s total_s "
+    "run operation op variant parameters p_n device dtype shape status repeats kernel_median_s kernel_min_s "
+    "kernel_max_s kernel_mad_s kernel_ci_low_s kernel_ci_high_s read_s h2d_s d2h_s write_s total_s "
     "file_bytes overflowed wrapped truncated flops bytes gflops gbytes_per_s "
-    "bound_s bound_by percent_of_bound error tolerance verify flags device_name threads sm_clock_mhz message"
+    "bound_s bound_by percent_of_bound error tolerance verify flags busy_samples device_name "
+    "threads sm_clock_mhz probe_s registers spill_bytes shared_bytes occupancy tries timeout_s message"
 ).split()
+
+INTEGERS = ("run", "repeats", "busy_samples", "threads", "tries")
 
 JOB = """\
 version: 1
@@ -107,6 +112,7 @@ def test_environment(file):
     assert environment["hostname"] == socket.gethostname()
     assert environment["cpu_cores"] >= 1 and environment["memory_bytes"] > 2**28
     assert environment["cpu_cores"].dtype == environment["memory_bytes"].dtype == np.int64
+    assert environment["load_average"] >= 0 and environment["load_average"].dtype == np.float64
     assert environment["hdf5_version"] in harness.tilerun("--version").stdout
 
 
@@ -131,7 +137,7 @@ def test_runs(file):
         if name in TEXT:
             assert kind.kind == "S" and h5py.check_string_dtype(kind) is not None, name
         else:
-            assert kind == (np.int32 if name in ("run", "repeats", "threads") else np.float64), name
+            assert kind == (np.int32 if name in INTEGERS else np.float64), name
     assert list(table["run"]) == list(range(len(table)))
     assert len(np.rec.array(table)) == 9  # what DataFrame.from_records takes
     order = [(row["operation"].decode(), row["variant"].decode(), row["parameters"].decode()) for row in table]
@@ -146,7 +152,7 @@ def test_columns_are_documented():
     documented = [name for line in re.findall(r"^\| (`.*?) \|", table, re.M) for name in re.findall(r"`(\w+)`", line)]
     assert sorted(documented) == sorted("p_NAME" if name == "p_n" else name for name in COLUMNS)
     status = re.search(r"^\| `status` \| (.*) \|$", table, re.M)[1]
-    names = {"ok", "unchecked", "wrong", "failed", "skipped", "interrupted"}
+    names = {"ok", "unchecked", "wrong", "failed", "timeout", "skipped", "interrupted"}
     assert set(re.findall(r"(?:^|; )`(\w+)`: ", status)) == names
 
 
@@ -269,7 +275,7 @@ def test_numbers_have_units(file):
     for name, value in file["environment"].attrs.items():
         if name.startswith("slurm_") or isinstance(value, str):
             continue
-        assert re.search(r"_(bytes|mhz|w|s)$|^(cpu_cores|multiprocessors)$", name), name
+        assert re.search(r"_(bytes|mhz|w|s)$|^(cpu_cores|multiprocessors|load_average)$", name), name
 
 
 @pytest.mark.skipif(not shutil.which("h5dump"), reason="no h5dump")

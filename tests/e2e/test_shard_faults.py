@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -28,7 +29,7 @@ class Job:
     def __init__(self, folder, place, count):
         self.path, self.count = folder / "job.yaml", count
         self.output, self.parts = place / "out.h5", place / "out.h5.parts"
-        done = harness.tilerun("run", self.path, "-o", folder / "plain.h5")
+        done = harness.tilerun("run", self.path, "-o", folder / "plain.h5", "--once", "--verify", "full")
         assert done.returncode == OK, done.stderr
         self.expected = shards.bits(folder / "plain.h5")
 
@@ -130,7 +131,7 @@ def test_any_call_of_a_shard_may_fail(folder, shim, call, number, mode):
 @pytest.mark.parametrize("huge", [False, True])
 @pytest.mark.parametrize("call, number, mode", CALLS[:4], ids=NAMES[:4])
 def test_any_call_of_merge_may_fail(folder, shim, call, number, mode, huge):
-    """No part is lost; `huge`: not the one either that was becoming the file."""
+    """No part is lost: merge could not make it again."""
     draw = random.Random(f"{SEED} {call} {number} {huge}")
     job, counter = drawn(folder, folder, draw, huge), folder / "count"
     for index in range(job.count):
@@ -145,8 +146,7 @@ def test_any_call_of_merge_may_fail(folder, shim, call, number, mode, huge):
         done = job.merge(env=faults.environment(shim, counter, call, nth, mode, number))
         told = f"{call} {nth} of {calls}: exit {done.returncode}, {done.stderr}"
         assert_failed(done, number, told)
-        left = list(job.parts.rglob("*.undo"))  # what could not be written back now: the next merge does it
-        assert (job.finished() == before or (mode == "all" and left)) and not job.output.exists(), told
+        assert job.finished() == before and not job.output.exists(), told
         job.assert_merges()
 
 
@@ -170,7 +170,9 @@ def test_disk_that_fills_under_a_shard(folder, small_disk, case):
     """Some of the runs that come last find no room."""
     job = slow(folder, small_disk)
     process = job.start(0, after=4)
+    process.send_signal(signal.SIGSTOP)  # however long this takes
     leave_room(small_disk, random.Random(f"{SEED} {case}").randint(0, 90))  # each of four takes 25 pages, and its row
+    process.send_signal(signal.SIGCONT)
     code, said = finish(process)
     assert code == IO and re.search(r"out\.h5\S*: .*(No space left|needs .* are free)", said), said
     assert len(job.finished()) >= 4
@@ -181,14 +183,13 @@ def test_disk_that_fills_under_a_shard(folder, small_disk, case):
 @pytest.mark.parametrize("by", ["runs", "tiles"])
 @pytest.mark.parametrize("huge", [False, True])
 def test_disk_that_is_full_under_merge(folder, small_disk, huge, by):
-    """By runs the largest part becomes the file, and needs no room."""
+    """It needs room for copies of all parts. Nightly: TILERUN_CASES=20."""
     job, failures = drawn(folder, small_disk, random.Random(f"{SEED} merge"), huge), 0
     for index in range(job.count):
         assert job.shard(index, "--by", by).returncode == OK
     before = job.finished()
-    sizes = sorted(map(len, before.values()))
-    needed = sum(sizes[:-1] if by == "runs" else sizes) // 4096
-    for pages in range(0, needed + 600, 5 + needed // 100):
+    needed = sum(map(len, before.values())) // 4096
+    for pages in range(0, 2 * needed + 1200, 1 + (needed + 600) // (5 * CASES)):
         leave_room(small_disk, pages)
         done = job.merge()
         if done.returncode == OK:
@@ -218,7 +219,7 @@ def test_folder_that_vanishes(folder, case, what, removed):
     process = job.start(0, after)
     while not target.exists():
         assert process.poll() is None
-    time.sleep(draw.uniform(0, 0.02 if after < 4 else 0.2))
+    time.sleep(draw.uniform(0, 0.02))
     target.rename(folder / "away")
     code, said = finish(process)
     assert code == IO or (after == 0 and code == USAGE), said  # before it has begun it is an output like any other

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -117,7 +118,9 @@ def test_a_disk_that_fills_in_the_middle(small_disk):
     while not list(small_disk.glob("out.h5.parts/*.h5")):
         assert process.poll() is None
         time.sleep(0.01)
+    process.send_signal(signal.SIGSTOP)  # however long this takes
     (small_disk / "other").write_bytes(b"x" * (36 << 20))
+    process.send_signal(signal.SIGCONT)
     words = process.communicate(timeout=120)[1]
     assert process.returncode == harness.IO, words
     assert "large blocked needs 8.0 MiB" in words

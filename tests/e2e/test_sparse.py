@@ -49,6 +49,18 @@ def test_what_was_never_stored_is_the_fill_value(folder, rng):
             assert np.array_equal(file[f"outputs/{name}"][()], value), name
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (3000, 4000)])
+def test_nothing_was_stored_behind_a_user_block(folder, shape):
+    """As in MATLAB's files; the elements are not the file's bytes."""
+    with h5py.File(folder / "data.h5", "w", userblock_size=512) as file:
+        file.create_dataset("x", shape, "f4", fillvalue=2)
+    results = harness.run_job(
+        folder, device="cpu", inputs={"x": {"file": "data.h5", "dataset": "x"}},
+        operations=[{"id": "y", "op": "reduce", "operator": "max", "axis": 0, "inputs": ["x"]}],
+    )  # fmt: skip
+    assert (results.output("y") == 2).all()
+
+
 LARGE = {
     "frames": ((5000, 256, 256), "f4", {"chunks": (64, 256, 256), "compression": "gzip", "fillvalue": 2}, {}),
     "late": ((3 * 10**8,), "f4", {}, {}),

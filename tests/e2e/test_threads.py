@@ -39,7 +39,7 @@ def allowed(pid):
 
 def big_job(folder):
     """Some seconds of reading chunks on all threads, hashing and verifying."""
-    values = np.random.default_rng(3).integers(0, 100, (4096, 4096)).astype(np.float32)
+    values = np.random.default_rng(3).integers(0, 100, (2048, 2048)).astype(np.float32)
     with h5py.File(folder / "x.h5", "w") as file:
         file.create_dataset("x", data=values, chunks=(128, 128), compression="gzip", compression_opts=1)
     sums = {"op": "reduce", "operator": "sum", "inputs": ["x"], "variants": ["blocked"]}

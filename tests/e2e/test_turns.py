@@ -1,5 +1,7 @@
 """Variants of an operation are timed in turns, and what is stored of it."""
 
+import re
+
 import h5py
 import numpy as np
 import pytest
@@ -68,7 +70,9 @@ def test_one_sample_has_no_turns(folder):
     results = run(folder, [20, 30], repeat=1, defaults={"warmup": 0})
     with h5py.File(results.path) as file:
         assert sorted(file["samples"]) == list("01234")
-    assert all(row["flags"] == "" and np.isnan(row["kernel_ci_low_s"]) for row in results.rows)
+    assert all(row["flags"] == "cold" and np.isnan(row["kernel_ci_low_s"]) for row in results.rows)
+    shown = harness.tilerun("show", results.path).stdout  # a first launch is compared with nothing
+    assert "cold (c): 5 runs: " in shown and not re.search(r"\d\.\d\dx ", shown), shown
 
 
 def test_a_full_disk_while_a_variant_waits(small_disk):

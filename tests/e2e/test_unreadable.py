@@ -81,6 +81,16 @@ def test_what_is_no_hdf5_file(folder, kind):
     assert what in said("check", folder / "job.yaml")
 
 
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_part_of_several_files(folder, libver):
+    """What only a driver of HDF5 opens is not truncated or damaged."""
+    for driver, name, keys in ("family", "f%d.h5", {"memb_size": 2048}), ("split", "s", {}):
+        with h5py.File(folder / name, "w", driver=driver, libver=libver, **keys) as file:
+            file["x"] = np.arange(2000.0)
+    assert "first file of an HDF5 family: `h5repart -family_to_sec2" in said("inspect", "f0.h5", cwd=folder)
+    assert "driver 'split'" in said("inspect", "s-m.h5", cwd=folder)
+
+
 def test_text_is_cut_where_a_character_is(folder):
     """What is looked at may end within a character of several bytes."""
     for shift in range(4):

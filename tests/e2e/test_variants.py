@@ -13,7 +13,7 @@ import harness
 import referee
 import suites
 
-VARIANTS = [variant for variant in harness.list_variants() if not variant.limit]
+VARIANTS = [variant for variant in harness.list_variants() if not variant.limit and variant.op != "map"]  # test_map.py
 # The vendor's: they refuse what they have no entry for, and their NaNs follow rules of their own. What they do give is
 # verified like everybody's.
 BASELINES = {"blas", "cub", "cublas"}
@@ -93,6 +93,7 @@ def test_is_known_without_cuda(folder, op, name):
         return
     said = re.search(rf"^  {name} .*\n +types: ([\w ]+)(?:; operators: (\w+))?", harness.quiet("list", op), re.M)
     options = {"operator": said[2] or "sum", "axis": "all"} if op == "reduce" else {}
+    options |= {"expression": "x * 2"} if op == "map" else {}
     types = said[1].split()
     dtype = types[0] if types != ["all"] else "float32"
     results = harness.run_job(
@@ -104,7 +105,7 @@ def test_is_known_without_cuda(folder, op, name):
     )
     row = results.row("y", name)
     assert row["status"] == "skipped" and "CUDA" in row["message"]
-    assert results.row("y", "blocked" if op != "scale" else "cpu")["status"] == "ok"
+    assert results.row("y", "cpu" if op in ("scale", "matmul", "map") else "blocked")["status"] == "ok"
     pytest.skip("this build has no CUDA")
 
 
@@ -118,6 +119,37 @@ def test_extreme_of_nothing_is_refused(folder, operator):
     done = harness.tilerun("check", job)
     assert done.returncode == harness.USAGE
     assert re.search(rf"job.yaml:\d+:\d+: y: .*{operator}.*(empty|nothing|zero|0)", done.stderr), done.stderr
+
+
+def stored(folder, x):
+    """The entry of an input that is stored in data.h5."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["x"] = x
+    return {"file": "data.h5", "dataset": "x"}
+
+
+@pytest.mark.parametrize("operator", ["argmin", "argmax"])
+def test_all_axes_of_a_position_may_be_listed(folder, rng, operator):
+    x = rng.normal(size=(4, 5))
+    results = harness.run_job(
+        folder, inputs={"x": stored(folder, x)},
+        operations=[{"id": "y", "op": "reduce", "inputs": ["x"], "operator": operator, "axis": [1, 0]}],
+    )  # fmt: skip
+    assert results.output("y") == getattr(np, operator)(x)
+
+
+@pytest.mark.parametrize("operator", ["var", "std"])
+def test_panels_have_the_bits_of_the_whole(folder, rng, operator):
+    """Of narrow panels and short rows, too."""
+    operations = [{"id": f"axis{axis}", "op": "reduce", "inputs": ["x"], "operator": operator, "axis": axis,
+                   "variants": ["blocked"]} for axis in (0, 1)]  # fmt: skip
+    inputs, found = {"x": stored(folder, rng.normal(size=(300, 130)))}, []
+    for tiles in ("always", "never"):
+        results = harness.run_job(folder, inputs=inputs, operations=operations, device="cpu",
+                                  defaults={"warmup": 0, "repeat": 1, "keep_tiles": tiles})  # fmt: skip
+        found.append({name: value.tobytes() for name, value in results.everything().items()})
+        results.path.unlink()
+    assert found[0] == found[1]
 
 
 def test_referee_notices_a_wrong_element(rng):

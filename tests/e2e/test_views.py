@@ -339,7 +339,6 @@ def select_job(folder, shape, select, **more):
         ((4, 5), ["0:5", ":"], 'axis 0, which has 4 elements'),
         ((4, 5), [":", 5], "index 5 is not in axis 1, which has 5 elements"),
         ((4, 5), [":", "-6:"], "axis 1"),
-        ((4, 5), [-1, 2], "is a single number"),
     ],
 )
 def test_what_does_not_fit_is_refused(folder, shape, select, words):

@@ -41,11 +41,11 @@ def register(tree, lines, after=None):
         path.write_text(text + "\n".join(lines) + "\n")
 
 
-def make(tree):
-    """Builds what is new and links."""
+def make(tree, *words):
+    """Builds what is new and links, with these words for make too."""
     (tree / "build/kernels/core/registry.c.o").unlink(missing_ok=True)
     gpu = re.search(r"compute capability (\d+)\.(\d)", tilerun("devices").stdout)
-    words = [f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={gpu[1] + gpu[2] if gpu else '80'}"]
+    words = [*words, f"CUDA={int(has_cuda())}", "BUILD=build", f"CUDA_ARCHS={gpu[1] + gpu[2] if gpu else '80'}"]
     if "sanitize" in TILERUN.parent.name:
         words.append("SANITIZE=1")
     # The other objects do not care that new kernels are built for one architecture, without what `make test` was given.

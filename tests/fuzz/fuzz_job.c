@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct job *job = job_parse("job.yaml", text, &none);
     struct device_facts facts = cpu();
     struct plan *plan = NULL;
-    if (yaml_error_count(job->document) == 0 && plan_make(job, &facts, NULL, &plan) == STATUS_OK) {
+    if (plan_make(job, &facts, NULL, &plan) == STATUS_OK) {
+        if (yaml_error_count(job->document) > 0) abort();
         plan_print_json(plan, stdout);
         struct job *again = job_parse("job.yaml", job->resolved, &none);
         if (yaml_error_count(again->document) > 0 || strcmp(again->resolved, job->resolved) != 0) abort();

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A real Slurm on this machine alone: one controller, two nodes, its own munge, everything under one directory.
+# A real Slurm on this machine alone: one controller, three nodes, its own munge, everything under one directory.
 #
 #     tests/slurm/cluster.sh up DIR           needs root and Debian's slurmctld slurmd munge slurm-client
 #     export SLURM_CONF=DIR/slurm.conf        for sbatch, scontrol...
@@ -15,7 +15,7 @@ usage="usage: $0 up|down DIR, $0 lose|mend DIR NODE"
 mkdir -p "$2"
 dir=$(cd "$2" && pwd)
 export SLURM_CONF=$dir/slurm.conf
-nodes=(node0 node1)
+nodes=(node0 node1 node2)     # node2 has no GPU
 
 # A port that nobody listens on.
 free_port() {
@@ -55,10 +55,16 @@ SlurmdParameters=config_overrides
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 GresTypes=gpu
-NodeName=DEFAULT CPUs=8 CoresPerSocket=8 RealMemory=65536 Gres=gpu:2
-$(for node in "${nodes[@]}"; do echo "NodeName=$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port)"; done)
-PartitionName=test Nodes=ALL Default=YES MaxTime=02:00:00
-PartitionName=other Nodes=ALL
+NodeName=DEFAULT CPUs=8 CoresPerSocket=8 RealMemory=65536
+$(for node in "${nodes[@]}"; do
+    gpus=Gres=gpu:2
+    [ "$node" != node2 ] || gpus=''
+    echo "NodeName=$node NodeHostname=$host NodeAddr=127.0.0.1 Port=$(free_port) $gpus"
+done)
+PartitionName=test Nodes=node[0-1] Default=YES MaxTime=02:00:00
+PartitionName=other Nodes=node[0-1]
+PartitionName=short Nodes=node[0-1] MaxTime=00:05:00
+PartitionName=cpu Nodes=node2
 
 # Answers within a second.
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
@@ -85,7 +91,7 @@ up() {
 # Waits until nodes are ready for jobs.
 await_idle() {
     local states
-    for _ in $(seq 300); do
+    for _ in $(seq 3000); do
         states=$(sinfo -h -n "${*// /,}" -o %t 2> /dev/null) || states=''
         [ "$states" != idle ] || return 0
         sleep 0.1

@@ -1,4 +1,4 @@
-"""A Slurm of two nodes for all tests in this folder, which are skipped where it cannot be."""
+"""A Slurm of three nodes for all tests in this folder, which are skipped where it cannot be."""
 
 import os
 import shutil
@@ -23,10 +23,10 @@ def cluster():
         pytest.skip(f"no {', '.join(missing)} (Debian: slurmctld slurmd munge slurm-client)")
     folder = Path(tempfile.mkdtemp(prefix="tilerun-slurm-"))  # munge wants a folder that everybody may enter
     try:
-        subprocess.run([CLUSTER, "up", folder], check=True, timeout=60)
+        subprocess.run([CLUSTER, "up", folder], check=True, timeout=600)
         cluster = Cluster(folder)
         cluster.tilerun("devices", "--measure")  # else each shard would
         yield cluster
     finally:
-        subprocess.run([CLUSTER, "down", folder], check=True, timeout=60)
+        subprocess.run([CLUSTER, "down", folder], check=True, timeout=600)
         shutil.rmtree(folder)

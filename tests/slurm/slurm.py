@@ -15,7 +15,7 @@ CLUSTER = ROOT / "tests/slurm/cluster.sh"
 TILERUN = Path(os.environ.get("TILERUN", ROOT / "build/tilerun")).resolve()
 
 LAST = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
-PATIENCE = 600  # seconds; the tests beside it take the cores
+PATIENCE = 1800  # seconds; the tests beside it take the cores
 
 
 class Cluster:
@@ -34,7 +34,7 @@ class Cluster:
     def start(self, *command):
         """Runs a command to its end, whatever comes of it."""
         words = [str(word) for word in command]
-        return subprocess.run(words, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=60)
+        return subprocess.run(words, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=600)
 
     def call(self, *command):
         done = self.start(*command)

@@ -1,9 +1,13 @@
 """array.sbatch and merge.sbatch: the shards of one job on two nodes, some of which get lost."""
 
+import re
+from pathlib import Path
+
+import h5py
 import numpy as np
 import pytest
 
-from slurm import CLUSTER, assert_same, kernel_seconds, shards
+from slurm import CLUSTER, SCRIPTS, assert_same, kernel_seconds, shards
 
 ARRAY = "--output=%A_%a.out"
 WHOLE = ("--by", "runs")  # else a long operation beside a short one is divided into panels
@@ -51,10 +55,16 @@ def begun(output, shard):
     return (output.parent / f"{output.name}.parts" / shard / "shard.h5").exists
 
 
+def assert_in_order(log):
+    """The lines of finished runs, then the table, then where the results are."""
+    progress, table, last = (log.index(words) for words in ("\n[1/", "\noperation ", "\ntilerun: shard "))
+    assert progress < table < last and "\n[" not in log[table:], log
+
+
 def test_array_equals_one_process(cluster):
     job, output = six_operations(cluster, "six"), cluster.folder / "six.h5"
     array = cluster.submit("array.sbatch", job, "-o", output, options=("--array=0-5", ARRAY))
-    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterok:{array}"])
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterany:{array}"])
     cluster.complete(merge)
     cluster.complete(array)
     assert_same(output, cluster.plain(job, cluster.folder / "six-plain.h5"))
@@ -66,6 +76,12 @@ def test_array_equals_one_process(cluster):
         assert ran[f"{i}-of-6"]["slurm_job_nodelist"] == tasks[i]["NodeList"]
         assert ran[f"{i}-of-6"]["place"].endswith(f"job {array}_{i}")
     assert {facts["NodeList"] for facts in tasks.values()} == {"node0", "node1"}
+    for i in range(6):
+        log = Path(tasks[i]["StdOut"]).read_text()
+        begins = rf"tilerun \S+ \(.*\), \d{{4}}-\S+Z, node \S+, job {array}_{i}, .* with \d+ cores?, shard {i} of 6\n"
+        assert re.match(begins, log), log
+        assert_in_order(log)
+        assert ran[f"{i}-of-6"]["log"] == tasks[i]["StdOut"]
 
 
 def test_killed_task_is_done_by_a_second_array(cluster):
@@ -73,12 +89,13 @@ def test_killed_task_is_done_by_a_second_array(cluster):
     options = ("--array=0-1", ARRAY)
     more = (*WHOLE, "--set", f"first={100 * repeats}")
     array = cluster.submit("array.sbatch", job, "-o", output, *more, options=options)
-    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterok:{array}"])
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterany:{array}"])
     cluster.until(begun(output, "shard-0-of-2"), array)
     cluster.until(lambda: cluster.tasks(array)[1]["JobState"] == "COMPLETED", array)
     cluster.call("scancel", "--signal=KILL", f"{array}_0")
     assert cluster.ends(array)[0] in ("FAILED", "CANCELLED")
-    assert cluster.ends(merge) == "CANCELLED"  # it would wait for ever
+    assert cluster.ends(merge) == "FAILED" and cluster.records(merge)[0]["ExitCode"] == "3:0"
+    assert "shard 0 of 2 has 0 of 1 runs" in cluster.log(merge)
     assert not output.exists()
 
     cluster.complete(cluster.submit("array.sbatch", job, "-o", output, *WHOLE, options=options))
@@ -133,15 +150,56 @@ def test_second_array_into_the_same_output_is_refused(cluster):
     assert_same(output, plain)
 
 
-@pytest.mark.parametrize("script, options, count", [("node", (), 2), ("multinode", ("--ntasks-per-node=2",), 4)])
+def test_a_wrong_run_does_not_stop_the_merge(cluster):
+    job, output = six_operations(cluster, "partly"), cluster.folder / "partly.h5"
+    job.write_text(job.read_text().replace('"matmul",', '"matmul", "tolerance": 1e-30,'))
+    array = cluster.submit("array.sbatch", job, "-o", output, options=("--array=0-5", ARRAY))
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterany:{array}"])
+    assert set(cluster.ends(array)) == {"COMPLETED", "FAILED"}, cluster.story(array)
+    assert cluster.ends(merge) == "FAILED" and cluster.records(merge)[0]["ExitCode"] == "1:0", cluster.story(merge)
+    with h5py.File(output) as file:
+        assert {row["status"].decode() for row in file["runs"]} == {"ok", "wrong"}
+
+
+@pytest.mark.parametrize("script, options, count", [("node", (), 2), ("node", ("--partition=cpu", "--ntasks=3"), 3), ("multinode", ("--ntasks-per-node=2",), 4)])
 def test_ranks_are_shards(cluster, script, options, count):
-    job, output = six_operations(cluster, script), cluster.folder / f"{script}.h5"
+    name = f"{script}-{count}"
+    job, output = six_operations(cluster, name), cluster.folder / f"{name}.h5"
     output.write_text("somebody's")
     cluster.idle()
     cluster.complete(cluster.submit(f"{script}.sbatch", job, output, "--overwrite", options=options))
-    assert_same(output, cluster.plain(job, cluster.folder / f"{script}-plain.h5"))
+    assert_same(output, cluster.plain(job, cluster.folder / f"{name}-plain.h5"))
     ran = shards(output)
     assert sorted(ran) == [f"{i}-of-{count}" for i in range(count)]
     for i in range(count):
         assert ran[f"{i}-of-{count}"]["slurm_procid"] == str(i)
     assert {where["slurm_nodeid"] for where in ran.values()} == ({"0"} if script == "node" else {"0", "1"})
+
+
+def test_a_missing_input_stops_only_what_needs_it(cluster):
+    """submit.sh finds it before anything waits. An array whose input is gone by then does the rest, and says so."""
+    source, job = cluster.folder / "gone.h5", cluster.write_job(
+        "absent",
+        [
+            {"id": "needs", "op": "transpose", "inputs": ["x"], "variants": ["cpu"]},
+            *({"id": f"spared{i}", "op": "scale", "alpha": i, "inputs": ["a"], "variants": ["cpu"]} for i in range(3)),
+        ],
+        inputs={"x": {"file": "gone.h5", "dataset": "/x"}, "a": {"random": {"shape": [40, 30]}}},
+    )
+    output = cluster.folder / "absent.h5"
+    refused = cluster.start(SCRIPTS / "submit.sh", job, "--array", 2, "-o", output)
+    assert refused.returncode == 2 and "gone.h5" in refused.stderr and "is not submitted" in refused.stderr
+    array = cluster.submit("array.sbatch", job, "-o", output, options=("--array=0-1", ARRAY))
+    merge = cluster.submit("merge.sbatch", output, options=[f"--dependency=afterany:{array}"])
+    assert cluster.ends(array) == ["FAILED", "FAILED"], cluster.story(array)
+    assert {facts["ExitCode"] for facts in cluster.records(array)} == {"3:0"}
+    assert "gone.h5" in cluster.log(f"{array}_0") and "gone.h5" in cluster.log(f"{array}_1")
+    assert cluster.ends(merge) == "FAILED" and cluster.records(merge)[0]["ExitCode"] == "3:0"
+    assert "gone.h5" in cluster.log(merge) and "--partial" in cluster.log(merge)
+    with h5py.File(source, "w") as file:
+        file["x"] = np.ones((30, 20), "f4")
+    array = cluster.submit("array.sbatch", job, "-o", output, options=("--array=0-1", ARRAY))
+    cluster.complete(array)
+    assert cluster.log(array).count("kept from before") >= 3
+    cluster.complete(cluster.submit("merge.sbatch", output))
+    assert_same(output, cluster.plain(job, cluster.folder / "absent-plain.h5"))

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from slurm import PATIENCE, ROOT, assert_same, kernel_seconds, outputs
+from slurm import PATIENCE, ROOT, SCRIPTS, assert_same, kernel_seconds, outputs
 
 JOB = ROOT / "configs/quickstart.yaml"
 
@@ -65,7 +65,7 @@ def warned(cluster, quickstart):
     job = cluster.submit("run.sbatch", JOB, "-o", output, "--set", repeats, options=LIMIT)
     options = ("--array=0-1", "--output=%A_%a.out", *LIMIT)
     array = cluster.submit("array.sbatch", chains, "-o", joined, "--set", f"most={most}", options=options)
-    merge = cluster.submit("merge.sbatch", joined, options=[f"--dependency=afterok:{array}"])
+    merge = cluster.submit("merge.sbatch", joined, options=[f"--dependency=afterany:{array}"])
 
     def back(facts):
         return facts["Restarts"] == "1" and facts["JobState"] == "PENDING"
@@ -77,7 +77,7 @@ def warned(cluster, quickstart):
     kept = {part: part.stat().st_mtime_ns for part in Path(f"{output}.parts").glob("*.h5")}
     assert not output.exists() and not joined.exists()
     for number in (job, f"{array}_1"):  # the second turn is given time enough to finish
-        cluster.release(number, "TimeLimit=10")
+        cluster.release(number, "TimeLimit=60")
     return SimpleNamespace(**locals())
 
 
@@ -123,6 +123,46 @@ def test_cancelled_stays_cancelled(cluster, quickstart):
     time.sleep(1)
     assert cluster.records(job)[0]["JobState"] == "CANCELLED"
     assert not output.exists() and any(parts.glob("*.h5"))
+
+
+def test_a_turn_without_progress_is_the_last(cluster, quickstart):
+    job = two_chains(cluster)
+    output = cluster.folder / "nothing.h5"
+    number = cluster.submit("run.sbatch", job, "-o", output, "--only", "slow0,slow1", "--set", "most=10000000")
+    parts = Path(f"{output}.parts")
+    cluster.until(lambda: list(parts.glob("**/*.h5")), number)  # slow0 is done, slow1 takes minutes
+    cluster.call("scancel", "--batch", "--signal=USR2", number)
+    cluster.wait(number, lambda facts: facts["Restarts"] == "1" and facts["JobState"] == "PENDING")
+    cluster.idle()
+    cluster.release(number)
+    cluster.wait(number, lambda facts: facts["JobState"] == "RUNNING")
+    cluster.until(lambda: "kept" in cluster.log(number), number)
+    cluster.call("scancel", "--batch", "--signal=USR2", number)
+    assert cluster.ends(number) == "FAILED" and cluster.records(number)[0]["ExitCode"] == "75:0"
+    assert "interrupted in turn 2, not requeued: no run was finished in this turn" in cluster.log(number)
+    assert list(parts.glob("**/*.h5"))
+
+
+def test_the_last_turn_is_named(cluster, quickstart):
+    output = cluster.folder / "turns.h5"
+    repeats = f"repeat={repeats_for(quickstart, WORK)}"
+    options = ("--export=ALL,TILERUN_TURNS=0",)
+    number = cluster.submit("run.sbatch", JOB, "-o", output, "--set", repeats, options=options)
+    cluster.until(lambda: list(Path(f"{output}.parts").glob("**/*.h5")), number)
+    cluster.call("scancel", "--batch", "--signal=USR2", number)
+    assert cluster.ends(number) == "FAILED" and cluster.records(number)[0]["ExitCode"] == "75:0"
+    assert "not requeued: this was turn 1, and TILERUN_TURNS allows 0" in cluster.log(number)
+
+
+def test_a_module_that_cannot_be_loaded(cluster, tmp_path):
+    for script in SCRIPTS.iterdir():
+        text = script.read_text().replace("modules=() ", "modules=(nowhere/1.0) ")
+        (tmp_path / script.name).write_text(text)
+    tmp_path.chmod(0o755)
+    (tmp_path / "bashrc").write_text("module() { echo \"module: $2 is unknown\" >&2; return 1; }; export -f module")
+    number = cluster.submit(tmp_path / "run.sbatch", JOB, options=(f"--export=ALL,BASH_ENV={tmp_path}/bashrc",))
+    assert cluster.ends(number) == "FAILED" and cluster.records(number)[0]["ExitCode"] == "2:0", cluster.story(number)
+    assert cluster.log(number) == "module: nowhere/1.0 is unknown\n"
 
 
 @pytest.mark.parametrize("script", ["run", "array", "merge", "node", "multinode"])

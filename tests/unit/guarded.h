@@ -80,20 +80,20 @@ static struct copy guards_of(const struct guarded *guarded, void *host, bool up)
 static void guarded_upload(struct guarded *guarded, bool payload) {
     static char pattern[2 * GUARD];
     struct copy copy = {guarded->payload, guarded->host, guarded->bytes, 1, guarded->bytes, guarded->bytes};
-    if (payload && guarded->bytes > 0) DEVICE(guarded->device, upload, &copy);
+    if (payload && guarded->bytes > 0) DEVICE(guarded->device, copy, &copy, QUEUE_UPLOAD);
     if (guarded->exact) return;
     if (pattern[0] == 0) memset(pattern, PATTERN, sizeof pattern);
     struct copy guards = guards_of(guarded, pattern, true);
-    DEVICE(guarded->device, upload, &guards);
+    DEVICE(guarded->device, copy, &guards, QUEUE_UPLOAD);
 }
 
 /* Starts downloading the guards and, if asked for, the payload; done after the next device_wait. */
 static void guarded_download(struct guarded *guarded, bool payload) {
     struct copy copy = {guarded->seen, guarded->payload, guarded->bytes, 1, guarded->bytes, guarded->bytes};
-    if (payload && guarded->bytes > 0) DEVICE(guarded->device, download, &copy);
+    if (payload && guarded->bytes > 0) DEVICE(guarded->device, copy, &copy, QUEUE_DOWNLOAD);
     if (guarded->exact) return;
     struct copy guards = guards_of(guarded, guarded->seen + guarded->capacity, false);
-    DEVICE(guarded->device, download, &guards);
+    DEVICE(guarded->device, copy, &guards, QUEUE_DOWNLOAD);
 }
 
 /* The number of bytes in the guards that changed. `from`: the offset of the first one, from the payload's begin if

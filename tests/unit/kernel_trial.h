@@ -360,7 +360,7 @@ static void run_trial(const struct trial *trial) {
     struct guarded *workspace = &suite->memory[WORKSPACE];
     lay(trial, WORKSPACE, (int64_t)kernel_workspace(trial->kernel, &largest));
     guarded_upload(workspace, false);
-    if (workspace->bytes > 0) DEVICE(suite->device, zero, workspace->payload, workspace->bytes);
+    if (workspace->bytes > 0) DEVICE(suite->device, fill, workspace->payload, 0, workspace->bytes);
     suite->runs++;
     int pass = 0;
     while (pass < trial->problem->passes && run_pass(trial)) pass++;

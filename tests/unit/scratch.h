@@ -34,14 +34,14 @@ static inline const char *in_folder(const char *name) {
 /* Makes a file whose data set /x holds `data`. */
 static inline void store_array(const char *path, enum dtype dtype, const struct shape *shape,
                                const struct h5_layout *layout, const void *data) {
-    struct error failure = {STATUS_OK, ""};
+    struct error failure = {.status = STATUS_OK};
     struct box all = box_whole(shape);
     struct h5_dataset *dataset;
     hid_t file;
     assert_int_equal(h5_create_file(path, &file, &failure), STATUS_OK);
     assert_int_equal(h5_create(file, "/x", dtype, shape, layout, &dataset, &failure), STATUS_OK);
     assert_int_equal(h5_write(dataset, &all, data, &failure), STATUS_OK);
-    h5_close(dataset);
+    h5_close(&dataset);
     assert_int_equal(h5_close_file(file, &failure), STATUS_OK);
 }
 

@@ -157,7 +157,7 @@ static void *new_values(const struct array *array) {
 static enum status run_stream(struct fixture *f, struct collected *c, struct stream_result *result,
                               struct stream **stream) {
     struct sink sink = {.write = collect, .step = collect_step, .context = c};
-    struct pass pass = {&f->plan, &f->run, &f->run.tiling, &f->readers, NULL};
+    struct pass pass = {&f->plan, &f->run, &f->run.tiling, &f->readers, NULL, false};
     return stream_run(&f->team, &pass, &sink, result, stream, &error);
 }
 

@@ -30,7 +30,7 @@ static void *read_slowly(void *descriptor) {
 /* It is opened without waiting for a reader, but a writer waits until there is room. */
 static void a_pipe_is_waited_for(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct atomic_file file;
     pthread_t thread;
     void *same;
@@ -40,7 +40,7 @@ static void a_pipe_is_waited_for(void **state) {
     assert_int_equal(atomic_file_open("report", path, "<!", false, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "the pipe has no reader"));
     atomic_file_discard(&file);
-    error = (struct error){STATUS_OK, ""};
+    error = (struct error){.status = STATUS_OK};
     int reader = open(path, O_RDONLY | O_NONBLOCK);
     assert_true(reader >= 0);
     assert_int_equal(atomic_file_open("report", path, "<!", false, &file, &error), STATUS_OK);
@@ -59,7 +59,7 @@ static void a_device_is_written_to(void **state) {
     (void)state;
     static const char *const paths[] = {"/dev/null", "/dev/full"};
     for (int i = 0; i < 2; i++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct atomic_file file;
         assert_int_equal(atomic_file_open("report", paths[i], "<!", false, &file, &error), STATUS_OK);
         assert_int_equal(atomic_file_begin(&file, &error), STATUS_OK);

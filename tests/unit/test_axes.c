@@ -89,7 +89,7 @@ static void boxes_have_all_elements_in_order(void **state) {
     for (int trial = 0; trial < 20000; trial++) {
         struct operand operand;
         struct box box;
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         draw_operand(&operand, &box);
         taken = (struct taken){.axes = &operand.axes};
         assert_int_equal(operand_boxes(&operand, &box, take, &taken, &error), STATUS_OK);
@@ -117,7 +117,7 @@ static void boxes_have_all_elements_in_order(void **state) {
 static void plain_axes_are_one_box(void **state) {
     (void)state;
     static struct taken taken;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct operand operand = {.shape = {2, {4, 5}}};
     struct axes seen = {.rank = 2, .size = {4, 5}};
     struct box box = {2, {1, 2}, {3, 2}};
@@ -131,7 +131,7 @@ static struct geometry geometry_of(enum op op, struct shape first, struct shape 
     const enum dtype dtypes[2] = {FLOAT32, FLOAT32};
     struct op_options options = {.alpha = 1};
     struct geometry geometry;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     if (geometry_make(op, &options, shapes, dtypes, &geometry, &error)) fail_msg("%s", error.text);
     return geometry;
 }

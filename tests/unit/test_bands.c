@@ -110,10 +110,10 @@ static struct {
     int orders;    /* of the queue that passes on */
 } watch;
 
-static enum status watched_share(struct device *device, const struct copy *copy, struct error *why) {
-    assert_ptr_not_equal(copy->to, copy->from); /* nobody passes on to itself */
-    watch.bytes += copy->bytes * copy->rows;
-    return watch.real->copy_from_peer(device, copy, why);
+static enum status watched_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *why) {
+    assert_ptr_not_equal(copy->to, copy->from); /* no device copies from itself */
+    if (queue == QUEUE_PEER) watch.bytes += copy->bytes * copy->rows;
+    return watch.real->copy(device, copy, queue, why);
 }
 
 static enum status watched_order(struct device *device, struct event *event, enum queue queue, struct error *why) {
@@ -132,7 +132,7 @@ static void pieces_are_passed_on_to_the_others(void **state) {
             f.team.peers = reach;
             watch.real = f.team.devices[0]->operations;
             watch.operations = *watch.real;
-            watch.operations.copy_from_peer = watched_share;
+            watch.operations.copy = watched_copy;
             watch.operations.queue_wait_event = watched_order;
             watch.bytes = watch.orders = 0;
             for (int i = 0; i < devices; i++) f.team.devices[i]->operations = &watch.operations;

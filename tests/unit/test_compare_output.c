@@ -13,7 +13,7 @@
 #include "scratch.h"
 
 static struct output_difference compare(enum dtype dtype, const void *base, const void *new, int64_t count) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct output_difference difference;
     struct shape shape = {1, {count}};
     char path[128];
@@ -65,7 +65,7 @@ static void integers_beyond_doubles_are_told_apart(void **state) {
 
 static void others_cannot_be_compared(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct output_difference difference;
     const double zeros[6] = {0};
     char path[128];
@@ -80,7 +80,7 @@ static void others_cannot_be_compared(void **state) {
         assert_int_equal(difference.elements, 6);
     }
     for (int i = 0; i < 2; i++) {
-        error = (struct error){STATUS_OK, ""};
+        error = (struct error){.status = STATUS_OK};
         assert_int_not_equal(outputs_compare(path, i ? "/x" : "/y", new, i ? "/y" : "/x", &difference, &error), 0);
         assert_true(*error.text && !difference.known && !difference.identical);
     }

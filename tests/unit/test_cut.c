@@ -16,10 +16,12 @@ static int64_t check_cover(const struct box *box, const struct grid *grid, int64
     int64_t size[OPERAND_RANK] = {1, 1, 1}, total = box_elements(box);
     for (int axis = 0; axis < box->rank; axis++) size[axis] = box->count[axis];
     char *seen = calloc((size_t)total + 1, 1);
+    int64_t most = 0;
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
         int64_t count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0};
         assert_true(box_elements(&piece) > 0);
+        if (box_elements(&piece) > most) most = box_elements(&piece);
         if (!grid || !grid->whole) assert_true(box_elements(&piece) <= limit);
         for (int axis = 0; axis < box->rank; axis++) {
             count[axis] = piece.count[axis];
@@ -31,6 +33,8 @@ static int64_t check_cover(const struct box *box, const struct grid *grid, int64
                     assert_int_equal(seen[((start[0] + i) * size[1] + start[1] + j) * size[2] + start[2] + k]++, 0);
     }
     for (int64_t i = 0; i < total; i++) assert_int_equal(seen[i], 1);
+    assert_true(most <= cut_most_elements(&cut) && cut_most_elements(&cut) <= total);
+    if (!grid) assert_int_equal(cut_most_elements(&cut), most);
     free(seen);
     return cut.pieces;
 }
@@ -116,11 +120,25 @@ static void chunks_end_at_grains_of_a_view(void **state) {
     for (int axis = 0; axis < 5; axis++) assert_int_equal(grain.size[axis], grains[axis]);
 }
 
+static void boxes_intersect(void **state) {
+    (void)state;
+    struct box one = {2, {5, 7}, {10, 20}}, other = {2, {12, 0}, {10, 9}}, both;
+    assert_true(box_intersect(&one, &other, &both));
+    assert_true(box_equal(&both, &(struct box){2, {12, 7}, {3, 2}}));
+    other.start[0] = 15; /* behind the last row */
+    assert_false(box_intersect(&one, &other, &both));
+    assert_true(box_intersect(&(struct box){0}, &(struct box){0}, &both)); /* scalars */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_small_box_is_one_piece),   cmocka_unit_test(pieces_are_whole_rows),
-        cmocka_unit_test(pieces_end_where_grains_do), cmocka_unit_test(a_grain_beyond_the_limit),
-        cmocka_unit_test(any_box_is_covered),         cmocka_unit_test(chunks_end_at_grains_of_a_view),
+        cmocka_unit_test(a_small_box_is_one_piece),
+        cmocka_unit_test(pieces_are_whole_rows),
+        cmocka_unit_test(pieces_end_where_grains_do),
+        cmocka_unit_test(a_grain_beyond_the_limit),
+        cmocka_unit_test(any_box_is_covered),
+        cmocka_unit_test(chunks_end_at_grains_of_a_view),
+        cmocka_unit_test(boxes_intersect),
     };
     return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ UNCHECKED int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set) {
     return (int)syscall(SYS_sched_getaffinity, pid, size, set) < 0 ? -1 : 0;
 }
 
-long __sysconf(int name); /* glibc's own */
+long __sysconf(int name); // NOLINT(readability-redundant-declaration): not every glibc's headers declare it
 UNCHECKED long sysconf(int name) {
     if (machine_is_silent && name == _SC_LEVEL3_CACHE_SIZE) return 0;
     return __sysconf(name);
@@ -112,13 +112,13 @@ static void events_order_queues(void **state) {
     for (int round = 1; round <= 50; round++) {
         int source = round, operand = 0, result = 0, target = 0;
         struct launch launch = slow_launch(100, &operand, &result);
-        ops->upload(device, &(struct copy){&operand, &source, sizeof operand, 1, 0, 0}, &error);
+        ops->copy(device, &(struct copy){&operand, &source, sizeof operand, 1, 0, 0}, QUEUE_UPLOAD, &error);
         ops->event_record(device, uploaded, QUEUE_UPLOAD, &error);
         ops->queue_wait_event(device, uploaded, QUEUE_COMPUTE, &error);
         ops->launch(device, &slow, &launch, &error);
         ops->event_record(device, computed, QUEUE_COMPUTE, &error);
         ops->queue_wait_event(device, computed, QUEUE_DOWNLOAD, &error);
-        ops->download(device, &(struct copy){&target, &result, sizeof target, 1, 0, 0}, &error);
+        ops->copy(device, &(struct copy){&target, &result, sizeof target, 1, 0, 0}, QUEUE_DOWNLOAD, &error);
         assert_int_equal(ops->synchronize(device, &error), STATUS_OK);
         assert_int_equal(target, round);
     }
@@ -135,7 +135,7 @@ static void copies_keep_their_pitches(void **state) {
     struct copy copy = {.to = to + 1, .from = from + 2, .bytes = 2 * sizeof(int), .rows = 3};
     copy.to_pitch = 3 * sizeof(int);
     copy.from_pitch = 5 * sizeof(int);
-    assert_int_equal(device->operations->upload(device, &copy, &error), STATUS_OK);
+    assert_int_equal(device->operations->copy(device, &copy, QUEUE_UPLOAD, &error), STATUS_OK);
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
     static const int expected[9] = {-1, 2, 3, -1, 7, 8, -1, 12, 13};
     assert_memory_equal(to, expected, sizeof to);
@@ -203,7 +203,7 @@ static void zero_and_flush_work(void **state) {
     struct device *device = *state;
     char memory[300];
     memset(memory, 1, sizeof memory);
-    assert_int_equal(device->operations->zero(device, memory, 200, &error), STATUS_OK);
+    assert_int_equal(device->operations->fill(device, memory, 0, 200, &error), STATUS_OK);
     assert_int_equal(device->operations->flush_cache(device, &error), STATUS_OK);
     assert_int_equal(device->operations->synchronize(device, &error), STATUS_OK);
     assert_int_equal(memory[199], 0);

@@ -200,9 +200,9 @@ static void room_copy(struct device *device, const struct room *operand, bool up
     wait_for(device);
     if (operand->bytes == 0) return;
     if (up)
-        CALL(device, upload, &copy);
+        CALL(device, copy, &copy, QUEUE_UPLOAD);
     else
-        CALL(device, download, &copy);
+        CALL(device, copy, &copy, QUEUE_DOWNLOAD);
     wait_for(device);
 }
 
@@ -262,7 +262,7 @@ static void try_variant(struct draws *draws, const struct kernel *kernel, const 
     largest.args.reduce.first = largest.args.reduce.last = true; /* as the plan asks */
     largest.multiprocessors = device->facts.multiprocessors;
     memory.workspace = room_open(device, (int64_t)kernel_workspace(kernel, &largest));
-    CALL(device, zero, memory.workspace.there, memory.workspace.bytes + 256);
+    CALL(device, fill, memory.workspace.there, 0, memory.workspace.bytes + 256);
     for (int pass = 0; pass < 2; pass++) {
         room_copy(device, &memory.state, true);
         memset(memory.y.here, 0xff, (size_t)memory.y.bytes);

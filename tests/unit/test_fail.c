@@ -23,7 +23,7 @@ static void calls_say_what_failed_in_what(void **state) {
                  {"product", "no room", "product: open(x) failed: no room (here.c:12)"},
                  {"product", NULL, "product: open(x) failed (here.c:12)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         assert_null(fail_set_subject(cases[i].about));
         assert_ptr_equal(fail_subject(), cases[i].about);
         assert_int_equal(fail_call(&error, STATUS_IO, "open(x)", cases[i].words, "here.c", 12), STATUS_IO);
@@ -52,7 +52,7 @@ static void a_file_that_cannot_be_written(void **state) {
         const rlim_t limit = limited ? 1048576 : before.rlim_cur;
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){limit, before.rlim_max}), 0);
         for (int i = 0; i < 3; i++) {
-            struct error error = {STATUS_OK, ""};
+            struct error error = {.status = STATUS_OK};
             assert_int_equal(fail_write(&error, "a.h5", numbers[i]), STATUS_IO);
             if (strncmp(error.text, words[limited][i], strlen(words[limited][i])) != 0) fail_msg("%s", error.text);
         }

@@ -1,5 +1,4 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
-#include "../../runner/storage/h5/h5journal.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "draws.h"
 #include "scratch.h"
@@ -15,14 +14,14 @@
 #include <unistd.h>
 
 static hid_t create(const char *name) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     hid_t file;
     assert_int_equal(h5_create_file(in_folder(name), &file, &error), STATUS_OK);
     return file;
 }
 
 static void finish(hid_t file) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
 }
 
@@ -30,7 +29,7 @@ static const struct h5_layout contiguous = {.level = 0};
 
 /* Checks that opening fails with a sentence that contains `words`. */
 static void assert_refused(const char *path, const char *dataset, const char *words) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct h5_dataset *opened;
     assert_int_equal(h5_open(path, dataset, &opened, &error), STATUS_USAGE);
     assert_null(opened);
@@ -46,21 +45,21 @@ static void test_types_survive(void **state) {
     unsigned char bytes[300 * 8], back[300 * 8];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 37 + i / 251);
     for (int t = 0; t < DTYPE_COUNT; t++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct h5_dataset *dataset;
         assert_int_equal(h5_create(file, dtype_name(t), t, &shape, &contiguous, &dataset, &error), STATUS_OK);
         assert_int_equal(h5_write(dataset, &whole, bytes, &error), STATUS_OK);
-        h5_close(dataset);
+        h5_close(&dataset);
     }
     finish(file);
     for (int t = 0; t < DTYPE_COUNT; t++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct h5_dataset *dataset;
         assert_int_equal(h5_open(in_folder("types.h5"), dtype_name(t), &dataset, &error), STATUS_OK);
         assert_int_equal(dataset->dtype, t);
         assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
         assert_memory_equal(back, bytes, 300 * dtype_size(t)); /* NaN payloads too */
-        h5_close(dataset);
+        h5_close(&dataset);
     }
 }
 
@@ -80,7 +79,7 @@ static void test_big_endian(void **state) {
     }
     finish(file);
     for (int t = 0; t < DTYPE_COUNT; t++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct h5_dataset *dataset;
         unsigned char back[8];
         size_t size = dtype_size(t);
@@ -89,7 +88,7 @@ static void test_big_endian(void **state) {
         struct box whole = box_whole(&dataset->shape);
         assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
         for (size_t i = 0; i < 8; i++) assert_int_equal(back[i], stored[i / size * size + size - 1 - i % size]);
-        h5_close(dataset);
+        h5_close(&dataset);
     }
 }
 
@@ -106,7 +105,7 @@ static void test_boxes_and_layouts(void **state) {
     int32_t values[600], back[70];
     for (int i = 0; i < 600; i++) values[i] = i;
     for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct h5_dataset *dataset;
         hid_t file = create("boxes.h5");
         assert_int_equal(h5_create(file, "/a/b/values", INT32, &shape, &layouts[l], &dataset, &error), STATUS_OK);
@@ -114,13 +113,13 @@ static void test_boxes_and_layouts(void **state) {
         assert_int_equal(dataset->filtered, l > 0);
         if (l == 2) assert_int_equal(dataset->chunk.size[2], 20); /* no larger than the array */
         assert_int_equal(h5_write(dataset, &whole, values, &error), STATUS_OK);
-        h5_close(dataset);
+        h5_close(&dataset);
         finish(file);
         assert_int_equal(h5_open(in_folder("boxes.h5"), "/a/b/values", &dataset, &error), STATUS_OK);
         assert_int_equal(dataset->chunk.rank, l ? 3 : 0);
         assert_int_equal(h5_read(dataset, &box, back, &error), STATUS_OK);
         for (int i = 0; i < 70; i++) assert_int_equal(back[i], (1 + i / 35) * 200 + (2 + i / 7 % 5) * 20 + 3 + i % 7);
-        h5_close(dataset);
+        h5_close(&dataset);
     }
 }
 
@@ -141,14 +140,14 @@ static void test_chunks_are_tiles(void **state) {
     struct h5_layout layout = {.fletcher32 = true};
     hid_t file = create("chunks.h5");
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct h5_dataset *dataset;
         char name[16];
         snprintf(name, sizeof name, "d%zu", c);
         assert_int_equal(h5_create(file, name, cases[c].dtype, &cases[c].shape, &layout, &dataset, &error), STATUS_OK);
         assert_int_equal(dataset->chunk.rank, cases[c].chunk.rank);
         for (int i = 0; i < dataset->chunk.rank; i++) assert_int_equal(dataset->chunk.size[i], cases[c].chunk.size[i]);
-        h5_close(dataset);
+        h5_close(&dataset);
     }
     finish(file);
 }
@@ -175,7 +174,7 @@ static void test_chunks_are_no_larger(void **state) {
 
 static void test_scalar_and_wrong_chunks(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct shape scalar = {0, {0}};
     struct box whole = box_whole(&scalar);
     struct h5_layout layout = {.fletcher32 = true}, flat = {.chunk = {1, {8}}};
@@ -186,13 +185,13 @@ static void test_scalar_and_wrong_chunks(void **state) {
     assert_int_equal(h5_write(dataset, &whole, &value, &error), STATUS_OK);
     assert_int_equal(h5_read(dataset, &whole, &back, &error), STATUS_OK);
     assert_true(back == value);
-    h5_close(dataset);
+    h5_close(&dataset);
     assert_int_equal(h5_create(file, "/x", FLOAT64, &(struct shape){2, {4, 4}}, &flat, &dataset, &error), STATUS_USAGE);
     finish(file);
-    error = (struct error){STATUS_OK, ""};
+    error = (struct error){.status = STATUS_OK};
     assert_int_equal(h5_open(in_folder("scalar.h5"), "/total", &dataset, &error), STATUS_OK);
     assert_int_equal(dataset->shape.rank, 0);
-    h5_close(dataset);
+    h5_close(&dataset);
 }
 
 static void make_odd_data_sets(hid_t file) {
@@ -265,7 +264,7 @@ static void test_unusable_files(void **state) {
 
 static void test_attributes(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     hid_t file = create("attributes.h5");
     assert_int_equal(h5_set_text(file, "name", "Größe", &error), STATUS_OK);
     char *text = h5_get_text(file, "name");
@@ -292,21 +291,6 @@ static void test_attributes(void **state) {
     finish(file);
 }
 
-/* Adds data sets until another thread restores the journal, which stops this thread for good. */
-static void *edit(void *path) {
-    struct h5_journal **journal = path;
-    struct error error = {STATUS_OK, ""};
-    hid_t file;
-    assert_int_equal(h5_reopen_file(in_folder("edited.h5"), journal, &file, &error), STATUS_OK);
-    for (int i = 0;; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "more%d", i);
-        h5_set_integer(file, name, i, &error);
-        if (i % 10 == 0) H5Fflush(file, H5F_SCOPE_LOCAL);
-    }
-    return NULL;
-}
-
 static char *whole_file(const char *path, long *size) {
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -320,70 +304,9 @@ static char *whole_file(const char *path, long *size) {
     return data;
 }
 
-enum { NOT_BEGUN = 2 }; /* exit code: no journal was there yet */
-
-/* Restores a file as a signal during the assembly does. In a child process, because the writer never ends. `killed`: as
- * the next process does after SIGKILL. */
-static void restore_under_writer(bool killed) {
-    struct error error = {STATUS_OK, ""};
-    hid_t file = create("edited.h5");
-    assert_int_equal(h5_set_text(file, "name", "before", &error), STATUS_OK);
-    finish(file);
-    long before, after;
-    char *was = whole_file(in_folder("edited.h5"), &before);
-    for (int round = 0; round < 10; round++) {
-        pid_t child = fork();
-        if (child == 0) {
-            static struct h5_journal *journal;
-            pthread_t thread;
-            pthread_create(&thread, NULL, edit, &journal);
-            usleep((useconds_t)(2000 + round * 3000));
-            if (killed) kill(getpid(), SIGKILL);
-            struct h5_journal *made = __atomic_load_n(&journal, __ATOMIC_ACQUIRE);
-            _exit(made ? !h5_restore(made) : NOT_BEGUN);
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        bool begun = !(WIFEXITED(status) && WEXITSTATUS(status) == NOT_BEGUN); /* else its file may be there already */
-        if (begun) assert_int_equal(status, killed ? SIGKILL : 0);
-        if ((killed || !begun) && access(in_folder("edited.h5" H5_JOURNAL), F_OK) == 0)
-            assert_true(h5_restore_leftover(in_folder("edited.h5")));
-        assert_int_not_equal(access(in_folder("edited.h5" H5_JOURNAL), F_OK), 0);
-        char *is = whole_file(in_folder("edited.h5"), &after);
-        assert_int_equal(after, before);
-        assert_memory_equal(is, was, (size_t)before);
-        free(is);
-    }
-    free(was);
-}
-
-/* From the moment that a file is final on, neither a signal nor the next process takes its change back. */
-static void test_a_final_file_stays(void **state) {
-    (void)state;
-    for (int final = 0; final < 2; final++) {
-        struct error error = {STATUS_OK, ""};
-        static struct h5_journal *journals[2]; /* restored, it is not freed */
-        hid_t file = create("final.h5");
-        assert_int_equal(h5_set_text(file, "name", "before", &error), STATUS_OK);
-        finish(file);
-        assert_int_equal(h5_reopen_file(in_folder("final.h5"), &journals[final], &file, &error), STATUS_OK);
-        assert_int_equal(h5_set_text(file, "name", "after", &error), STATUS_OK);
-        finish(file);
-        h5_journal_lock(journals[final]);
-        h5_journal_unlock(journals[final], final);
-        assert_int_equal(h5_restore(journals[final]), !final);
-        assert_int_equal(h5_open_file(in_folder("final.h5"), &file, &error), STATUS_OK);
-        char *text = h5_get_text(file, "name");
-        assert_string_equal(text, final ? "after" : "before");
-        free(text);
-        finish(file);
-        unlink(in_folder("final.h5" H5_JOURNAL));
-    }
-}
-
 /* Groups, data sets and attributes of a file, in the order of a job. */
 static void fill(hid_t file) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_obj_track_times(creation, false);
     for (int i = 0; i < 60; i++) {
@@ -430,16 +353,6 @@ static void test_the_driver_is_like_hdf5_s(void **state) {
     free(theirs);
 }
 
-static void test_a_file_is_restored_under_its_writer(void **state) {
-    (void)state;
-    restore_under_writer(false);
-}
-
-static void test_a_file_is_restored_after_a_kill(void **state) {
-    (void)state;
-    restore_under_writer(true);
-}
-
 static void test_nothing_stays_open(void **state) {
     (void)state;
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
@@ -456,10 +369,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_unusable_files),
         cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_a_final_file_stays),
         cmocka_unit_test(test_the_driver_is_like_hdf5_s),
-        cmocka_unit_test(test_a_file_is_restored_under_its_writer),
-        cmocka_unit_test(test_a_file_is_restored_after_a_kill),
         cmocka_unit_test(test_nothing_stays_open),
     };
     return cmocka_run_group_tests_name("h5io", tests, make_folder, remove_folder);

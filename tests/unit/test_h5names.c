@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 /* Compares with paths, separated by spaces, where ~ stands for the test's folder. */
-static void assert_names(struct h5_names names, const char *expected) {
+static void assert_names(struct texts names, const char *expected) {
     char *found = NULL, *wanted = NULL;
     size_t unused;
     FILE *to = open_memstream(&found, &unused);
-    for (int i = 0; i < names.count; i++) fprintf(to, i ? " %s" : "%s", names.path[i]);
+    for (int i = 0; i < names.count; i++) fprintf(to, i ? " %s" : "%s", names.of[i]);
     fclose(to);
     to = open_memstream(&wanted, &unused);
     for (; *expected; expected++) fprintf(to, "%.*s", *expected == '~' ? 99 : 1, *expected == '~' ? folder : expected);
     fclose(to);
-    h5_names_free(&names);
+    texts_clear(&names);
     assert_string_equal(found, wanted);
     free(found);
     free(wanted);
@@ -66,13 +66,13 @@ static void many_folders(void **state) {
         used += (size_t)snprintf(list + used, sizeof list - used, "%s/f%zu", i ? ":" : "", i);
     setenv("HDF5_EXT_PREFIX", list, 1);
     for (int absolute = 0; absolute < 2; absolute++) {
-        struct h5_names names = h5_names_of(from("a.h5"), absolute ? "/x/b.h5" : "b.h5", "HDF5_EXT_PREFIX");
+        struct texts names = h5_names_of(from("a.h5"), absolute ? "/x/b.h5" : "b.h5", "HDF5_EXT_PREFIX");
         assert_int_equal(names.count, 32);
-        assert_string_equal(names.path[absolute], "/f0/b.h5");
-        assert_string_equal(names.path[28], absolute ? "/f27/b.h5" : "/f28/b.h5");
-        assert_string_equal(names.path[29], in_folder("b.h5"));
-        assert_string_equal(names.path[30], "b.h5");
-        h5_names_free(&names);
+        assert_string_equal(names.of[absolute], "/f0/b.h5");
+        assert_string_equal(names.of[28], absolute ? "/f27/b.h5" : "/f28/b.h5");
+        assert_string_equal(names.of[29], in_folder("b.h5"));
+        assert_string_equal(names.of[30], "b.h5");
+        texts_clear(&names);
     }
     unsetenv("HDF5_EXT_PREFIX");
 }

@@ -11,7 +11,7 @@ enum { LENGTH = 5, OUTPUTS = 9000 };
 /* A file as HDF5 writes it by default, in its oldest format: a scale "time" with a unit, and a matrix whose first axis
  * has it, as the library's own attributes say. */
 static hid_t make_input(const char *path) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     const hsize_t size[] = {LENGTH, 3};
     const float values[LENGTH] = {0, 1, 2, 3, 4};
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
@@ -52,7 +52,7 @@ static void assert_elements(hid_t group, const char *name, int count, const floa
 
 static void test_copies(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     const float values[LENGTH] = {0, 1, 2, 3, 4};
     hid_t matrix = make_input(in_folder("in.h5")), file, *scales;
     char *label = h5_axis_label(matrix, 1);

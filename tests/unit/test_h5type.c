@@ -1,4 +1,5 @@
-/* test_h5type.c - HDF5's words about its errors; a text whose length is not what its file claims. */
+/* test_h5type.c - the types of elements; HDF5's words about its errors; a text whose length is not what its file
+ * claims. */
 #include "../../runner/storage/h5/h5io.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "scratch.h"
@@ -8,7 +9,7 @@
 
 /* Makes a file with a text that claims to have so many bytes. */
 static void make_text(const char *path, const char *text, uint32_t claims) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     static char data[1 << 16];
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     assert_int_equal(h5_set_text(file, "text", text, &error), STATUS_OK);
@@ -35,7 +36,7 @@ static void a_text_that_claims_much(void **state) {
 #endif
     static const uint32_t claims[] = {11, 300 << 20, 600 << 20, UINT32_MAX};
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct rlimit limits[2];
         struct rusage used[2];
         hid_t file;
@@ -68,8 +69,36 @@ static void words_of_an_error(void **state) {
     assert_string_equal(h5_error_text(), "of ours");
 }
 
+/* The types are those of HDF5; it lacks float16 and bfloat16. */
+static void standard_types(void **state) {
+    (void)state;
+    h5_prepare();
+    const struct {
+        enum dtype dtype;
+        hid_t standard;
+    } types[] = {
+        {INT8, H5T_STD_I8LE},      {INT16, H5T_STD_I16LE},    {INT32, H5T_STD_I32LE},  {INT64, H5T_STD_I64LE},
+        {UINT8, H5T_STD_U8LE},     {UINT16, H5T_STD_U16LE},   {UINT32, H5T_STD_U32LE}, {UINT64, H5T_STD_U64LE},
+        {FLOAT32, H5T_IEEE_F32LE}, {FLOAT64, H5T_IEEE_F64LE},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        hid_t type = h5_type(types[i].dtype);
+        assert_true(H5Tequal(type, types[i].standard) > 0);
+        assert_int_equal(H5Tclose(type), 0);
+    }
+    const enum dtype small[] = {FLOAT16, BFLOAT16};
+    for (int i = 0; i < 2; i++) {
+        hid_t type = h5_type(small[i]);
+        assert_int_equal(H5Tget_size(type), 2);
+        assert_int_equal(H5Tget_precision(type), 16);
+        assert_int_equal(H5Tget_ebias(type), small[i] == FLOAT16 ? 15 : 127);
+        assert_int_equal(H5Tclose(type), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(standard_types),
         cmocka_unit_test(words_of_an_error),
         cmocka_unit_test(a_text_that_claims_much),
     };

@@ -1,5 +1,5 @@
-/* test_host.c - control groups of either version limit the memory, and caches count once each; the trees of files are
- * fixed ones and random ones. */
+/* test_host.c - control groups of either version limit memory and processors, and caches count once each; the trees
+ * of files are fixed ones and random ones. */
 #include "../../runner/base/host.h"
 
 #include <setjmp.h>
@@ -54,6 +54,44 @@ static void write_file(const struct destination *place, const char *path, const 
 
 static int64_t limit(const struct destination *place) {
     return host_memory_limit(place->groups, place->root);
+}
+
+static int64_t processors(const struct destination *place) {
+    return host_processor_limit(place->groups, place->root);
+}
+
+/* A random chain of groups, of either version, some with a quota: the smallest counts, rounded up. */
+static void quotas_of_all_groups_count(void **state) {
+    const struct destination *place = *state;
+    for (int round = 0; round < 200; round++) {
+        char group[160] = "", path[256], text[64], chain[400];
+        bool v2 = rand() % 2;
+        int64_t least = INT64_MAX;
+        for (int depth = 0, most = rand() % 5; depth <= most; depth++) {
+            long period = 1000 + rand() % 200000, quota = rand() % 3 ? 1000 + rand() % 3000000 : -1;
+            int64_t whole = quota < 0 ? INT64_MAX : (quota + period - 1) / period;
+            if (depth > 0) snprintf(group + strlen(group), 24, "/r%d-%d", round, depth);
+            if (whole < least) least = whole;
+            if (v2) {
+                if (quota < 0)
+                    snprintf(text, sizeof text, "max %ld\n", period);
+                else
+                    snprintf(text, sizeof text, "%ld %ld\n", quota, period);
+                snprintf(path, sizeof path, ".%s/cpu.max", group);
+                write_file(place, path, text);
+                continue;
+            }
+            snprintf(text, sizeof text, "%ld\n", quota);
+            snprintf(path, sizeof path, "cpu%s/cpu.cfs_quota_us", group);
+            write_file(place, path, text);
+            snprintf(text, sizeof text, "%ld\n", period);
+            snprintf(path, sizeof path, "cpu%s/cpu.cfs_period_us", group);
+            write_file(place, path, text);
+        }
+        snprintf(chain, sizeof chain, "%s:%s\n3:cpuset:/\n", v2 ? "0:" : "4:cpuacct,cpu", *group ? group : "/");
+        write_file(place, "self", chain);
+        assert_int_equal(processors(place), least);
+    }
 }
 
 static void without_groups_there_is_no_limit(void **state) {
@@ -194,6 +232,31 @@ static void caches_count_once(void **state) {
     }
 }
 
+/* Drawn machines of cores with one, two or four threads. */
+static void cores_count_once(void **state) {
+    const struct destination *place = *state;
+    for (int threads = 1; threads <= 4; threads *= 2)
+        for (int allowed = 0; allowed < 256; allowed++) {
+            char path[128], text[32], root[96];
+            bool counted[8] = {false};
+            int expected = 0;
+            cpu_set_t set;
+            CPU_ZERO(&set);
+            for (int cpu = 0; cpu < 8; cpu++) {
+                int core = cpu / threads;
+                snprintf(path, sizeof path, "c%d/cpu%d/topology/thread_siblings_list", threads, cpu);
+                snprintf(text, sizeof text, "%d-%d\n", core * threads, core * threads + threads - 1);
+                if (allowed == 0) write_file(place, path, text);
+                if (!(allowed >> cpu & 1)) continue;
+                CPU_SET((size_t)cpu, &set);
+                expected += !counted[core];
+                counted[core] = true;
+            }
+            snprintf(root, sizeof root, "%s/c%d", place->root, threads);
+            assert_int_equal(host_core_count(root, &set), expected);
+        }
+}
+
 /* Linux may tell of no other. */
 static void a_first_level_alone_is_the_last(void **state) {
     const struct destination *place = *state;
@@ -233,7 +296,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(version_1_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(version_2_is_read, make_place, remove_place),
         cmocka_unit_test_setup_teardown(the_least_of_all_counts, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(quotas_of_all_groups_count, make_place, remove_place),
         cmocka_unit_test_setup_teardown(caches_count_once, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(cores_count_once, make_place, remove_place),
         cmocka_unit_test_setup_teardown(a_first_level_alone_is_the_last, make_place, remove_place),
         cmocka_unit_test_setup_teardown(values_are_found_by_key, make_place, remove_place),
         cmocka_unit_test(this_machine_has_memory),

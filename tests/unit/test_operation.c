@@ -1,6 +1,7 @@
 /* test_operation.c - shapes, types, loops and work of each operation; what they refuse and with which message; the
  * references, compared with small results computed by hand. */
 #include "../../kernels/core/axes.h"
+#include "../../kernels/core/map.h"
 #include "../../kernels/core/reference.h"
 #include "../../kernels/reduce/moments.h"
 
@@ -59,9 +60,9 @@ static void names(void **state) {
         assert_ptr_equal(kernel_find(kernel_registry[i]->op, kernel_registry[i]->name), kernel_registry[i]);
     assert_null(kernel_find(OP_MATMUL, "padded"));
     for (int op = 0; op < OP_COUNT; op++) { /* no more names than there is room for */
-        const char *known[KERNELS_MOST], *some[KERNELS_MOST + 1];
-        const int all = kernel_names((enum op)op, known, KERNELS_MOST);
-        assert_true(all > 0 && all < KERNELS_MOST);
+        const char *known[MAX_KERNELS], *some[MAX_KERNELS + 1];
+        const int all = kernel_names((enum op)op, known, MAX_KERNELS);
+        assert_true(all > 0 && all < MAX_KERNELS);
         for (int most = 0; most <= all + 1; most++) {
             for (int i = 0; i <= most; i++) some[i] = "behind";
             const int count = kernel_names((enum op)op, some, most);
@@ -99,7 +100,7 @@ static void matmul_geometries(void **state) {
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)},
             (enum dtype[]){FLOAT32, FLOAT64}, "matmul takes two inputs of one type, not float32 and float64");
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)}, (enum dtype[]){INT32, INT32},
-            "matmul takes float types, input 1 is int32");
+            "matmul takes float types, input 1 is int32: `dtype: float32` of the input converts it");
 }
 
 static void reduce_geometries(void **state) {
@@ -207,9 +208,14 @@ static void other_geometries(void **state) {
 static void launches_say_what_they_are(void **state) {
     (void)state;
     static const struct tile tile = {{0}, {1, 3, 3, 3}};
+    static struct map sum = {.inputs = 2,
+                             .count = 3,
+                             .nodes = {{.function = MAP_INPUT, .operands = {-1, -1, -1}},
+                                       {.function = MAP_INPUT, .operands = {-1, -1, -1}, .number = 1},
+                                       {.function = MAP_ADD, .operands = {0, 1, -1}}}};
     for (int op = 0; op < OP_COUNT; op++)
         for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) {
-            struct geometry g = good((enum op)op, (struct op_options){.alpha = 1},
+            struct geometry g = good((enum op)op, (struct op_options){.alpha = 1, .map = op == OP_MAP ? &sum : NULL},
                                      (struct shape[]){SHAPE(3, 3), SHAPE(3, 3)}, (enum dtype)dtype);
             struct launch launch;
             memset(&launch, 0x5a, sizeof launch);
@@ -253,7 +259,7 @@ static struct results truth_of(const struct geometry *geometry, const void *a, c
     struct results results = {{0}, {0}, {false}, {0}};
     struct memory memory = {{a, b}, geometry};
     struct host_reader reader = {.read = read_memory, .context = &memory};
-    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
+    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer, NULL};
     struct error error = {0};
     assert_int_equal(operations[geometry->op]->reference(geometry, &reader, box, &truth, &error), STATUS_OK);
     return results;
@@ -361,7 +367,7 @@ static void truths_have_more_range(void **state) {
     double row[COUNT];
     struct results results = {.value = {0}};
     struct host_reader reader = {.read = read_row, .context = row};
-    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer};
+    struct truth truth = {results.value, results.magnitude, results.overflow, results.integer, NULL};
     struct error error = {0};
     for (int i = 0; i < COUNT; i++) row[i] = 0x1p-540;
     struct geometry g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_NORM2}, &SHAPE(COUNT), FLOAT64);
@@ -433,9 +439,9 @@ static void what_they_state(void **state) {
     for (int accuracy = 0; accuracy < ACCURACY_COUNT; accuracy++)
         assert_true(operation_matmul.tolerance(&g, (enum accuracy)accuracy).relative == full + lost[accuracy]);
     char units[UNITS_TEXT];
-    assert_true(operation_reduce.units(&(struct op_options){.reduce = REDUCE_SUM}, (const char *[]){"m"}, units));
+    assert_true(operation_reduce.unit(&(struct op_options){.reduce = REDUCE_SUM}, (const char *[]){"m"}, units));
     assert_string_equal(units, "m");
-    assert_false(operation_reduce.units(&(struct op_options){.reduce = REDUCE_PROD}, (const char *[]){"m"}, units));
+    assert_false(operation_reduce.unit(&(struct op_options){.reduce = REDUCE_PROD}, (const char *[]){"m"}, units));
     for (int large = 0; large < 8; large++) { /* any side that 32 bits do not count */
         int64_t sides[2] = {INT32_MAX, INT64_C(1) << 31};
         struct launch launch = {

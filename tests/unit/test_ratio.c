@@ -226,7 +226,7 @@ static void test_few_and_odd_samples(void **state) {
     double base[50], odd[] = {NAN, 0, -1, INFINITY};
     steady(50, 1e-3, base);
     struct ratio ratio = ratio_of(base, 1, base, 50, FLOOR, 0.05);
-    assert_true(ratio.verdict == RATIO_UNSURE && ratio.more == RATIO_LEAST_SAMPLES - 1);
+    assert_true(ratio.verdict == RATIO_UNSURE && ratio.more == RATIO_MIN_SAMPLES - 1);
     assert_true(ratio.low == 0 && isinf(ratio.high));
     double slow[1] = {1};
     assert_int_equal(ratio_of(base, 50, slow, 1, FLOOR, 0.05).verdict, RATIO_UNSURE);

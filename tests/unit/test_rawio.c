@@ -79,7 +79,7 @@ static void compare_reads(const char *path, bool expect_raw) {
     struct h5_dataset *dataset;
     struct rawread *raw;
     assert_int_equal(h5_open(path, "/x", &dataset, &error), STATUS_OK);
-    assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
+    raw = rawread_open(dataset);
     assert_int_equal(raw != NULL, expect_raw);
     size_t bytes = (size_t)shape_elements(&dataset->shape) * dtype_size(dataset->dtype);
     char *expected = malloc(bytes + 1), *found = malloc(bytes + 1);
@@ -88,14 +88,14 @@ static void compare_reads(const char *path, bool expect_raw) {
         size_t length = (size_t)box_elements(&box) * dtype_size(dataset->dtype);
         memset(found, 0xEE, bytes + 1);
         assert_int_equal(h5_read(dataset, &box, expected, &error), STATUS_OK);
-        assert_int_equal(rawread_read(raw, &box, found, NULL, NULL, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &box, found, &error), STATUS_OK);
         assert_memory_equal(found, expected, length);
         assert_int_equal((unsigned char)found[length], 0xEE);
     }
     free(expected);
     free(found);
-    rawread_close(raw);
-    h5_close(dataset);
+    rawread_close(&raw);
+    h5_close(&dataset);
 }
 
 static void every_layout_is_read_as_by_hdf5(void **state) {
@@ -161,13 +161,13 @@ static void many_chunks_are_found_soon(void **state) {
     struct box whole = box_whole(&shape);
     assert_int_equal(h5_open(in_folder("many.h5"), "/x", &dataset, &error), STATUS_OK);
     assert_int_equal(h5_read(dataset, &whole, expected, &error), STATUS_OK);
-    assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
+    raw = rawread_open(dataset);
     double begin = now_s();
-    assert_int_equal(rawread_read(raw, &whole, found, NULL, NULL, &error), STATUS_OK);
+    assert_int_equal(rawread_read(raw, &whole, found, &error), STATUS_OK);
     assert_true(now_s() - begin < 3);
     assert_memory_equal(found, expected, 160000 * sizeof *found);
-    rawread_close(raw);
-    h5_close(dataset);
+    rawread_close(&raw);
+    h5_close(&dataset);
     free(expected);
     free(found);
 }
@@ -193,15 +193,15 @@ static void a_damaged_chunk_is_named(void **state) {
         struct rawread *raw;
         int32_t values[1600];
         assert_int_equal(h5_open(in_folder("hurt.h5"), "/x", &dataset, &error), STATUS_OK);
-        assert_int_equal(rawread_open(dataset, &raw, &error), STATUS_OK);
+        raw = rawread_open(dataset);
         struct box whole = box_whole(&shape), beside = {2, {0, 0}, {20, 40}};
-        assert_int_equal(rawread_read(raw, &beside, values, NULL, NULL, &error), STATUS_OK);
-        assert_int_equal(rawread_read(raw, &whole, values, NULL, NULL, &error), STATUS_IO);
+        assert_int_equal(rawread_read(raw, &beside, values, &error), STATUS_OK);
+        assert_int_equal(rawread_read(raw, &whole, values, &error), STATUS_IO);
         assert_non_null(strstr(error.text, "hurt.h5: chunk at [20, 30] cannot be read"));
         assert_non_null(strstr(error.text, whys[i]));
         error = (struct error){.status = STATUS_OK};
-        rawread_close(raw);
-        h5_close(dataset);
+        rawread_close(&raw);
+        h5_close(&dataset);
     }
 }
 
@@ -269,21 +269,21 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
             assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
         } else {
             assert_int_equal(h5_flush(dataset, &error), STATUS_OK);
-            assert_int_equal(rawread_open(dataset, &readback, &error), STATUS_OK);
+            readback = rawread_open(dataset);
             assert_non_null(readback);
-            assert_int_equal(rawread_read(readback, &whole, back, NULL, NULL, &error), STATUS_OK);
-            rawread_close(readback);
+            assert_int_equal(rawread_read(readback, &whole, back, &error), STATUS_OK);
+            rawread_close(&readback);
         }
         assert_memory_equal(back, values, (size_t)elements * sizeof *back);
     }
-    rawwrite_close(raw);
-    h5_close(dataset);
+    rawwrite_close(&raw);
+    h5_close(&dataset);
     assert_int_equal(h5_close_file(file, &error), STATUS_OK);
     memset(back, 0xEE, (size_t)elements * sizeof *back);
     assert_int_equal(h5_open(in_folder("out.h5"), "/x", &dataset, &error), STATUS_OK);
     assert_int_equal(h5_read(dataset, &whole, back, &error), STATUS_OK);
     assert_memory_equal(back, values, (size_t)elements * sizeof *back);
-    h5_close(dataset);
+    h5_close(&dataset);
     compare_reads(in_folder("out.h5"), true);
     free(values);
     free(back);
@@ -367,8 +367,8 @@ static void missing_memory_is_a_failure(void **state) {
         assert_int_equal(status, STATUS_IO);
         assert_non_null(strstr(error.text, "Cannot allocate memory"));
         error = (struct error){.status = STATUS_OK};
-        rawwrite_close(raw);
-        h5_close(dataset);
+        rawwrite_close(&raw);
+        h5_close(&dataset);
         h5_close_file(file, &error);
         error = (struct error){.status = STATUS_OK};
     }
@@ -406,8 +406,8 @@ static void a_damaged_chunk_cannot_be_changed(void **state) {
         assert_int_equal(rawwrite_write(raw, &part, &source, NULL, &error), STATUS_IO);
         if (!strstr(error.text, whys[i])) fail_msg("%s", error.text);
         error = (struct error){.status = STATUS_OK};
-        rawwrite_close(raw);
-        h5_close(dataset);
+        rawwrite_close(&raw);
+        h5_close(&dataset);
         h5_close_file(file, &error);
         error = (struct error){.status = STATUS_OK};
     }

@@ -31,7 +31,7 @@ struct fixture {
 };
 
 static void open_fixture(struct fixture *f, const char *path, const int64_t rows[2]) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     f->input = (struct job_input){.name = "x", .label = "", .file = (char *)path, .dataset = "/x"};
     assert_int_equal(array_describe(&f->input, &f->array, &error), STATUS_OK);
     if (rows) array_narrow(&f->array, 0, rows[0], rows[1]);
@@ -47,7 +47,7 @@ static void close_fixture(struct fixture *f) {
 /* Stores `data` in the given layout, reads it back from there and returns its hash. */
 static void stored_hash(enum dtype dtype, const struct shape *shape, const struct h5_layout *layout, const void *data,
                         char text[READER_HASH_TEXT]) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     store_array(in_folder("x.h5"), dtype, shape, layout, data);
     struct fixture f;
     open_fixture(&f, in_folder("x.h5"), NULL);
@@ -118,7 +118,7 @@ static void test_hash_of_boxes(void **state) {
         {{{2, {0, 0}, {4, COLUMNS}}, {2, {4, 0}, {0, COLUMNS}}, {2, {0, 1024}, {4, 0}}}, true}, /* nothing more */
         {{{2, {0, 0}, {4, 1024}}, {2, {0, 1024}, {4, 0}}, {2, {0, 1024}, {4, COLUMNS - 1024}}}, true},
     };
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct shape shape = {2, {ROWS, COLUMNS}};
     int32_t *values = malloc(sizeof *values * ROWS * COLUMNS), *found = malloc(sizeof *found * ROWS * COLUMNS);
     char expected[READER_HASH_TEXT];
@@ -147,7 +147,7 @@ static void test_hash_of_boxes(void **state) {
 /* `rows: [2, 3]` of a file is an array of those rows, with the same values and the same hash. */
 static void test_band_of_rows(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     int32_t values[6][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}}, back[3][2];
     struct shape shape = {2, {6, 2}}, band_shape = {2, {3, 2}};
     struct box whole = box_whole(&band_shape);
@@ -169,7 +169,7 @@ static void test_band_of_rows(void **state) {
 static void test_large_boxes_are_converted(void **state) {
     (void)state;
     enum { ROWS = 311, COLUMNS = 601 }; /* nearly three pieces */
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct shape shape = {2, {ROWS, COLUMNS}};
     struct box most = {2, {1, 2}, {ROWS - 1, COLUMNS - 3}};
     double *values = malloc(sizeof(double) * ROWS * COLUMNS);
@@ -178,7 +178,7 @@ static void test_large_boxes_are_converted(void **state) {
     store_array(in_folder("x.h5"), FLOAT64, &shape, &(struct h5_layout){.level = 0}, values);
     struct fixture f;
     open_fixture(&f, in_folder("x.h5"), NULL);
-    rawread_close(f.reader.raw);
+    rawread_close(&f.reader.raw);
     f.reader.raw = NULL;
     f.array.dtype = FLOAT32;
     assert_int_equal(reader_read(&f.reader, &most, found, NULL, &error), STATUS_OK);
@@ -192,7 +192,7 @@ static void test_large_boxes_are_converted(void **state) {
 
 static void test_generated_and_missing(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct job_input input = {.random = true, .shape = {1, {100}}};
     input.terms = (struct random_terms){.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7};
     struct array generated = {.name = "R", .label = "", .dtype = FLOAT32, .shape = {1, {100}}, .input = &input};

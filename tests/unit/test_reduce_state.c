@@ -203,7 +203,7 @@ static double variance(enum dtype dtype, const void *x, int count, bool in_tree_
     int parts = 0;
     for (int i = 0; i < count; i++) {
         if (i == 0 || next_random(seed) % 4 == 0) part[parts++] = reduce_empty(&reduction);
-        reduce_take(&reduction, &part[parts - 1], i, i);
+        reduce_add(&reduction, &part[parts - 1], i, i);
     }
     for (; parts > 1; parts--) {
         int from = in_tree_order ? (int)(next_random(seed) % (uint64_t)parts) : 1;
@@ -212,7 +212,7 @@ static double variance(enum dtype dtype, const void *x, int count, bool in_tree_
         int into = in_tree_order ? (int)(next_random(seed) % (uint64_t)(parts - 1)) : 0;
         reduce_merge(&reduction, &part[into], &taken);
     }
-    reduce_leave(&reduction, &part[0], 0);
+    reduce_store(&reduction, &part[0], 0);
     return y;
 }
 

@@ -47,7 +47,7 @@ static void rates_have_the_units_of_the_table(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[VIEW_CELL];
-        assert_string_equal(rate_text(cases[i].number, cases[i].flops, text), cases[i].text);
+        assert_string_equal(view_rate_text(cases[i].number, cases[i].flops, text), cases[i].text);
     }
 }
 
@@ -68,9 +68,9 @@ static void files_have_letters(void **state) {
 static void the_largest_is_found(void **state) {
     (void)state;
     const double values[] = {-1, NAN, 3, -INFINITY, 3, 0}, one[] = {-7};
-    assert_int_equal(largest(values, 6), 2);
-    assert_int_equal(largest(values, 1), 0);
-    assert_int_equal(largest(one, 1), 0);
+    assert_int_equal(report_largest(values, 6), 2);
+    assert_int_equal(report_largest(values, 1), 0);
+    assert_int_equal(report_largest(one, 1), 0);
 }
 
 int main(void) {

@@ -18,7 +18,7 @@ static void test_whole_way(void **state) {
     struct results *results = open_results(f, false, false);
     for (int i = 0; i < 3; i++) run_ok(f, results, i, &rows[i]);
     assert_false(exists(f->output));
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     results_point_at_output(results, &f->runs[0]);
     assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
     assemble(f, results, rows);
@@ -69,7 +69,7 @@ static void test_whole_way(void **state) {
     assert_true(dataset->filtered);
     assert_int_equal(h5_read(dataset, &whole, values, &error), STATUS_OK);
     assert_memory_equal(values, f->values, ELEMENTS * sizeof *values);
-    h5_close(dataset);
+    h5_close(&dataset);
     free(values);
 }
 
@@ -88,10 +88,10 @@ static void test_refusals(void **state) {
     fclose(fopen(f->output, "w"));
     assert_refused(f, f->output, "--overwrite");
     struct results *results = open_results(f, true, false);
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct results *second;
-    assert_int_equal(store_open(f->output, true, false, &f->units, NULL, 0, &f->readers, &second, &error),
-                     STATUS_USAGE);
+    const struct store_policy policy = {.overwrite = true};
+    assert_int_equal(store_open(f->output, &policy, &f->units, NULL, &f->readers, &second, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "another tilerun"));
     store_close(results);
     assert_false(exists(f->parts)); /* a job that did nothing leaves no trace */
@@ -120,9 +120,10 @@ enum { RIVALS = 6, TURNS = 400, MOST_TURNS = 1000 * TURNS };
 static int take_turns(struct fixture *f, atomic_int *holders) {
     int held = 0;
     for (int i = 0; i < TURNS || (held == 0 && i < MOST_TURNS); i++) {
-        struct error error = {STATUS_OK, ""};
+        struct error error = {.status = STATUS_OK};
         struct results *results;
-        enum status status = store_open(f->output, false, false, &f->units, NULL, 0, &f->readers, &results, &error);
+        const struct store_policy policy = {.overwrite = false};
+        enum status status = store_open(f->output, &policy, &f->units, NULL, &f->readers, &results, &error);
         if (status && !strstr(error.text, "another tilerun is writing it")) return fputs(error.text, stderr), 2;
         if (status) continue;
         held++;
@@ -154,11 +155,11 @@ static void test_rivals_for_the_lock(void **state) {
 
 static void test_other_files_are_refused(void **state) {
     struct fixture *f = *state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct results_file *file;
     assert_int_equal(command_results_open(f->input, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "not a results file of tilerun"));
-    error = (struct error){STATUS_OK, ""};
+    error = (struct error){.status = STATUS_OK};
     assert_int_equal(command_results_open(f->job_path, &file, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "is not an HDF5 file"));
 }
@@ -166,7 +167,7 @@ static void test_other_files_are_refused(void **state) {
 /* What lies in OUTPUT.parts is read where OUTPUT is missing. */
 static void test_unfinished(void **state) {
     struct fixture *f = *state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct results *results = open_results(f, false, false);
     struct results_file *back;
     struct result_row rows[2];
@@ -197,7 +198,7 @@ static void test_what_cannot_be_copied(void **state) {
                                            {"x", "/outputs/old", "destination object already exists"}};
     for (int attributes = 0; attributes < 2; attributes++)
         for (int i = 0; i < 2; i++) {
-            struct error error = {STATUS_OK, ""};
+            struct error error = {.status = STATUS_OK};
             hid_t part, file;
             assert_int_equal(h5_open_file(f->input, &part, &error), STATUS_OK);
             assert_int_equal(h5_create_file(f->output, &file, &error), STATUS_OK);

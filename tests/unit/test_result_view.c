@@ -37,7 +37,7 @@ static struct result_row *add(const char *operation, const char *parameters, con
 }
 
 static struct view *view_of(struct view_options options) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct view *view;
     if (view_make(rows, count, &options, &view, &error)) fail_msg("%s", error.text);
     return view;
@@ -64,7 +64,7 @@ static void check(struct view_options options, int room, const char *expected) {
 }
 
 static void check_refused(struct view_options options, const char *words) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct view *view;
     assert_int_equal(view_make(rows, count, &options, &view, &error), STATUS_USAGE);
     assert_null(view);
@@ -94,7 +94,7 @@ static void test_ratios(void **state) {
           "tiled,tile=16  1024    1.500 s        -\n"
           "tiled,tile=32  1024   1.000 ms        -\n"
           "cpu                  999.99 us\n"
-          "no ratio for product n=1024: naive has no time there; `show --baseline` names another\n");
+          "no ratio for product n=1024: its baseline, naive, has no time there; `show --baseline` sets another\n");
     check((struct view_options){.columns = "variant,ratio", .baseline = "tiled,tile=16"}, 0,
           "variant        x tiled,tile=16\n"
           "naive                    0.50x\n"
@@ -104,7 +104,7 @@ static void test_ratios(void **state) {
           "tiled,tile=16            1.00x\n"
           "tiled,tile=32            1500x\n"
           "cpu                          -\n"
-          "no ratio for means: tiled,tile=16 has no time there; `show --baseline` names another\n");
+          "no ratio for means: its baseline, tiled,tile=16, has no time there; `show --baseline` sets another\n");
     check_refused((struct view_options){.baseline = "tiled"}, "is ambiguous: 'tiled,tile=16' or 'tiled,tile=32'");
     check_refused((struct view_options){.baseline = "nave"}, "no variant 'nave' (did you mean 'naive'?)");
     check_refused((struct view_options){.baseline = ""}, "no variant ''");
@@ -277,14 +277,14 @@ static void test_lines_below(void **state) {
           "skipped: last cpu: its input 'more' has no result\n"
           "note: product tiled,tile=16 n=1024, product tiled,tile=32\n"
           "n=1024 and means cpu: no GPU here: on the CPU instead\n"
-          "no ratio for product n=1024: naive has no time there; `show\n"
-          "--baseline` names another\n"
+          "no ratio for product n=1024: its baseline, naive, has no\n"
+          "time there; `show --baseline` sets another\n"
           "throttled (t): 2 runs: the GPU lowered its clock for heat or\n"
           "power; rates may be higher when it is cool\n"
-          "new (n): 1 run: a flag of another version of tilerun\n");
+          "new (?): 1 run: a flag of another version of tilerun\n");
     check((struct view_options){.columns = "flags,operation,status"}, 0,
           "!   operation  status\n"
-          "tn  product    ok\n"
+          "t?  product    ok\n"
           "t   product    ok\n"
           "    product    wrong: [0, 0] is 3, should be 4, and that is too long for one line\n"
           "    product    failed\n"
@@ -299,7 +299,7 @@ static void test_lines_below(void **state) {
           "    last       skipped: its input 'more' has no result\n"
           "throttled (t): 2 runs: the GPU lowered its clock for heat or power; rates may be higher when "
           "it is cool\n"
-          "new (n): 1 run: a flag of another version of tilerun\n");
+          "new (?): 1 run: a flag of another version of tilerun\n");
 }
 
 /* ---- drawn ---- */

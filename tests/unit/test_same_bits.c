@@ -16,7 +16,7 @@ static struct run run;
 
 static int set_up(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct op_options options = {.alpha = 1};
     const struct shape shapes[2] = {{2, {100, 50}}, {2, {50, 44}}};
     const enum dtype dtypes[2] = {FLOAT32, FLOAT32};

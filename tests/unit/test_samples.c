@@ -1,6 +1,6 @@
 /* test_samples.c - statistics of samples, and what makes them doubtful. */
 #include "../../runner/base/fail.h"
-#include "../../runner/stream/samples.h"
+#include "../../runner/base/samples.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -133,13 +133,17 @@ static const char *flags_of(const double *seconds, int count, unsigned throttle,
 static void what_is_doubtful_is_flagged(void **state) {
     (void)state;
     char text[FLAGS_TEXT];
-    double calm[40], outlier[40], drift[40];
+    double calm[40], outlier[40], drift[40], two[40], wide[40];
     unsigned short seed[3] = {7, 8, 9};
     for (int i = 0; i < 40; i++) {
         calm[i] = 1e-3 * (1 + 0.01 * erand48(seed));
         outlier[i] = i % 10 == 9 ? 2e-3 : calm[i];
         drift[i] = calm[i] * (1 + 0.002 * i);
+        two[i] = calm[i] * (i % 3 ? 1 : 1.15);
+        wide[i] = 1e-3 * exp(2 * erand48(seed));
     }
+    assert_string_equal(flags_of(two, 40, 0, text), "bimodal");
+    assert_string_equal(flags_of(wide, 40, 0, text), "noisy");
     assert_string_equal(flags_of(calm, 40, 0, text), "");
     assert_string_equal(flags_of(calm, 0, 0, text), "");
     assert_string_equal(flags_of(calm, 1, 0, text), "");
@@ -158,6 +162,25 @@ static void what_is_doubtful_is_flagged(void **state) {
     samples_free(&one);
 }
 
+static void a_quarter_of_busy_samples_makes_a_run_busy(void **state) {
+    (void)state;
+    for (int busy = 0; busy <= 20; busy++) {
+        struct samples samples = {.count = 0};
+        char text[FLAGS_TEXT];
+        for (int i = 0; i < 20; i++) {
+            struct conditions conditions = CONDITIONS_UNKNOWN;
+            conditions.busy = i < busy;
+            samples_append(&samples, 1e-3, &conditions, i);
+        }
+        unsigned char *marks = samples_marks(&samples);
+        for (int i = 0; i < 20; i++) assert_int_equal(marks[i], i < busy ? MARK_BUSY : 0);
+        free(marks);
+        assert_int_equal(samples_busy(&samples), busy);
+        assert_string_equal(samples_flags(&samples, text), busy >= 5 ? "busy" : "");
+        samples_free(&samples);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statistics_are_right),
@@ -166,6 +189,7 @@ int main(void) {
         cmocka_unit_test(samples_that_are_alike_within_a_turn_are_no_more_than_one),
         cmocka_unit_test(all_samples_of_a_turn_count),
         cmocka_unit_test(what_is_doubtful_is_flagged),
+        cmocka_unit_test(a_quarter_of_busy_samples_makes_a_run_busy),
     };
     return cmocka_run_group_tests_name("samples", tests, NULL, NULL);
 }

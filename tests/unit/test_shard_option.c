@@ -29,7 +29,7 @@ static void set_variables(const char *const variables[][2]) {
 
 /* Reads the text; `expected`: "1/3", or a part of the complaint. */
 static void assert_shard(const char *text, const char *expected) {
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct shard shard = {.index = 77, .count = 88};
     char numbers[32];
     enum status status = option_shard(&row, text, &shard, &error);
@@ -123,7 +123,7 @@ static void batch_systems(void **state) {
 
 static void counts_and_waits(void **state) {
     (void)state;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     double seconds = -1;
     int count = -1;
     assert_int_equal(option_shard_count(&row, "8", &count, &error), STATUS_OK);
@@ -138,7 +138,7 @@ static void counts_and_waits(void **state) {
         char quoted[32];
         snprintf(quoted, sizeof quoted, "not '%s'", bad[i]);
         for (int what = 0; what < 2; what++) {
-            error = (struct error){STATUS_OK, ""};
+            error = (struct error){.status = STATUS_OK};
             enum status status = what ? option_seconds(&row, bad[i], &seconds, &error)
                                       : option_shard_count(&row, bad[i], &count, &error);
             assert_int_equal(status, STATUS_USAGE);
@@ -146,9 +146,9 @@ static void counts_and_waits(void **state) {
         }
     }
     char most[32], more[32];
-    snprintf(most, sizeof most, "%d", MOST_SHARDS);
-    snprintf(more, sizeof more, "%d", MOST_SHARDS + 1);
-    error = (struct error){STATUS_OK, ""};
+    snprintf(most, sizeof most, "%d", MAX_SHARDS);
+    snprintf(more, sizeof more, "%d", MAX_SHARDS + 1);
+    error = (struct error){.status = STATUS_OK};
     assert_int_equal(option_shard_count(&row, most, &count, &error), STATUS_OK);
     assert_int_equal(option_shard_count(&row, more, &count, &error), STATUS_USAGE);
 }

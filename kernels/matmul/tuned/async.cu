@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 static matmul_choice matmul_async_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    return matmul_choose(launch, cuts, launch->choice[0], matmul_in_fours(args) ? 1 : args.batch == 1 ? 0.84 : 0.7);
+    return matmul_choose(launch, cuts, launch->choice[0], matmul_in_groups(args, 4) ? 1 : args.batch == 1 ? 0.84 : 0.7);
 }
 
 static uint64_t matmul_async_way(const struct launch *launch) {
@@ -150,23 +150,18 @@ static int matmul_async_start(const struct launch *launch) {
     };
     constexpr layout A_AS_IT_LIES = A == K_TURNED ? K_KEPT : A, B_AS_IT_LIES = B == K_TURNED ? K_KEPT : B;
     if (choice.cut >= 2)
-        return share_with<async_shares>(choice.cut - 2, [&](auto shape) {
+        return dispatch_tuple<async_shares>(choice.cut - 2, [&](auto shape) {
             return share_start<decltype(shape), A_AS_IT_LIES, A_WIDTH, B_AS_IT_LIES, B_WIDTH>(launch, cut, choice);
         });
     return choice.cut == 1 ? start(async_small()) : start(async_large());
 }
 
-template <enum layout A, enum layout B> static int matmul_async_with(const struct launch *launch) {
-    return matmul_in_fours(launch->args.matmul) ? matmul_async_start<A, 4, B, 4>(launch)
-                                                : matmul_async_start<A, 1, B, 1>(launch);
-}
-
 static int matmul_async_begin(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    if (args.transpose_a)
-        return args.transpose_b ? matmul_async_with<LINES, K_TURNED>(launch) : matmul_async_with<LINES, LINES>(launch);
-    return args.transpose_b ? matmul_async_with<K_TURNED, K_TURNED>(launch)
-                            : matmul_async_with<K_TURNED, LINES>(launch);
+    return with_layouts<K_TURNED>(
+        launch->args.matmul, [&]<enum layout A, enum layout B> {
+            return matmul_in_groups(launch->args.matmul, 4) ? matmul_async_start<A, 4, B, 4>(launch)
+                                                            : matmul_async_start<A, 1, B, 1>(launch);
+        });
 }
 
 DECLARE_KERNEL(matmul_async);

@@ -31,6 +31,13 @@ enum layout {
     LINES     /* lines are adjacent in both */
 };
 
+/* Calls f with the layouts of A and B as template arguments; BY_K: of an operand whose k is adjacent in memory. */
+template <enum layout BY_K, typename F> int with_layouts(const matmul_args &args, F f) {
+    if (args.transpose_a)
+        return args.transpose_b ? f.template operator()<LINES, BY_K>() : f.template operator()<LINES, LINES>();
+    return args.transpose_b ? f.template operator()<BY_K, BY_K>() : f.template operator()<BY_K, LINES>();
+}
+
 /* Padding elements at the end of a row of a stage. 16 bytes for float and 32 for double put the 8 lines x 4 k that a
  * warp reads together into different banks; 16 bytes for a 16-bit type do so for the 8 rows that ldmatrix reads. */
 template <typename T> constexpr int padding = sizeof(T) == 2 ? 8 : 4;
@@ -127,7 +134,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         }
     }
 
-    /* Writes what was fetched, in the later half of the shares, when it has arrived. */
+    /* Writes the fetched elements, in the later half of the parts, when they have arrived. */
     __device__ void place(int part, int parts, unsigned offset) {
         const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
         if (late < 0) return;
@@ -331,6 +338,16 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
         matmul_gather_kernel<T><<<grid_of(ceil_div(elements, block.x)), block, 0, stream_of(launch)>>>(args, work);
     }
     return cudaGetLastError();
+}
+
+/* Blocks of a kernel that run at the same time, for kernels that take tile after tile. Returns 0 or a cudaError_t. */
+template <typename KERNEL>
+int blocks_at_once(const struct launch *launch, KERNEL *kernel, int threads, int64_t bytes, int64_t *blocks) {
+    int resident = 0;
+    int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+    if (!code) code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, threads, size_t(bytes));
+    *blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
+    return code;
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* copies.cuh - single instructions: reads of 16 bytes, a counter of blocks. */
+/* copies.cuh - single instructions: reads of 16 bytes. */
 #ifndef KERNELS_MATMUL_COPIES_CUH
 #define KERNELS_MATMUL_COPIES_CUH
 
@@ -18,7 +18,8 @@ __device__ inline uint4 load_16(const void *from, bool exists) {
     return v;
 }
 
-/* Reads 16 bytes of shared memory, in order with other such reads: not earlier than registers allow. */
+/* Reads 16 bytes of shared memory. Volatile, so that the compiler keeps the order of such reads and moves none ahead,
+ * which would take more registers. */
 __device__ inline uint4 load_shared_16(const void *from) {
     uint4 v;
     asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -26,13 +27,6 @@ __device__ inline uint4 load_shared_16(const void *from) {
                  : "r"(shared_address(from))
                  : "memory");
     return v;
-}
-
-/* Counts one up, releases this block's writes and acquires the others': half the time of separate fences. */
-__device__ inline unsigned count_arrival(unsigned *counter) {
-    unsigned before;
-    asm volatile("atom.add.acq_rel.gpu.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
-    return before;
 }
 
 #endif

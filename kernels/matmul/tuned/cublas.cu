@@ -1,14 +1,12 @@
 /* cublas.cu - the vendor's library as a baseline: cuBLASLt, opened at run time, so that neither the build nor a
  * machine without it needs it.
  *
- * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first launch
- * of a problem times the first CANDIDATES of them on the job's own data, in turns and for TRIAL_MS each, long ones also
- * for LASTING_MS at a stretch, and keeps the fastest for later launches. On an H200 the algorithm that shorter trials
- * chose for float64, 8192 x 8192, took 19.5 to 20.4 ms at first and 22 to 24 ms after a second, at 686 W and 1395 to
- * 1500 MHz, where PyTorch's took 19.5 to 19.8 all along. Whether longer trials choose better is to be measured. It gets
- * up to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small memory budget is
- * respected) and computes in the type's own arithmetic: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums
- * are in float32, for float64 in float64.
+ * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first
+ * launch of a problem times the first CANDIDATES of them (where the run is not timed, ONCE) on the job's own data,
+ * in turns and for TRIAL_MS each, long ones also for LASTING_MS at a stretch, and keeps the fastest for later
+ * launches. It gets up to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small
+ * memory budget is respected) and computes in the type's own arithmetic: float32 is never TF32, whatever
+ * NVIDIA_TF32_OVERRIDE says; sums are in float32, for float64 in float64.
  *
  * The library stores matrices column by column: a row-major C is its transpose C' = B' A', so the operands change
  * places and nothing moves in memory.
@@ -26,11 +24,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define CANDIDATES 12
+#define CANDIDATES 100 /* for a run that is timed: as a baseline it must be the library's best */
+#define ONCE       12
 #define ROUNDS     5
 #define TRIAL_MS   3.0f /* of one candidate in one round; less than a launch: one launch */
-#define LONG_MS    5.0f /* from here up those that are left... */
-#define LASTING_MS 300  /* ...work for so long */
+#define LONG_MS    5.0f /* candidates that take longer... */
+#define LASTING_MS 300  /* ...are also timed at a stretch of this length */
 #define WORKSPACE  (size_t(64) << 20)
 
 struct lt_library {
@@ -44,7 +43,8 @@ struct lt_library {
     decltype(&cublasLtMatmulPreferenceInit_internal) prefer;
     decltype(&cublasLtMatmulPreferenceSetAttribute) prefer_set;
 
-    bool complete; /* all of these were found */
+    bool complete;  /* all of these were found */
+    char name[512]; /* name, version and file; "": not open yet */
     pthread_mutex_t mutex;
     cublasLtHandle_t handles[CUBLAS_DEVICES];
     recent<cublasLtMatmulAlgo_t> chosen;
@@ -64,6 +64,9 @@ static void library_load() {
                    cublas_find(file, "cublasLtMatrixLayoutSetAttribute", one.layout_set) &&
                    cublas_find(file, "cublasLtMatmulPreferenceInit_internal", one.prefer) &&
                    cublas_find(file, "cublasLtMatmulPreferenceSetAttribute", one.prefer_set);
+    decltype(&cublasLtGetVersion) version;
+    if (one.complete && cublas_find(file, "cublasLtGetVersion", version))
+        cublas_name("cuBLASLt", version(), reinterpret_cast<const void *>(version), one.name);
 }
 
 static lt_library &library_open() {
@@ -154,14 +157,14 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
     return cudaSuccess;
 }
 
-/* A trial overwrites C, which is harmless only where nothing is added to C: there the fastest of the proposed
- * algorithms is found by trials, elsewhere the first is taken. Waits for the trials. */
+/* Chooses an algorithm. A trial overwrites C, which is harmless only if nothing is added to C: then trials find the
+ * fastest of the proposed algorithms, and this waits for them; else it takes the first. */
 static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                           const struct product *product, cublasLtMatmulAlgo_t *algorithm) {
     const size_t workspace = matmul_cublas_workspace(launch);
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t results[CANDIDATES];
-    /* Where sums are split, they stay in the accumulator's type and are not rounded to 16 bits in between. */
+    /* Partial sums of a split k stay in the accumulator's type and are not rounded to 16 bits. */
     const uint32_t reduction =
         dtype_size(launch->dtype) > 2 ? CUBLASLT_REDUCTION_SCHEME_MASK : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     int found = 0;
@@ -172,8 +175,8 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
                       const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->b),
                       const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->a),
                       const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c),
-                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c), &preference, CANDIDATES, results,
-                      &found));
+                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->c), &preference,
+                      launch->timed ? CANDIDATES : ONCE, results, &found));
     if (found == 0) return cudaErrorNotSupported;
     *algorithm = results[0].algo;
     if (!launch->args.matmul.first || found == 1) return cudaSuccess;
@@ -191,7 +194,7 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     struct product product;
     CUDART(product_fill(lt, launch, &product));
     const matmul_facts facts = matmul_facts_of(launch, device);
-    if (const auto *known = lt.chosen.find(facts)) /* only these can be captured */
+    if (const auto *known = lt.chosen.find(facts)) /* only a known algorithm can be captured */
         return run(lt, lt.handles[device], launch, &product, known);
     CUDART(cublas_can_run(launch));
     if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
@@ -236,6 +239,10 @@ static const char *matmul_cublas_missing() {
     return library_open().complete ? nullptr : "cuBLAS " CUBLAS_MAJOR " is not installed here";
 }
 
+static const char *matmul_cublas_library() {
+    return one.name[0] ? one.name : nullptr;
+}
+
 static const char *matmul_cublas_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.batch > INT32_MAX) return "cuBLAS takes at most 2^31 - 1 matrices at once";
@@ -252,12 +259,13 @@ KERNEL(matmul_cublas) = {
     .device = DEVICE_CUDA,
     .summary = "the vendor's library, the fastest of its own proposals; a baseline",
     .dtypes = DTYPES_FLOAT,
-    .edges = {{1}, {1}, {1}}, /* the library does not tell */
+    .edges = {{1}, {1}, {1}}, /* unknown: the library does not report its tiles */
     .accuracy = ACCURACY_FULL,
     .atomic_order = true, /* which algorithm is the fastest may differ from run to run */
     .compute_capability = 80,
     .workspace = matmul_cublas_workspace,
     .missing = matmul_cublas_missing,
+    .library = matmul_cublas_library,
     .refuses = matmul_cublas_refuses,
     .launch = matmul_cublas_launch,
 };

@@ -21,35 +21,35 @@
 #include <algorithm>
 #include <cmath>
 
-#define MOST_ROUNDS     2      /* of blocks, that k is cut for */
-#define MOST_EVEN       1024   /* blocks of even.cuh; */
-#define EVEN_STORE      2.1e12 /* bytes per second that these store beside multiplying */
+#define MOST_ROUNDS     2      /* of blocks, up to which k is cut */
+#define MOST_EVEN       1024   /* blocks of even.cuh */
+#define EVEN_STORE      2.1e12 /* bytes per second that these blocks store besides multiplying */
 #define MOST_SHARES     8      /* blocks of a cluster */
-#define SHORT_K         64 /* a k that stages hold: what is copied for one matrix of a stack waits for the one before */
-#define SHORT_PACE      0.58   /* of the speed: 2761 of 45 x 45 x 45 and 2000 of 64 x 64 x 64 in float32 */
-#define STACK_K         256    /* a k up to here, of which matrices of a stack spend much on their first stages; */
-#define STACK_PACE      0.7    /* of the speed: as fitted to ten stacks of 66^3 to 253^3, in float32 and float64 */
-#define CLUSTER_SECONDS 1.6e-6 /* that an addition in a cluster of two takes; */
-#define SHARE_SECONDS   4e-7   /* each more block */
-#define EARLY_SECONDS   9e-7   /* that a launch saves which begins early */
+#define SHORT_K         64     /* up to this k the stages hold all of it: each matrix of a stack waits for copies; */
+#define SHORT_PACE      0.58   /* the share of the speed then: 2761 of 45^3 and 2000 of 64^3, float32 */
+#define STACK_K         256    /* up to this k filling the first stages dominates in a stack; */
+#define STACK_PACE      0.7    /* the share of the speed then: fitted to ten stacks of 66^3 to 253^3, float32 and 64 */
+#define CLUSTER_SECONDS 1.6e-6 /* of an addition in a cluster of two blocks; */
+#define SHARE_SECONDS   4e-7   /* more for each further block */
+#define EARLY_SECONDS   9e-7   /* saved by a launch that begins early */
 #define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
-#define RAGGED          4.5e11 /* bytes per second of a C whose rows begin anywhere: stored element by element; */
+#define RAGGED          4.5e11 /* bytes per second of a C with unaligned rows: stored element by element; */
 #define RAGGED_DOUBLES  6e11   /* of float64 */
-#define RAGGED_SHOWS    0.5    /* of storing or multiplying, of what takes less; none in stacks: other blocks go on */
+#define RAGGED_SHOWS    0.5    /* of the shorter of storing and multiplying is not hidden; nothing in stacks */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
     int rows, columns; /* of a tile */
     int slots;         /* blocks that share a multiprocessor */
     int step;          /* of k: pieces are multiples of it */
-    int least;         /* of k per piece, so that a piece is worth its start */
+    int least;         /* k per piece for which a piece is worth its start */
     double flops;      /* per second, of a multiprocessor whose slots are taken */
-    double alone;      /* the share of that which a block reaches by itself */
-    double start;      /* seconds that each round of blocks takes beside that */
-    int order;         /* tiles that add a piece's terms in the same way have the same number, of 12 bits */
+    double alone;      /* the share of `flops` that a single block reaches */
+    double start;      /* seconds that each round of blocks takes in addition */
+    int order;         /* equal for tiles that add a piece's terms in the same order; 12 bits */
     bool shares;       /* can blocks of a cluster share a tile? */
-    double even;       /* flops where a block goes on with another's tile (even.cuh); 0: none does */
-    bool waits;        /* does a multiprocessor wait for the stores of its only block, in a stack too? */
+    double even;       /* flops if blocks continue each other's tiles (even.cuh); 0: they do not */
+    bool waits;        /* in a stack too, a multiprocessor waits for the stores of its only block */
 };
 
 /* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
@@ -58,9 +58,10 @@ struct matmul_work {
     int64_t rows, columns;  /* numbers of tiles */
     void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
     unsigned shares;        /* pieces that a cluster adds: there are splits * shares */
+    const uint32_t *wanted; /* as in struct launch */
 };
 
-/* Which of a kernel's cuts, in how many pieces of k, and the time that this is predicted to take. */
+/* One of a kernel's cuts, the number of pieces of k, and the predicted time. */
 struct matmul_choice {
     int cut;
     int64_t splits, shares; /* planes, and pieces that a cluster adds */
@@ -75,18 +76,19 @@ inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int
     return ceil_div(ceil_div(args.k, pieces), cut.step) * cut.step;
 }
 
-/* Do blocks of even.cuh do this? They need a tile each, and count in 32 bits. */
+/* Can blocks share the tiles evenly (even.cuh)? Each needs a tile, and steps are counted in 32 bits. */
 inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
     const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
     return cut.even > 0 && steps > 0 && blocks <= MOST_EVEN && tiles >= blocks && tiles < (int64_t(1) << 31) / steps;
 }
 
-/* Do rows of both operands, as they lie, consist of groups of four elements? Whether operands are aligned, only the
- * launch knows. */
-inline bool matmul_in_fours(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 4 == 0 && (args.transpose_b ? args.k : args.n) % 4 == 0 &&
-           args.a_batch_stride % 4 == 0 && args.b_batch_stride % 4 == 0;
+/* Do the rows of both operands in memory consist of groups of `elements`? Whether the operands are aligned shows only
+ * at the launch. */
+inline bool matmul_in_groups(const matmul_args &args, int elements) {
+    return (args.transpose_a ? args.m : args.k) % elements == 0 &&
+           (args.transpose_b ? args.k : args.n) % elements == 0 && args.a_batch_stride % elements == 0 &&
+           args.b_batch_stride % elements == 0;
 }
 
 /* The blocks that a cluster may have: 1 where this device, or this build, has none. */
@@ -101,7 +103,8 @@ inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &
             .rows = ceil_div(args.m, cut.rows),
             .columns = ceil_div(args.n, cut.columns),
             .planes = choice.splits > 1 ? launch->workspace : nullptr,
-            .shares = unsigned(choice.shares)};
+            .shares = unsigned(choice.shares),
+            .wanted = launch->wanted};
 }
 
 inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut &cut) {
@@ -118,12 +121,12 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
     return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;
 }
 
-/* The share of all multiprocessors that clusters of so many blocks take: those of three and more do not find room
- * everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not 18, 10 of
- * 8 but not 16; nor did 16 of 7. What multicast.cu's clusters find was fitted (multicast_choice.cuh). */
+/* The share of all multiprocessors that clusters can occupy, by their number of blocks: clusters of three and more do
+ * not fit everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not
+ * 18, 10 of 8 but not 16; nor did 16 of 7. For multicast.cu's clusters it was fitted (multicast_choice.cuh). */
 static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
-/* `pace`: the share of its speed that a kernel reaches on operands that lie as these do. */
+/* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;
@@ -144,7 +147,7 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;
-    const bool vectors = args.n * dtype_size(launch->dtype) % 16 == 0; /* that rows of C are stored in */
+    const bool vectors = args.n * dtype_size(launch->dtype) % 16 == 0; /* rows of C are stored in vectors */
     const double pace_c = vectors ? 3e12 : 1e12,
                  ragged = vectors ? 0 : c * element / (element > 4 ? RAGGED_DOUBLES : RAGGED);
     const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
@@ -167,7 +170,7 @@ inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cut
         const matmul_cut &cut = cuts.cut[i];
         const int64_t most = matmul_most_pieces(launch, cut), cluster = cut.shares ? matmul_cluster() : 1;
         for (int64_t wanted = 1; wanted <= most; wanted += std::max(int64_t(1), wanted / 8)) {
-            /* As many pieces as there are, when each is a whole number of steps. */
+            /* The number of pieces, once each is a whole number of steps. */
             const int64_t k_each = matmul_k_each(launch->args.matmul, cut, wanted);
             const int64_t pieces = std::max(int64_t(1), ceil_div(launch->args.matmul.k, std::max(int64_t(1), k_each)));
             const int64_t splits = ceil_div(pieces, cluster), shares = ceil_div(pieces, splits);

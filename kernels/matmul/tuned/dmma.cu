@@ -13,8 +13,8 @@
  *
  * Before compute capability 9.0 the 16 rows take two instructions of 8.
  *
- * Smaller tiles, whose k is shared by warps and by clusters of blocks, are in shares.cuh. Where there is a tile
- * for each block that finds room, blocks share the tiles evenly, as even.cuh tells.
+ * Smaller tiles, whose k is shared by warps and by clusters of blocks, are in shares.cuh. If there are at least as many
+ * tiles as blocks that run at once, blocks share the tiles evenly (even.cuh).
  *
  * Measured on an H200: 0.95 to 1.05 of cuBLAS's speed on large products, up to 62 TFLOP/s (without tensor cores,
  * matmul/vectorized.cu: 17). The limit: the tensor cores themselves; warps wait for them more than for anything
@@ -27,9 +27,9 @@ static uint64_t matmul_dmma_way(const struct launch *launch) {
     return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
-/* With so few rows or columns tiles do little but copy. Where memory has to keep up, 11 x 2458 x 14650, whose k is cut,
- * took 1.7 times as long as the model says; 7028 x 6 x 1240 1.3 times: tiles have 16 rows, and 32 columns. But 10 x
- * 22016 x 5504 took 0.87 and 11 x 6664 x 13334 0.99 of it. */
+/* With at most this many rows or columns tiles mostly copy, because a tile has at least 16 rows and 32 columns.
+ * Measured time over the model's: 1.7 for 11 x 2458 x 14650, whose k is cut; 1.3 for 7028 x 6 x 1240; but 0.87 for 10 x
+ * 22016 x 5504 and 0.99 for 11 x 6664 x 13334. */
 #define FEW      16
 #define CUT_PACE (1 / 1.5)
 #define ROW_PACE (1 / 1.3)

@@ -19,14 +19,8 @@ static constexpr matmul_cut all_cuts[] = {
     dmma_shape<6>::cut(2.6e+11, 0.88, 3e-7),         dmma_shape<7>::cut(2.2e+11, 0.73, 2e-7)};
 static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
-/* Do rows of both operands, as they lie, consist of aligned pairs of elements? */
-inline bool in_pairs(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 2 == 0 && (args.transpose_b ? args.k : args.n) % 2 == 0 &&
-           args.a_batch_stride % 2 == 0 && args.b_batch_stride % 2 == 0;
-}
-
 inline matmul_choice matmul_dmma_choice(const struct launch *launch) {
-    return matmul_choose(launch, cuts, launch->choice[0], in_pairs(launch->args.matmul) ? 1 : 0.85);
+    return matmul_choose(launch, cuts, launch->choice[0], matmul_in_groups(launch->args.matmul, 2) ? 1 : 0.85);
 }
 
 /* The workspace begins with the flags of even.cuh, which nothing else may write. */
@@ -37,7 +31,7 @@ template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH> int matmul_dmm
     const matmul_cut &cut = cuts.cut[choice.cut];
     struct launch behind = *launch;
     behind.workspace = static_cast<char *>(launch->workspace) + FLAG_BYTES;
-    return share_with<dmma_shapes>(choice.cut, [&](auto shape) {
+    return dispatch_tuple<dmma_shapes>(choice.cut, [&](auto shape) {
         using SHAPE = decltype(shape);
         if constexpr (SHAPE::WARPS_K == 1)
             if (choice.splits * choice.shares == 1 && matmul_even(launch, cut))
@@ -48,8 +42,8 @@ template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH> int matmul_dmm
 }
 
 template <enum layout A, enum layout B> int matmul_dmma_with(const struct launch *launch) {
-    return in_pairs(launch->args.matmul) ? matmul_dmma_start<A, 2, B, 2>(launch)
-                                         : matmul_dmma_start<A, 1, B, 1>(launch);
+    return matmul_in_groups(launch->args.matmul, 2) ? matmul_dmma_start<A, 2, B, 2>(launch)
+                                                    : matmul_dmma_start<A, 1, B, 1>(launch);
 }
 
 /* In dmma_plain.cu and dmma_turned.cu. */

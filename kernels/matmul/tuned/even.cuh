@@ -10,13 +10,13 @@
  * The block that ends a tile does not add its sums to the other's: it starts from them. So each element of C is summed
  * k by k as if its tile were whole, and has the same bits; there are no planes and no second order of addition.
  *
- * Nobody waits for long. A block first begins the tile that the next block ends, and leaves the sums in global memory.
- * Then come its whole tiles; last it ends the tile that the block before has begun. As a share is no less than a tile,
- * the block before has had the time to leave its sums; a flag says that it has. Blocks start in the order of their
- * numbers and wait for the one before, which waits for none until it has left its sums: so there is no deadlock.
+ * No block waits for long. A block first begins the tile that the next block ends, and leaves the sums in global
+ * memory. Then come its whole tiles; last it ends the tile that the block before has begun. As a share is no less than
+ * a tile, the block before has had the time to leave its sums; a flag says that it has. Blocks start in the order of
+ * their numbers and wait for the one before, which waits for none until it has left its sums: so there is no deadlock.
  *
- * While the sums of one tile are stored, the first stages of the next are on their way. Storing shows nevertheless: as
- * fitted, C takes its bytes over 2.1 TB/s beside all multiplying, with one block a multiprocessor as with two.
+ * While the sums of one tile are stored, the first stages of the next are on their way. Storing is still not hidden: by
+ * the fit C takes its bytes over 2.1 TB/s in addition to all multiplying, with one block a multiprocessor or two.
  *
  * Measured on an H200; microseconds, m x n x k, cuBLAS, the best without this, and here by tile:
  *
@@ -80,7 +80,7 @@ __device__ inline tile_place even_place(const even_work &even, unsigned tile) {
     return {matrix, first + within - column * height, column};
 }
 
-/* The block's number, which the compiler then computes nothing from ahead of time. */
+/* The block's number, hidden from the compiler so that it computes nothing from it ahead of time. */
 __device__ inline unsigned block_again() {
     unsigned block;
     asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
@@ -91,6 +91,7 @@ template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_even_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work,
                        const __grid_constant__ even_work even) {
+    if (work.wanted && *work.wanted == 0) return;
     using T = typename SHAPE::T;
     using a_feeder = share_feeder<SHAPE, A, A_WIDTH, SHAPE::ROWS>;
     using b_feeder = share_feeder<SHAPE, B, B_WIDTH, SHAPE::COLUMNS>;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
-/* The bytes of workspace that the cut's blocks leave sums in, if they may come to do so in a run. */
+/* The bytes of workspace in which the cut's blocks leave sums, if they may do so in any launch of a run. */
 inline size_t even_bytes(const struct launch *launch, const matmul_cut &cut) {
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
     if (cut.even == 0 || matmul_tiles(launch->args.matmul, cut) < blocks) return 0;

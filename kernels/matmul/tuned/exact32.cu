@@ -20,15 +20,15 @@
  * pieces, whose blocks are a cluster and add up in each other's shared memory. Where rows do not lie in aligned groups
  * of four, floats are copied one by one.
  *
- * Which sums are right (exact_right). A slice may underflow where its float does not. Who cuts notes the largest and
- * the least magnitude of each line, rows of A and columns of B. An element is right
+ * Which sums are right (exact_right). A slice may underflow where its float does not. The loaders and consumers record
+ * the largest and the least magnitude of each line, a row of A or a column of B. An element is right
  *
  *     if no number of its lines is below 2^-102 and no product below 2^-88: every slice that counts is a normal number;
  *     or if its sum is so large that what may be lost is below 2^-22 of it.
  *
  * Practically all sums are one or the other, zeros included. What remains is computed by one thread, plainly: products
  * of numbers all of which are tiny, and lines with infinities, whose other slices are NaN. A line with a NaN gives NaN.
- * This is known of an element by its lines and its sum alone, so its bits do not depend on other elements.
+ * An element's lines and sum alone decide this, so its bits do not depend on other elements.
  *
  * Measured on an H200, microseconds, cuBLAS's float32 and this kernel at its best tile, numbers of N(0,1):
  *
@@ -36,12 +36,9 @@
  *     640^3     21.9   14.8      2048^3   340   189                                       1001x1003x1005   50.4  38.0
  *     1000^3    49.7   28.9      4096^3  2672  1454                                       1049x1573x2355    207   140
  *
- * (Right: rows not in fours.) The Frobenius error was a fifth of cuBLAS's at 1000^3 of N(0,1), a quarter for rows of a
- * softmax, nine tenths for numbers spread over 2^-60 .. 2^60; where 99 of 100 numbers are zero, twice as large: there
- * cuBLAS rounds seldom.
+ * (Right: rows not in fours.) The Frobenius error was a fifth of cuBLAS's at 1000^3 of N(0,1).
  *
- * The limit: 32 of k of a 128 x 128 tile take 1.35 us, where tensor cores need 0.78 at full clock. Without loads they
- * take 1.3, without writing slices 1.2: what bounds them seems to be the tensor cores' power. */
+ * The limit: 32 of k of a 128 x 128 tile take 1.35 us, where tensor cores need 0.78 at full clock. */
 #include "exact32.cuh"
 #include "ways.cuh"
 
@@ -59,7 +56,7 @@ __device__ __noinline__ float exact_dot(const matmul_args &args, int64_t batch, 
     return sum;
 }
 
-/* Is a sum that is not ordinary right all the same? */
+/* Is a sum right whose lines have tiny numbers? */
 __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, uint2 b) {
     if (!(fabsf(sum) <= FLT_MAX)) return false;
     const int i = exact_least(a), j = exact_least(b);
@@ -193,11 +190,11 @@ static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 4.1e-6), exact
 static matmul_choice matmul_exact32_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int tile = launch->choice[0], pieces = launch->choice[1], most = matmul_cluster();
-    const double pace = matmul_in_fours(args) ? 1 : APART;
+    const double pace = matmul_in_groups(args, 4) ? 1 : APART;
     matmul_choice best = {0, 1, 1, INFINITY};
     for (int i = tile ? tile - 1 : 0; i < (tile ? tile : int(std::size(cuts))); i++)
         for (int64_t wanted = pieces ? pieces : 1; wanted <= (pieces ? pieces : most); wanted++) {
-            /* As many pieces as there are, when each is a whole number of slots. */
+            /* The number of pieces, once each is a whole number of slots. */
             const int64_t k_each = std::max(int64_t(1), matmul_k_each(args, cuts[i], wanted));
             const int64_t shares = std::max(int64_t(1), ceil_div(args.k, k_each));
             const double seconds = matmul_cut_seconds(launch, cuts[i], 1, shares, pace);
@@ -221,32 +218,20 @@ static const char *matmul_exact32_refuses(const struct launch *launch) {
 
 template <enum layout A, enum layout B, bool FOURS> static int matmul_exact32_start(const struct launch *launch) {
     const matmul_choice choice = matmul_exact32_choice(launch);
-    int code = 0;
-    [&]<size_t... I>(std::index_sequence<I...>) {
-        const auto start = [&](auto shape) {
-            using SHAPE = decltype(shape);
-            code = matmul_pieces<float>(launch, matmul_exact32_kernel<SHAPE, A, B, FOURS>, cuts[choice.cut], choice,
-                                        EXACT_THREADS, int(sizeof(typename SHAPE::shared_t)));
-        };
-        ((choice.cut == int(I) ? start(std::tuple_element_t<I, exact_shapes>()) : void()), ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<exact_shapes>>());
-    return code;
-}
-
-template <enum layout A, enum layout B> static int matmul_exact32_with(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    const bool aligned = (uintptr_t(args.a) | uintptr_t(args.b)) % 16 == 0;
-    return matmul_in_fours(args) && aligned ? matmul_exact32_start<A, B, true>(launch)
-                                            : matmul_exact32_start<A, B, false>(launch);
+    return dispatch_tuple<exact_shapes>(choice.cut, [&](auto shape) {
+        using SHAPE = decltype(shape);
+        return matmul_pieces<float>(launch, matmul_exact32_kernel<SHAPE, A, B, FOURS>, cuts[choice.cut], choice,
+                                    EXACT_THREADS, int(sizeof(typename SHAPE::shared_t)));
+    });
 }
 
 static int matmul_exact32_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (args.transpose_a)
-        return args.transpose_b ? matmul_exact32_with<LINES, K_KEPT>(launch)
-                                : matmul_exact32_with<LINES, LINES>(launch);
-    return args.transpose_b ? matmul_exact32_with<K_KEPT, K_KEPT>(launch) : matmul_exact32_with<K_KEPT, LINES>(launch);
+    const bool fours = matmul_in_groups(args, 4) && (uintptr_t(args.a) | uintptr_t(args.b)) % 16 == 0;
+    return with_layouts<K_KEPT>(
+        args, [&]<enum layout A, enum layout B> {
+            return fours ? matmul_exact32_start<A, B, true>(launch) : matmul_exact32_start<A, B, false>(launch);
+        });
 }
 
 DECLARE_KERNEL(matmul_exact32);

@@ -47,7 +47,8 @@ template <int ROWS_, int COLUMNS_> struct exact_shape {
 
 /* ---- what is known of a line ------------------------------------------------------------------------------------- */
 
-/* Twice the bits of its largest magnitude; the complement of the least, zeros apart, less one. Zeros: nothing yet. */
+/* A line's extremes. x: 2 * bits(largest magnitude); y: ~bits(least non-zero magnitude) - 1; both 0: nothing seen
+ * yet. */
 __device__ inline void exact_widen(uint2 &line, uint2 more) {
     line.x = max(line.x, more.x);
     line.y = max(line.y, more.y);
@@ -66,25 +67,25 @@ __device__ inline int exact_least(uint2 line) {
     return int(~line.y >> 24) - 127;
 }
 
-#define TINY -102 /* exponent: the third slice of less may be no normal number */
+#define TINY -102 /* exponent: below it the third slice may not be a normal number */
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Notes what a number is like. */
+/* Adds a number to the extremes of its line. */
 __device__ inline void exact_note(float x, uint32_t &high, uint32_t &low) {
     const uint32_t twice = __float_as_uint(x) * 2;
     high = max(high, twice);
     low = __viaddmin_u32(twice, ~0u, low);
 }
 
-/* Tells what was noted of a line. */
+/* Merges a thread's extremes of a line into the block's. */
 __device__ inline void exact_report(uint2 *line, uint32_t &tiny, uint32_t high, uint32_t low) {
     atomicMax(&line->x, high);
     atomicMax(&line->y, ~low);
     if (exact_least({0, ~low}) < TINY) tiny = 1;
 }
 
-/* Cuts a slice off two numbers; what remains of them is left. */
+/* Cuts the next slice off two numbers; x and y become what remains of them. */
 __device__ inline uint32_t exact_slice(float &x, float &y) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(x, y);
     uint32_t word;

@@ -21,7 +21,7 @@
  * The limit there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s is 5.4 TB/s
  * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
  * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
- * wgmma.cu removes both limits with larger tiles shared between blocks and the copy engine. */
+ * multicast.cu removes both limits with larger tiles shared between blocks and the copy engine. */
 #include "mma_kernel.cuh"
 
 static uint64_t matmul_mma_way(const struct launch *launch) {

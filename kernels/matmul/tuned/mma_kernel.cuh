@@ -85,16 +85,10 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
-/* Do rows of both operands, as they lie, consist of aligned groups of eight elements? */
-inline bool in_eights(const matmul_args &args) {
-    return (args.transpose_a ? args.m : args.k) % 8 == 0 && (args.transpose_b ? args.k : args.n) % 8 == 0 &&
-           args.a_batch_stride % 8 == 0 && args.b_batch_stride % 8 == 0;
-}
-
 /* The speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took 103,
  * so half of them is counted on. Elements that do not lie in eights are copied one by one: ten times as long. */
 inline matmul_choice matmul_mma_choice(const struct launch *launch) {
-    const bool eights = in_eights(launch->args.matmul);
+    const bool eights = matmul_in_groups(launch->args.matmul, 8);
     return matmul_choose(launch, cuts, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
 }
 
@@ -108,16 +102,14 @@ template <typename T, enum layout A, enum layout B> int matmul_mma_with(const st
         return matmul_pieces<T>(launch, kernel, cuts.cut[choice.cut], choice, SHAPE::THREADS,
                                 SHAPE::STAGES * stage * int(sizeof(T)));
     };
-    if (!in_eights(launch->args.matmul)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>);
+    if (!matmul_in_groups(launch->args.matmul, 8)) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 1>);
     if (choice.cut == 1) return start(mma_small(), matmul_mma_kernel<mma_small, T, A, B, 8>);
     return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>);
 }
 
 template <typename T> int matmul_mma_of(const struct launch *launch) {
-    const matmul_args &args = launch->args.matmul;
-    if (args.transpose_a)
-        return args.transpose_b ? matmul_mma_with<T, LINES, K_KEPT>(launch) : matmul_mma_with<T, LINES, LINES>(launch);
-    return args.transpose_b ? matmul_mma_with<T, K_KEPT, K_KEPT>(launch) : matmul_mma_with<T, K_KEPT, LINES>(launch);
+    return with_layouts<K_KEPT>(
+        launch->args.matmul, [&]<enum layout A, enum layout B> { return matmul_mma_with<T, A, B>(launch); });
 }
 
 /* In mma_float16.cu and mma_bfloat16.cu. */

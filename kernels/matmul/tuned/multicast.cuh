@@ -6,7 +6,7 @@
  *                           A 1   (1, 0)      (1, 1)
  *
  * A stage is full when all copies into it have arrived, whoever made them. It is empty when the consumers of every
- * block that gets this block's copies have said so: down + across - 1 blocks. */
+ * block that gets this block's copies have released it: down + across - 1 blocks. */
 #ifndef KERNELS_MATMUL_MULTICAST_CUH
 #define KERNELS_MATMUL_MULTICAST_CUH
 
@@ -38,7 +38,8 @@ struct multicast_layout {
 
 struct multicast_ring {
     uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES];
-    uint64_t landed[2]; /* have the other pieces' sums come, for a consumer? */
+    uint64_t landed[2]; /* have the other pieces' sums arrived, for each consumer? */
+    uint64_t taken;     /* has every consumer of every piece taken the sums that this block left for it? */
 };
 
 /* A thread's position in the ring, of `stages` (tma.cuh: ring_position, where their number is known to the compiler).
@@ -121,8 +122,8 @@ template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
 }
 
 /* Is one of the cluster's rows of blocks beyond C? If a column is too, a block beyond both would wait for no copy of
- * the others. It would run ahead, and say twice of a stage that it was read before another block has said so once. So
- * boxes of that column are copied. */
+ * the others: it would run ahead, and release a stage twice before another block has released it once. So boxes of that
+ * column are copied. */
 template <typename SHAPE>
 __device__ inline bool multicast_corner(const matmul_args &args, const multicast_layout &layout,
                                         const multicast_place &place, const multicast_tile &tile) {
@@ -145,72 +146,90 @@ __device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint6
 }
 
 /* What is copied of an operand for a tile of C: from which line of m or n on, how many boxes, of which matrix. */
-template <typename SHAPE, bool IS_B, bool MN> struct multicast_source {
-    static constexpr int BOXES = !MN ? 1 : IS_B ? SHAPE::template B_SLABS<true> : SHAPE::CONSUMERS;
+struct multicast_source {
     int begin, boxes, matrix;
-
-    __device__ multicast_source(const matmul_args &args, const multicast_layout &layout, const multicast_place &place,
-                                int number) {
-        const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
-        begin = IS_B ? tile.column : tile.row;
-        boxes = multicast_boxes<BOXES, MN>(int(IS_B ? args.n : args.m) - begin);
-        if (IS_B && boxes == 0 && multicast_corner<SHAPE>(args, layout, place, tile)) boxes = 1;
-        matrix = (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0;
-    }
 };
 
-/* The thread that copies an operand keeps its part of the ring full. Of a tile's lines it copies a share: rows of 128
- * bytes, of m or n where the operand lies along k, else of k. What it does for a step is kept short: a small tile waits
- * for nothing else. `made` waits until there are barriers. */
-template <typename SHAPE, bool IS_B, bool MN, bool SHARED, int BYTES, typename MADE>
+template <typename SHAPE, bool IS_B, bool MN>
+constexpr int multicast_boxes_most = !MN    ? 1
+                                     : IS_B ? SHAPE::template B_SLABS<true>
+                                            : SHAPE::CONSUMERS;
+
+template <typename SHAPE, bool IS_B, bool MN>
+__device__ inline multicast_source multicast_source_of(const matmul_args &args, const multicast_layout &layout,
+                                                       const multicast_place &place, int number) {
+    const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+    const int begin = IS_B ? tile.column : tile.row;
+    int boxes = multicast_boxes<multicast_boxes_most<SHAPE, IS_B, MN>, MN>(int(IS_B ? args.n : args.m) - begin);
+    if (IS_B && boxes == 0 && multicast_corner<SHAPE>(args, layout, place, tile)) boxes = 1;
+    return {begin, boxes, (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0};
+}
+
+/* What a copying thread needs before its first copy. Of a tile's lines it copies a share: rows of 128 bytes, of m or n
+ * where the operand lies along k, else of k. */
+struct multicast_share_of {
+    int line, box;   /* the share's first line, the bytes of a box, with what other blocks copy of it */
+    uint32_t blocks; /* that get them */
+    multicast_source of;
+};
+
+template <typename SHAPE, bool IS_B, bool MN>
+__device__ inline multicast_share_of multicast_first(const matmul_args &args, const multicast_layout &layout,
+                                                     const multicast_place &place, int number) {
+    const int lines = IS_B ? layout.b_lines : layout.a_lines, beside = IS_B ? layout.down : layout.across;
+    return {lines * (IS_B ? place.down : place.across), lines * beside * 128,
+            IS_B ? place.column_of_blocks(layout) : place.row_of_blocks(layout),
+            multicast_source_of<SHAPE, IS_B, MN>(args, layout, place, number)};
+}
+
+/* The thread that copies an operand keeps its part of the ring full. What it does for a step is kept short: a small
+ * tile waits for nothing else. */
+template <typename SHAPE, bool IS_B, bool MN, bool SHARED, int BYTES>
 __device__ inline void multicast_fill(const matmul_args &args, const multicast_layout &layout,
                                       const multicast_place &place, const CUtensorMap *map, multicast_ring &ring,
-                                      uint8_t *stages, int first, int clusters, MADE &&made) {
-    using source = multicast_source<SHAPE, IS_B, MN>;
-    int box = IS_B ? layout.b_lines : layout.a_lines, line = box * (IS_B ? place.down : place.across);
-    uint32_t blocks = !SHARED ? 0 : IS_B ? place.column_of_blocks(layout) : place.row_of_blocks(layout);
-    source of(args, layout, place, first);
-    box *= (IS_B ? layout.down : layout.across) * 128;
-    computed(blocks, box, line, of.begin, of.boxes, of.matrix);
-    made();
-    if (!elect_one()) return;
-    launch_wait();
-    launch_next();
-    uint8_t *const to = stages + (IS_B ? SHAPE::A_BYTES : 0) + line * 128;
+                                      uint8_t *stages, int first, int clusters, const multicast_share_of &share) {
+    multicast_source of = share.of;
+    uint8_t *const to = stages + (IS_B ? SHAPE::A_BYTES : 0) + share.line * 128;
     multicast_position at;
     for (int number = first; number < layout.clusters; number += clusters) {
-        if (number > first) of = source(args, layout, place, number);
-        const int bytes = of.boxes * box, along = of.begin + (MN ? 0 : line);
-        int k = place.begin * TILE_K + (MN ? line : 0);
+        if (number > first) of = multicast_source_of<SHAPE, IS_B, MN>(args, layout, place, number);
+        const int bytes = of.boxes * share.box, along = of.begin + (MN ? 0 : share.line);
+        int k = place.begin * TILE_K + (MN ? share.line : 0);
 #pragma unroll 1
         for (int step = place.begin; step < place.end; step++, k += TILE_K, at.advance(layout.stages)) {
             uint64_t *const full = &ring.full[at.stage];
             mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
             mbarrier_expect(full, uint32_t(bytes));
-            multicast_copy<source::BOXES>(map, to + at.stage * BYTES, full, MN ? along : k, MN ? k : along, of.matrix,
-                                          of.boxes, SHARED, uint16_t(blocks));
+            multicast_copy<multicast_boxes_most<SHAPE, IS_B, MN>>(map, to + at.stage * BYTES, full, MN ? along : k,
+                                                                  MN ? k : along, of.matrix, of.boxes, SHARED,
+                                                                  uint16_t(share.blocks));
         }
     }
 }
 
-template <typename SHAPE, bool A_MN, bool B_MN, typename MADE>
+template <typename SHAPE, bool A_MN, bool B_MN>
 __device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
                                          const multicast_place &place, const CUtensorMap *map, bool is_b,
-                                         multicast_ring &ring, uint8_t *stages, int first, int clusters, MADE &&made) {
+                                         multicast_ring &ring, uint8_t *stages, int first, int clusters,
+                                         const multicast_share_of &share) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
+    if (!elect_one()) return;
+    launch_wait();
+    launch_next();
     if (!is_b && layout.across > 1)
-        multicast_fill<SHAPE, false, A_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+        multicast_fill<SHAPE, false, A_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
     else if (!is_b)
-        multicast_fill<SHAPE, false, A_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+        multicast_fill<SHAPE, false, A_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters,
+                                                         share);
     else if (layout.down > 1)
-        multicast_fill<SHAPE, true, B_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+        multicast_fill<SHAPE, true, B_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
     else
-        multicast_fill<SHAPE, true, B_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, made);
+        multicast_fill<SHAPE, true, B_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
 }
 
-/* A consumer's word to those who copy into a stage: it has been read. Nobody says so of a stage that will not be filled
- * again. So all that is said to a block is waited for by its copying thread, and a block may end without waiting for
- * the others of its cluster. */
+/* A consumer signals the threads that copy into a stage that it has read it, unless the stage will not be filled again.
+ * So a block's copying thread waits for every signal to the block, and a block may end without waiting for the others
+ * of its cluster. */
 struct multicast_release {
     bool tells;
     uint32_t whom;
@@ -223,7 +242,7 @@ struct multicast_release {
         tells = beside < layout.across - 1;
         whom = uint32_t(beside < 0 ? place.rank_at(layout, thread, place.across)
                                    : place.rank_at(layout, place.down, beside + (beside >= place.across)));
-        computed(whom);
+        compute_here(whom);
     }
     __device__ void begin(int steps, int stages) {
         const int64_t left = int64_t(tiles--) * steps - stages;
@@ -236,8 +255,8 @@ struct multicast_release {
 
 /* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
 
-/* Where the sums of others land that a block adds up: [its units of 16 columns][other pieces][consumers][2][thread of a
- * consumer]. The columns of a tile are dealt out in units. */
+/* Where the sums of other pieces land, which this block adds up: [its units of 16 columns][other
+ * pieces][consumers][2][thread of a consumer]. The columns of a tile are dealt out in units. */
 template <typename SHAPE> struct multicast_landing {
     static constexpr int UNITS = SHAPE::COLUMNS / 16, EACH = 2 * WARPGROUP, BYTES = EACH * int(sizeof(float4));
     float4 *at;
@@ -286,7 +305,7 @@ __device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t 
     }
     __syncwarp();
     if (owns.piece < landing::UNITS) mbarrier_wait(&ring.landed[consumer], 0);
-    cluster_arrive_relaxed(); /* what was left here for this block is no more needed */
+    if (thread < owns.pieces) mbarrier_arrive(&ring.taken, peer + uint32_t(thread) * sharing);
     unit = {};
 #pragma unroll
     for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces)) {

@@ -17,20 +17,19 @@
  *
  *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and half of the less
  *
- * The constants were fitted to the times of 3900 configurations of 38 products on an H200, most of few rows or columns
- * and a long k, and of 12 large ones as they were before. What is chosen is 3.1 % slower than the best measured in the
- * geometric mean, and 35 % at most (256 x 4096 x 4096). `tests/bench/choices.py` times all configurations beside the
- * one chosen. */
+ * The constants were fitted to the times of 3900 configurations of 38 products on an H200. What is chosen is 3.1 %
+ * slower than the best measured in the geometric mean. `tests/bench/choices.py` times all configurations. */
 #ifndef KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 #define KERNELS_MATMUL_MULTICAST_CHOICE_CUH
 
-#include "wgmma_choice.cuh"
+#include "pack.cuh"
+#include "wgmma.cuh"
 
 #include <cmath>
 #include <initializer_list>
 
-#define TILE_K            WGMMA_STEP_K
-#define MULTICAST_CLUSTER 8 /* blocks, at most */
+#define TILE_K            64 /* of k in a stage: a slab's 128 bytes */
+#define MULTICAST_CLUSTER 8  /* blocks, at most */
 #define MULTICAST_STAGES  16
 #define MULTICAST_SHARED  (227 * 1024) /* of a multiprocessor, for one block */
 #define MULTICAST_RING    1024         /* bytes before the stages: barriers */
@@ -64,7 +63,7 @@ struct multicast_config {
     multicast_share share;
     int pieces;
     bool turned;
-    bool leaves; /* half of a multiprocessor's memory to the next launch, whose blocks then make ready meanwhile */
+    bool leaves; /* half of a multiprocessor's memory free, so that the next launch's blocks can prepare */
     int stages;
     bool once; /* a block does one tile */
     double seconds;
@@ -74,20 +73,28 @@ struct multicast_config {
  */
 static const double multicast_room_for[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
 
-/* C is stored in boxes of so many columns, or of 16 where k is cut; a consumer has room for so many parts of 64. */
+/* The columns of a box in which C is stored, unless k is cut (then 16); a consumer's rooms for parts of 64 columns. */
 template <int COLUMNS> constexpr int multicast_box = COLUMNS % 64 == 0 ? 64 : COLUMNS % 32 == 0 ? 32 : 16;
 template <int COLUMNS> constexpr int multicast_parts = COLUMNS > 64 ? 2 : 1;
+
+inline bool multicast_packs(const tma_stack &stack) {
+    return pack_needed(stack, 2, false);
+}
+
+inline double multicast_bytes(const tma_stack &stack) {
+    return 2.0 * double(stack.count) * double(stack.rows) * double(stack.columns);
+}
 
 inline int multicast_parts_bytes(const multicast_tile_size &tile) {
     return tile.rows / 64 * (tile.columns > 64 ? 2 : 1) * SLAB_BYTES;
 }
 
-/* So many parts hold, until they are copied, the sums of a consumer that belong to other pieces. */
+/* The number of parts that hold a consumer's sums for other pieces until they are copied. */
 __host__ __device__ constexpr int multicast_left(int columns) {
     return (columns / 16 + 1) / 2;
 }
 
-/* Where the sums of other pieces land. */
+/* The bytes in which the sums of other pieces land. */
 inline int multicast_landing_bytes(const multicast_tile_size &tile, int pieces) {
     return int(ceil_div(tile.columns / 16, pieces)) * (pieces - 1) * 16 * tile.rows * int(sizeof(float));
 }
@@ -109,7 +116,7 @@ inline int multicast_lines(int64_t extent, int tile, int blocks) {
     return blocks == 1 ? lines : int(ceil_div(lines, blocks * 8)) * 8;
 }
 
-/* At least so many: a tile is stored through them. */
+/* The fewest stages: a tile is stored through them. */
 inline int multicast_stages(const multicast_tile_size &tile, int pieces) {
     return std::max(2, pieces > 1 ? multicast_left(tile.columns) + 1 : int(ceil_div(tile.columns, 64)));
 }
@@ -125,7 +132,7 @@ struct multicast_copies {
     double bytes;    /* of the operand */
 
     multicast_copies(const tma_stack &stack, int64_t batch, int64_t extent, int tile, int blocks, bool along)
-        : bytes(wgmma_stack_bytes(stack)) {
+        : bytes(multicast_bytes(stack)) {
         boxes = along ? double(ceil_div(std::min<int64_t>(tile, extent), 64)) : 1;
         lines = along ? boxes * multicast_lines(extent, 0, blocks) : multicast_lines(extent, tile, blocks);
         arriving = lines * blocks;
@@ -148,11 +155,11 @@ inline double multicast_longest(std::initializer_list<double> times) {
 }
 
 #define MULTICAST_CLOCK        1.715e9
-#define MULTICAST_BOX          52.56e-9 /* a copy */
-#define MULTICAST_BEGIN        0.925e-6 /* a launch; less by so much where half of the memory is left to the next: */
+#define MULTICAST_BOX          52.56e-9 /* seconds of one copy */
+#define MULTICAST_BEGIN        0.925e-6 /* a launch; less by the following if half of the memory is left to the next: */
 #define MULTICAST_LEFT         0.6765e-6
-#define MULTICAST_RAGGED       0.6e12 /* bytes of C per second, stored in elements; */
-#define MULTICAST_RAGGED_PAIRS 2e12   /* in pairs */
+#define MULTICAST_RAGGED       0.6e12 /* bytes of C per second, stored by elements; */
+#define MULTICAST_RAGGED_PAIRS 2e12   /* stored by pairs */
 
 /* The tensor core's time for a step: 4 instructions of each 64 rows. */
 inline double multicast_multiply(const multicast_tile_size &tile) {
@@ -214,7 +221,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const double whole =
         launch + std::max({compute, memory, ragged}) + 0.5107 * std::min(compute, memory) + rounds * store;
     if (pieces == 1) return whole;
-    /* Blocks of pieces begin and end together, and sums land in each. */
+    /* The blocks of pieces begin and end together, and each receives sums. */
     return 1.071 * whole + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
 }
 
@@ -261,7 +268,7 @@ inline multicast_config multicast_choose(const struct launch *launch, int rows, 
     }
     int64_t packed = 0;
     for (const tma_stack &stack : {wgmma_stack_a(args), wgmma_stack_b(args)})
-        if (wgmma_packs(stack)) packed += int64_t(wgmma_stack_bytes(stack));
+        if (multicast_packs(stack)) packed += int64_t(multicast_bytes(stack));
     if (packed > 0) best.seconds += 2e-6 + 2 * double(packed) / 3.52e12;
     return best;
 }

@@ -10,10 +10,10 @@
 /* A consumer multiplies its 64 rows of A by the tile of B, stage by stage. It queues a stage's instructions, then waits
  * for those of the stage before and releases that stage. Of an operand's descriptor only the lower half, its address,
  * changes. */
-template <typename SHAPE, typename T, bool A_MN, bool B_MN, typename MADE>
-__device__ inline void multicast_consume(const wgmma_work &work, const multicast_layout &layout,
+template <typename SHAPE, typename T, bool A_MN, bool B_MN>
+__device__ inline void multicast_consume(const multicast_work &work, const multicast_layout &layout,
                                          const multicast_place &place, const CUtensorMap *c_map, multicast_ring &ring,
-                                         uint8_t *stages, int first, int clusters, MADE &&made) {
+                                         uint8_t *stages, int first, int clusters) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>, LEFT = multicast_left(SHAPE::COLUMNS);
     const int consumer = int(threadIdx.x) / WARPGROUP;
     const uint64_t a = wgmma_operand(stages + consumer * SLAB_BYTES), b = wgmma_operand(stages + SHAPE::A_BYTES);
@@ -21,7 +21,6 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
     multicast_release release(layout, place, (layout.clusters - first + clusters - 1) / clusters);
     multicast_position at;
     int turn = 0;
-    made();
     if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0)
         mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
     launch_wait();
@@ -29,7 +28,7 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
     for (int number = first; number < layout.clusters; number += clusters) {
         multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
         tile.row += consumer * 64;
-        computed(tile.batch, tile.row, tile.column); /* while copies are on their way */
+        compute_here(tile.batch, tile.row, tile.column); /* while copies are on their way */
         release.begin(place.end - place.begin, layout.stages);
         float sum[SHAPE::COLUMNS / 2];
 #pragma unroll
@@ -65,37 +64,26 @@ __device__ inline void multicast_consume(const wgmma_work &work, const multicast
                            turn, sum);
     }
     if (layout.out == OUT_COPIES && threadIdx.x % WARPGROUP < 32 && elect_one()) tma_store_wait<0>();
+    if (SHAPE::PIECES > 1 && layout.pieces > 1) mbarrier_wait(&ring.taken, 0); /* others copy from this block */
 }
 
 template <typename SHAPE, typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
-    matmul_multicast_kernel(const __grid_constant__ wgmma_work work, const __grid_constant__ CUtensorMap a_map,
+    matmul_multicast_kernel(const __grid_constant__ multicast_work work, const __grid_constant__ CUtensorMap a_map,
                             const __grid_constant__ CUtensorMap b_map, const __grid_constant__ CUtensorMap c_map,
                             const __grid_constant__ multicast_layout layout) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     extern __shared__ __align__(1024) uint8_t memory[];
     multicast_ring &ring = *reinterpret_cast<multicast_ring *>(memory);
     uint8_t *const stages = memory + MULTICAST_RING;
-    const int copier = int(threadIdx.x) / 32 - SHAPE::CONSUMERS * WARPGROUP / 32; /* of A 0, of B 1, of none below 0 */
+    /* The operand that the warp copies: 0 is A, 1 is B, below 0 none. Through a shuffle the compiler knows that it is
+     * the same for a whole warp, without which the largest tile spilled. */
+    const int copier = __shfl_sync(~0u, int(threadIdx.x) / 32, 0) - SHAPE::CONSUMERS * WARPGROUP / 32;
     const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
     const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);
-    const auto made = [&] {
-        if (size > 1)
-            cluster_wait();
-        else
-            warpgroups_sync<3, SHAPE::THREADS>();
-    };
+    const CUtensorMap *const map = copier == 0 ? &a_map : &b_map;
     if (copier >= 0) {
-        if (size > 1) cluster_arrive_relaxed();
-        const CUtensorMap *const map = copier == 0 ? &a_map : &b_map;
         if (elect_one()) tma_prefetch(map);
-        const multicast_place place(layout, work.args.k);
-        uint8_t *const kept = in_register(memory);
-        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, map, copier == 1,
-                                             *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING, first,
-                                             clusters, made);
-        __syncwarp();
-        if (layout.pieces > 1) cluster_arrive_relaxed();
     } else {
         for (int stage = int(threadIdx.x) / 32; stage < layout.stages; stage += SHAPE::CONSUMERS * WARPGROUP / 32)
             if (elect_one()) {
@@ -105,31 +93,49 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             }
         if (threadIdx.x / 32 == SHAPE::CONSUMERS * WARPGROUP / 32 - 1 && elect_one()) {
             for (int i = 0; layout.pieces > 1 && i < SHAPE::CONSUMERS; i++) mbarrier_init(&ring.landed[i], 1);
+            if (layout.pieces > 1) mbarrier_init(&ring.taken, SHAPE::CONSUMERS * layout.pieces);
             mbarrier_init_fence();
             if (layout.out == OUT_COPIES) tma_prefetch(&c_map);
         }
-        __syncwarp();
-        if (size > 1) cluster_arrive_relaxed();
-        const multicast_place place(layout, work.args.k);
-        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters, made);
     }
-    if (layout.pieces > 1) cluster_wait(); /* others copy from this block's shared memory */
+    __syncwarp();
+    /* All threads of a block meet at the same two instructions; between them the first copies are made ready. */
+    if (size > 1) cluster_arrive_relaxed();
+    const multicast_place place(layout, work.args.k);
+    multicast_share_of share;
+    if (copier >= 0) {
+        share = copier == 1 ? multicast_first<SHAPE, true, B_MN>(work.args, layout, place, first)
+                            : multicast_first<SHAPE, false, A_MN>(work.args, layout, place, first);
+        compute_here(share.line, share.box, share.blocks, share.of.begin, share.of.boxes, share.of.matrix);
+    }
+    if (size > 1)
+        cluster_wait();
+    else
+        __syncthreads();
+    if (copier >= 0) {
+        uint8_t *const kept = in_register(memory);
+        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, map, copier == 1,
+                                             *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING, first,
+                                             clusters, share);
+    } else {
+        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters);
+    }
 #endif
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-/* Beginning early saves 0.3 to 1.2 us. But then a tile is now on this multiprocessor, now on that one, and of operands
- * that just fill L2 less is found there, in the half where it is wanted: it cost 2 to 6 % from 40 to 70 MB. */
+/* Beginning early saves 0.3 to 1.2 us. But then tiles move between multiprocessors from launch to launch, and less of
+ * operands that just fill L2 is found in the half of it where it is wanted: that cost 2 to 6 % from 40 to 70 MB. */
 inline bool multicast_early(const matmul_args &args) {
-    const double bytes = wgmma_stack_bytes(wgmma_stack_a(args)) + wgmma_stack_bytes(wgmma_stack_b(args));
+    const double bytes = multicast_bytes(wgmma_stack_a(args)) + multicast_bytes(wgmma_stack_b(args));
     return bytes < 38e6 || bytes > 90e6;
 }
 
 template <typename SHAPE, typename T>
 int matmul_multicast_start(const struct launch *launch, const multicast_config &config) {
     const matmul_args &given = launch->args.matmul;
-    const wgmma_work work = {config.turned ? matmul_turn(given) : given, config.turned};
+    const multicast_work work = {config.turned ? matmul_turn(given) : given, config.turned};
     const matmul_args &args = work.args;
     const bool a_mn = args.transpose_a, b_mn = !args.transpose_b;
     const auto [down, across] = config.share;
@@ -143,10 +149,10 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                                      config.once,
                                      multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
                                      multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
-                                     !wgmma_plain<T>(args) ? OUT_EACH
-                                     : given.n % 8 == 0    ? OUT_COPIES
-                                     : config.pieces == 1  ? OUT_WORDS
-                                                           : OUT_EACH};
+                                     !multicast_plain<T>(args) ? OUT_EACH
+                                     : given.n % 8 == 0        ? OUT_COPIES
+                                     : config.pieces == 1      ? OUT_WORDS
+                                                               : OUT_EACH};
     if (layout.clusters == 0) return 0;
     const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUtensorMap a_map = {}, b_map = {}, c_map = {};

@@ -3,31 +3,44 @@
  *     rows of C begin on 16 bytes     sums go through shared memory, where they lie as C does, in parts of 64 columns:
  *                                     the copy engine stores one while the consumer writes the next, or goes on with
  *                                     the next tile; a tile of 128 x 256 took 2.4 us when threads stored it
- *     elsewhere                       threads store from registers (wgmma_store.cuh); through shared memory and out of
- *                                     it in words took up to 13 % longer, whole lines a warp 30 to 60 %, though such
- *                                     stores alone, without products, took a third less
+ *     elsewhere                       threads store words from registers; a row that begins between two words takes
+ *                                     each pair's first half from the next thread
  *     where sums are not only         one by one (matmul_store), through shared memory as floats
  *     scaled
  *
- * Where k is cut, a block stores only the columns that are its own. Turned or straight differs in where a thread writes
- * its sums. */
+ * Where k is cut, a block stores only the columns that are its own. `turned` (multicast_work) or straight differs in
+ * where a thread writes its sums. */
 #ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
 #define KERNELS_MATMUL_MULTICAST_STORE_CUH
 
 #include "multicast_choice.cuh"
-#include "wgmma_store.cuh"
+
+/* What a kernel works on. `turned`: the product was turned (matmul_turn), so element (m, n) lies at (n, m) of C. */
+struct multicast_work {
+    matmul_args args;
+    bool turned;
+};
+
+__device__ inline int64_t multicast_index(const multicast_work &work, int64_t batch, int64_t m, int64_t n) {
+    return work.turned ? (batch * work.args.n + n) * work.args.m + m : (batch * work.args.m + m) * work.args.n + n;
+}
+
+/* Is a sum only scaled, in float, and stored? */
+template <typename T> __host__ __device__ inline bool multicast_plain(const matmul_args &args) {
+    return args.first && args.last && matmul_in_float<T>(args.alpha);
+}
 
 /* A block's tile: the matrix of the stack, its first row and column. */
 struct multicast_tile {
     int batch, row, column;
 };
 
-/* How sums get to C, and which: units of 16 columns go round among the pieces of k. */
+/* How sums are stored in C. Units of 16 columns are dealt to the pieces of k in turn. */
 enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_EACH };
 struct multicast_owner {
     int pieces, piece;
 };
-/* A unit of 16 columns: whose it is, and the how manieth of his. */
+/* A unit of 16 columns: the piece that owns it, and its number among that piece's units. */
 struct multicast_unit {
     int owner = 0, turn = 0;
     __device__ void advance(int pieces) {
@@ -42,11 +55,96 @@ struct multicast_room {
     __device__ multicast_room after(int parts) const { return {part + parts * apart, apart}; }
 };
 
+/* ---- words from registers ---------------------------------------------------------------------------------------- */
+
+/* Transposes an 8 x 8 fragment of 16-bit elements, two neighbours of a row per thread. */
+__device__ inline uint32_t fragment_transpose(uint32_t word) {
+    uint32_t transposed;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(word));
+    return transposed;
+}
+
+/* Four fragments of 8 x 8 to shared memory; thread 8i + j says where row j of fragment i lies, or column j. */
+__device__ inline void fragments_store(void *to, const uint32_t (&word)[4], bool columns) {
+    if (columns)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)),
+                     "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                     : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)),
+                     "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+                     : "memory");
+}
+
+template <typename T> __device__ inline uint32_t pack(float low, float high) {
+    const T both[] = {narrow<T>(low), narrow<T>(high)};
+    uint32_t word;
+    memcpy(&word, both, sizeof word);
+    return word;
+}
+
+/* Stores the two elements of a word at c[at] and c[at + 1], of which `count` exist. */
+template <typename T> __device__ inline void store_word(void *c, int64_t at, uint32_t word, int64_t count) {
+    uint16_t *const to = static_cast<uint16_t *>(c) + at;
+    if (count >= 2 && at % 2 == 0) {
+        *reinterpret_cast<uint32_t *>(to) = word;
+        return;
+    }
+    if (count >= 1) to[0] = uint16_t(word);
+    if (count >= 2) to[1] = uint16_t(word >> 16);
+}
+
+/* A row's sums, of which a quad holds two in every eight; sum `at` is the thread's first one. The rest of the row, from
+ * `column` on, has `left` elements. */
+template <typename T, int SUMS>
+__device__ inline void store_row(void *c, int64_t line, int64_t left, float scale, bool exists, int at,
+                                 const float (&sum)[SUMS]) {
+    const int lane = int(threadIdx.x) % 4;
+    const bool between = line % 2; /* the row begins between two words */
+#pragma unroll
+    for (int j = 0; j < SUMS; j += 4) {
+        const uint32_t own = pack<T>(scale * sum[j + at], scale * sum[j + at + 1]);
+        const uint32_t ahead = j + 4 < SUMS ? pack<T>(scale * sum[(j + 4) % SUMS + at], 0) : 0;
+        const uint32_t next = __shfl_sync(~0u, lane == 0 ? ahead : own, (lane + 1) % 4, 4);
+        const int n = j * 2 + lane * 2;
+        if (!exists) continue;
+        if (!between) {
+            store_word<T>(c, line + n, own, left - n);
+            continue;
+        }
+        if (j == 0 && lane == 0) store_word<T>(c, line, own, min(left, int64_t(1)));
+        const bool last = j + 4 == SUMS && lane == 3; /* what follows is another block's */
+        store_word<T>(c, line + n + 1, own >> 16 | next << 16, last ? min(left - n - 1, int64_t(1)) : left - n - 1);
+    }
+}
+
+/* A warpgroup's 64 rows of sums, which lie along columns of C: each thread of a quad stores two neighbours. */
+template <typename T, int SUMS>
+__device__ inline void multicast_store_turned(const multicast_work &work, int64_t batch, int64_t row, int64_t column,
+                                              const float (&sum)[SUMS]) {
+    const matmul_args &args = work.args;
+    const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;
+    const float scale = float(args.alpha);
+    const int64_t m = row + warp * 16 + lane * 2;
+#pragma unroll
+    for (int j = 0; j < SUMS; j += 4) {
+        const int64_t n = column + j * 2 + quad;
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const uint32_t word = fragment_transpose(pack<T>(scale * sum[j + half * 2], scale * sum[j + half * 2 + 1]));
+            if (n < args.n)
+                store_word<T>(args.c, multicast_index(work, batch, m + half * 8, n), word, args.m - m - half * 8);
+        }
+    }
+}
+
+/* ---- through shared memory --------------------------------------------------------------------------------------- */
+
 /* Leaves 64 rows and WIDE columns of a consumer's sums in shared memory, from column `first` on: in boxes of WIDTH
  * columns or, turned, in lines of 64 rows; swizzled (tma.cuh). A warp writes 16 x 16 at a time: each of its threads
  * says where 8 neighbours in C go. */
 template <typename T, int WIDTH, int WIDE, int SUMS>
-__device__ inline void multicast_write_part(const wgmma_work &work, uint8_t *part, int first,
+__device__ inline void multicast_write_part(const multicast_work &work, uint8_t *part, int first,
                                             const float (&sum)[SUMS]) {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) % WARPGROUP / 32;
     const float scale = float(work.args.alpha);
@@ -69,8 +167,8 @@ __device__ inline void multicast_write_part(const wgmma_work &work, uint8_t *par
 
 /* Starts copies of a part's boxes to C; for one thread. */
 template <int WIDTH, int WIDE, int COLUMNS>
-__device__ inline void multicast_copy_part(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
-                                           const uint8_t *part, int first) {
+__device__ inline void multicast_copy_part(const multicast_work &work, const multicast_tile &tile,
+                                           const CUtensorMap *c_map, const uint8_t *part, int first) {
     if (tile.row >= work.args.m) return;
 #pragma unroll
     for (int j = 0; j < WIDE && first + j < COLUMNS; j += WIDTH) {
@@ -82,8 +180,8 @@ __device__ inline void multicast_copy_part(const wgmma_work &work, const multica
 
 /* Stores 16 columns of sums one by one: they go through shared memory as floats. */
 template <typename T, int SUMS>
-__device__ inline void multicast_store_each(const wgmma_work &work, const multicast_tile &tile, float *room, int first,
-                                            int barrier, const float (&sum)[SUMS]) {
+__device__ inline void multicast_store_each(const multicast_work &work, const multicast_tile &tile, float *room,
+                                            int first, int barrier, const float (&sum)[SUMS]) {
     const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4, lane = thread % 4, warp = thread / 32;
     warpgroup_sync(barrier);
 #pragma unroll
@@ -95,14 +193,14 @@ __device__ inline void multicast_store_each(const wgmma_work &work, const multic
         const int row = work.turned ? i % 64 : i / 16, column = work.turned ? i / 64 : i % 16;
         const int64_t m = tile.row + row, n = tile.column + first + column;
         if (m < work.args.m && n < work.args.n)
-            matmul_store<T>(work.args, wgmma_place(work, tile.batch, m, n), room[row * 16 + column]);
+            matmul_store<T>(work.args, multicast_index(work, tile.batch, m, n), room[row * 16 + column]);
     }
 }
 
 /* Stores a consumer's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. `turn`: which of its rooms
  * for parts, at `room`, is next. */
 template <typename T, int SUMS>
-__device__ inline void multicast_store(const wgmma_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
+__device__ inline void multicast_store(const multicast_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
                                        enum multicast_out out, bool once, const multicast_owner &owns,
                                        const multicast_room &room, int &turn, const float (&sum)[SUMS]) {
     constexpr int COLUMNS = SUMS * 2, WIDTH = multicast_box<COLUMNS>, PARTS = multicast_parts<COLUMNS>;
@@ -149,15 +247,15 @@ __device__ inline void multicast_store(const wgmma_work &work, const multicast_t
             tma_store_commit();
         }
     } else if (work.turned) {
-        wgmma_store_turned<T>(work, tile.batch, tile.row, tile.column, sum);
+        multicast_store_turned<T>(work, tile.batch, tile.row, tile.column, sum);
     } else {
         const matmul_args &args = work.args;
         const int64_t row = tile.row + int(threadIdx.x) % WARPGROUP / 32 * 16 + int(threadIdx.x) % 32 / 4;
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             const int64_t m = row + half * 8;
-            store_row<T>(args.c, wgmma_place(work, tile.batch, m, tile.column), args.n - tile.column, float(args.alpha),
-                         m < args.m, half * 2, sum);
+            store_row<T>(args.c, multicast_index(work, tile.batch, m, tile.column), args.n - tile.column,
+                         float(args.alpha), m < args.m, half * 2, sum);
         }
     }
 }

@@ -8,10 +8,10 @@
  *       |:|  |    C     |          |  ...                     |       of each
  *       |:|  |          |          +--------------------------------+
  *
- * The other variants are built to hide a long walk along k: stages that fill while others are used, tiles whose sums
- * are stored as their layout in registers allows. With k = 19 the loop over k ends before the first stages are full,
- * and the time goes into the end: C is 50 times the operands. Here k is not cut at all, so there are no stages and no
- * second barrier; several small blocks share a multiprocessor, and some store while others fetch and multiply.
+ * The other variants are built to hide the latency of a long k: stages that fill while others are used, and tiles whose
+ * sums are stored as their layout in registers allows. With k = 19 the loop over k ends before the first stages are
+ * full, and the time goes into the end: C is 50 times the operands. Here k is not cut at all, so there are no stages
+ * and no second barrier; several small blocks share a multiprocessor, and some store while others fetch and multiply.
  *
  *     all loads of a thread first    then all stores to shared memory: one wait for memory instead of several
  *     any row may begin anywhere     a warp stores 32 neighbours of a row at once, wherever the row begins: whole
@@ -30,16 +30,12 @@
  *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.5  (5.0)
  *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     bfloat16 by multicast: 6.0
  *
- * Of the instructions 42 % are multiply-adds; a third are fetching.
- *
  * The limit: multiply-adds without tensor cores. From about 64 of k on there are faster ways. */
 #include "../../core/cluster.cuh"
 #include "../matmul.cuh"
 #include "ways.cuh"
 #include <algorithm>
 #include <cmath>
-#include <tuple>
-#include <utility>
 
 #define MOST_K      128  /* the largest k; its operands fit into shared memory */
 #define FLIGHT      8    /* loads of a thread before it stores */
@@ -276,12 +272,7 @@ static int matmul_outer_begin(const struct launch *launch) {
     const int wanted = outer_choose(launch).first;
     return dispatch_float(launch->dtype, [&](auto type) -> int {
         using shapes = outer_shapes<typename decltype(type)::type>;
-        int code = cudaErrorInvalidConfiguration;
-        const auto start = [&]<int... WHICH>(std::integer_sequence<int, WHICH...>) {
-            ((WHICH == wanted ? void(code = outer_start<std::tuple_element_t<WHICH, shapes>>(launch)) : void()), ...);
-        };
-        start(std::make_integer_sequence<int, SHAPES>());
-        return code;
+        return dispatch_tuple<shapes>(wanted, [&](auto shape) { return outer_start<decltype(shape)>(launch); });
     });
 }
 

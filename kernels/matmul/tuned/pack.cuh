@@ -55,7 +55,9 @@ __device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int
 
 template <typename T>
 __global__ void __launch_bounds__(256)
-    pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors) {
+    pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors,
+                     const uint32_t *wanted) {
+    if (wanted && *wanted == 0) return;
     pack_rows<T>(from, to, vectors, block_number() * 256 + threadIdx.x);
 }
 
@@ -80,7 +82,9 @@ __global__ void __launch_bounds__(256)
 /* A matrix that lies along the wrong axis. */
 template <typename T>
 __global__ void __launch_bounds__(256)
-    pack_transposed_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to) {
+    pack_transposed_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to,
+                           const uint32_t *wanted) {
+    if (wanted && *wanted == 0) return;
     __shared__ T tile[PACK_TILE][PACK_TILE + 4 / sizeof(T)];
     const tile_place place =
         tile_of_block((from.rows + PACK_TILE - 1) / PACK_TILE, (from.columns + PACK_TILE - 1) / PACK_TILE);
@@ -103,9 +107,10 @@ __global__ void __launch_bounds__(256)
 }
 
 /* The stack that TMA reads: the operand as it is or, where that cannot be read, its copy in `*room`, which is moved
- * past the copy. */
+ * past the copy. Where a word on the device is given that is 0, nothing is copied. */
 template <typename T>
-tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **room) {
+tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **room,
+               const uint32_t *wanted = nullptr) {
     if (!pack_needed(stack, sizeof(T), transposed)) return stack;
     const tma_stack copy = pack_stack(stack, sizeof(T), *room, transposed);
     *room += pack_bytes(stack, sizeof(T), transposed);
@@ -113,11 +118,11 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
     if (stack.count * stack.rows * stack.columns == 0) return copy;
     if (transposed) {
         const int64_t tiles = stack.count * ceil_div(stack.rows, PACK_TILE) * ceil_div(stack.columns, PACK_TILE);
-        pack_transposed_kernel<T><<<grid_of(tiles), 256, 0, stream>>>(stack, copy);
+        pack_transposed_kernel<T><<<grid_of(tiles), 256, 0, stream>>>(stack, copy, wanted);
     } else {
         const int64_t vectors = ceil_div(stack.columns, int64_t(16 / sizeof(T)));
         const int64_t blocks = ceil_div(stack.count * stack.rows * vectors, 256);
-        pack_rows_kernel<T><<<grid_of(blocks), 256, 0, stream>>>(stack, copy, vectors);
+        pack_rows_kernel<T><<<grid_of(blocks), 256, 0, stream>>>(stack, copy, vectors, wanted);
     }
     return copy;
 }

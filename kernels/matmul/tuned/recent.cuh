@@ -1,4 +1,4 @@
-/* recent.cuh - what was found out for the latest few problems, by all that it depends on. */
+/* recent.cuh - a cache of findings about the latest few problems, with all that they depend on as the key. */
 #ifndef KERNELS_MATMUL_RECENT_CUH
 #define KERNELS_MATMUL_RECENT_CUH
 
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-/* All that may decide how a product is done, but for where its operands lie; `of` tells apart who remembers it. */
+/* All that may decide how a product is done, except its operands' addresses; `of` distinguishes the caches' owners. */
 using matmul_facts = std::array<int64_t, 15 + KERNEL_MAX_PARAMETERS>;
 
 inline matmul_facts matmul_facts_of(const struct launch *launch, int device, const void *of = nullptr) {

@@ -23,78 +23,27 @@
 #include "ring.cuh"
 #include "ways.cuh"
 
-/* ---- sums in the layout of mma.sync ------------------------------------------------------------------------------ */
-
-/* A warp's sums: ROWS x COLUMNS of 16 x 8 elements. Thread 4g + t has two neighbours in rows g and g + 8 of each. */
-template <typename T, int ROWS, int COLUMNS> struct ring_sums {
-    using type = T;
-    static constexpr int WARP_M = ROWS * 16, WARP_N = COLUMNS * 8;
-    T sums[ROWS][COLUMNS][4];
-
-    __device__ void clear() {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
-    }
-
-    /* Calls put(row, column, two neighbours), all places counted from the thread's first. */
-    template <typename F> __device__ void each(F put) const {
-#pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++) put(i * 8, j * 8, &sums[i / 2][j][i % 2 * 2]);
-    }
-
-    /* Three ways, and what is rare stands apart: this code runs once a tile, and most of its time is its way to the
-     * multiprocessor. */
-    __device__ void leave(const matmul_args &args, const ring_place &place) const {
-        const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4, n = int(args.n);
-        const int64_t at = (int64_t(place.product) * args.m + place.row + g) * n + place.column + 2 * t;
-        const int rows = place.rows - g, columns = place.columns - 2 * t;
-        const T factor = T(args.alpha);
-        T *const c = static_cast<T *>(args.c) + at;
-        if (!args.first || !args.last || factor != args.alpha)
-            each([&](int i, int j, const T *two) {
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    if (i < rows && j + e < columns) matmul_store<T>(args, at + i * int64_t(n) + j + e, two[e]);
-            });
-        else if (n % 2 == 0)
-            each([&](int i, int j, const T *two) {
-                const feeder_piece<T, 2> both = {factor * two[0], factor * two[1]};
-                if (i < rows && j < columns) *reinterpret_cast<feeder_piece<T, 2> *>(c + i * int64_t(n) + j) = both;
-            });
-        else
-            each([&](int i, int j, const T *two) {
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    if (i < rows && j + e < columns) c[i * int64_t(n) + j + e] = factor * two[e];
-            });
-    }
-};
+/* ---- a warp ------------------------------------------------------------------------------------------------------ */
 
 /* Bytes between neighbouring lines and neighbouring k in a stage. */
-template <typename T, enum layout LAYOUT> __device__ inline unsigned ring_line(const ring_operand &o) {
-    return LAYOUT == LINES ? unsigned(sizeof(T)) : unsigned(ring_pitch<T>);
+template <enum layout LAYOUT> __device__ inline unsigned ring_line(const ring_operand &o) {
+    return LAYOUT == LINES ? RING_SIZE : RING_PITCH;
 }
-template <typename T, enum layout LAYOUT> __device__ inline unsigned ring_k(const ring_operand &o) {
-    return LAYOUT == LINES ? unsigned(o.pitch) : unsigned(sizeof(T));
+template <enum layout LAYOUT> __device__ inline unsigned ring_k(const ring_operand &o) {
+    return LAYOUT == LINES ? unsigned(o.pitch) : RING_SIZE;
 }
 
-/* ---- float64 ----------------------------------------------------------------------------------------------------- */
-
-template <int ROWS, int COLUMNS, enum layout A, enum layout B> struct ring_doubles : ring_sums<double, ROWS, COLUMNS> {
-    static constexpr int REGISTERS = ROWS * COLUMNS > 8 ? 168 : 128;
+/* A warp's ROWS x COLUMNS of 16 x 8 sums. */
+template <int ROWS, int COLUMNS, enum layout A, enum layout B>
+struct ring_doubles : fragment_sums<double, ROWS, COLUMNS> {
+    static constexpr int WARP_M = ROWS * 16, WARP_N = COLUMNS * 8, REGISTERS = ROWS * COLUMNS > 8 ? 168 : 128;
 
     __device__ void multiply_add(const ring_work &work, const char *stage, int k) {
         const unsigned g = threadIdx.x / 4, t = threadIdx.x % 4;
-        const unsigned a_line = ring_line<double, A>(work.operand[0]), a_k = ring_k<double, A>(work.operand[0]);
-        const unsigned b_line = ring_line<double, B>(work.operand[1]), b_k = ring_k<double, B>(work.operand[1]);
-        const char *a = stage + t * a_k + (threadIdx.z * ring_doubles::WARP_M + g) * a_line;
-        const char *b = stage + work.b_at + t * b_k + (threadIdx.y * ring_doubles::WARP_N + g) * b_line;
+        const unsigned a_line = ring_line<A>(work.operand[0]), a_k = ring_k<A>(work.operand[0]);
+        const unsigned b_line = ring_line<B>(work.operand[1]), b_k = ring_k<B>(work.operand[1]);
+        const char *a = stage + t * a_k + (threadIdx.z * WARP_M + g) * a_line;
+        const char *b = stage + work.b_at + t * b_k + (threadIdx.y * WARP_N + g) * b_line;
         double rows[2][ROWS][2], columns[2][COLUMNS]; /* of these 4 k and of the next */
         const auto load = [&](int which) {
 #pragma unroll
@@ -119,9 +68,37 @@ template <int ROWS, int COLUMNS, enum layout A, enum layout B> struct ring_doubl
             load(1);
             add(0);
             if (l + 4 >= k) break;
-            if (l + 8 < k) load(0); /* what is behind a stage is being copied */
+            if (l + 8 < k) load(0); /* beyond the stage copies are under way */
             add(1);
         }
+    }
+
+    /* Three cases, with the rare code apart: it runs once a tile, and fetching its instructions takes most of its
+     * time. */
+    __device__ void leave(const matmul_args &args, const ring_place &place) const {
+        const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4, n = int(args.n);
+        const int64_t at = (int64_t(place.product) * args.m + place.row + g) * n + place.column + 2 * t;
+        const int rows = place.rows - g, columns = place.columns - 2 * t;
+        const double factor = args.alpha;
+        double *const c = static_cast<double *>(args.c) + at;
+        if (!args.first || !args.last)
+            this->each([&](int i, int j, const double *two) {
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (i < rows && j + e < columns) matmul_store<double>(args, at + i * int64_t(n) + j + e, two[e]);
+            });
+        else if (n % 2 == 0)
+            this->each([&](int i, int j, const double *two) {
+                const feeder_piece<double, 2> both = {factor * two[0], factor * two[1]};
+                if (i < rows && j < columns)
+                    *reinterpret_cast<feeder_piece<double, 2> *>(c + i * int64_t(n) + j) = both;
+            });
+        else
+            this->each([&](int i, int j, const double *two) {
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (i < rows && j + e < columns) c[i * int64_t(n) + j + e] = factor * two[e];
+            });
     }
 };
 
@@ -144,8 +121,8 @@ struct ring_pace {
     double tile;     /* a tile, likewise */
 };
 static constexpr ring_pace pace = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
-#define MEMORY      3.6e12 /* bytes in a second, */
-#define MEMORY_BY_8 2.2e12 /* and by copies of 8: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
+#define MEMORY      3.6e12 /* bytes per second of device memory, */
+#define MEMORY_BY_8 2.2e12 /* with copies of 8 bytes: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
 
 struct ring_choice {
     int shape;
@@ -156,11 +133,11 @@ struct ring_choice {
 static double ring_seconds(const struct launch *launch, const ring_shape &shape, const ring_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const ring_work &work = plan.work;
-    const int64_t size = int64_t(dtype_size(launch->dtype)), warps = int64_t(work.across) * plan.down;
+    const int64_t warps = int64_t(work.across) * plan.down;
     const int64_t resident =
         std::min((shared_room() + 1024) / (plan.bytes + 1024), 65536 / 32 / shape.registers / warps);
     if (resident == 0) return INFINITY;
-    const int64_t multiprocessors = std::max(1, launch->multiprocessors), round = 32 / size;
+    const int64_t multiprocessors = std::max(1, launch->multiprocessors), round = 32 / RING_SIZE;
     const double k = double(args.k), whole_k = double(ceil_div(args.k, round) * round), items = double(work.items);
     const double each = double(ceil_div(work.items, multiprocessors));
     const double rounds = double(ceil_div(work.items, multiprocessors * resident));
@@ -169,15 +146,15 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
     const double a_copies = double(args.batch * work.columns) * double(args.m) * k / work.operand[0].unit;
     const double b_copies = items / work.columns * double(args.n) * k / work.operand[1].unit;
     const double multiply = each * tiles * (shape.m / 16 * shape.n / 8) * whole_k;
-    const double copies = (a_copies + b_copies) * double(size) / warp, stores = c / (args.n % 2 ? 1 : 2) / warp;
+    const double copies = (a_copies + b_copies) * RING_SIZE / warp, stores = c / (args.n % 2 ? 1 : 2) / warp;
     const double a = double(args.m) * k * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);
     const double busy = multiply * pace.multiply + copies * pace.copy + stores * pace.store +
-                        rounds * (double(ceil_div(args.k * size, 128)) * pace.step + pace.tile);
+                        rounds * (double(ceil_div(args.k * RING_SIZE, 128)) * pace.step + pace.tile);
     const auto seconds_of = [&](double elements, const ring_operand &o) {
-        return elements * double(size) / (o.unit == 16 ? MEMORY : MEMORY_BY_8);
+        return elements * RING_SIZE / (o.unit == 16 ? MEMORY : MEMORY_BY_8);
     };
-    const double moving = seconds_of(a, work.operand[0]) + seconds_of(b, work.operand[1]) + c * double(size) / MEMORY;
+    const double moving = seconds_of(a, work.operand[0]) + seconds_of(b, work.operand[1]) + c * RING_SIZE / MEMORY;
     return 2.5e-6 + std::max(1e-6 * busy, moving);
 }
 
@@ -205,23 +182,18 @@ static double matmul_ring_seconds(const struct launch *launch) {
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-template <enum layout A, enum layout B> static int ring_start_with(const struct launch *launch, const ring_choice &it) {
-    switch (it.shape) {
-    case 0: return ring_start<ring_doubles<2, 6, A, B>>(launch, it.plan);
-    case 1: return ring_start<ring_doubles<3, 4, A, B>>(launch, it.plan);
-    default: return ring_start<ring_doubles<2, 3, A, B>>(launch, it.plan);
-    }
-}
-
 static int matmul_ring_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
     const ring_choice choice = ring_choose(launch);
-    if (args.transpose_a)
-        return args.transpose_b ? ring_start_with<LINES, K_KEPT>(launch, choice)
-                                : ring_start_with<LINES, LINES>(launch, choice);
-    return args.transpose_b ? ring_start_with<K_KEPT, K_KEPT>(launch, choice)
-                            : ring_start_with<K_KEPT, LINES>(launch, choice);
+    return with_layouts<K_KEPT>(
+        args, [&]<enum layout A, enum layout B> {
+            switch (choice.shape) {
+            case 0: return ring_start<ring_doubles<2, 6, A, B>>(launch, choice.plan);
+            case 1: return ring_start<ring_doubles<3, 4, A, B>>(launch, choice.plan);
+            default: return ring_start<ring_doubles<2, 3, A, B>>(launch, choice.plan);
+            }
+        });
 }
 
 /* Tiles, lines and k are counted in 32 bits. */

@@ -6,38 +6,40 @@
 #include "async.cuh"
 #include <type_traits>
 
-#define RING_WARPS  8 /* of a block, at most */
+#define RING_WARPS  8 /* most warps of a block */
 #define RING_STAGES 3
-#define RING_MOST   (1 << 30) /* of lines and of k */
+#define RING_MOST   (1 << 30) /* m, n and k are less */
 
-/* Of k in a stage: 128 bytes. A line of them is followed by some padding. */
-template <typename T> constexpr int ring_step = 128 / sizeof(T);
-template <typename T> constexpr int ring_pitch = 128 + 32;
+#define RING_SIZE  8          /* of an element, float64 */
+#define RING_STEP  16         /* k of a stage; 16 float64 are 128 bytes. */
+#define RING_PITCH (128 + 32) /* bytes from line to line: 128 of data, then padding */
 
 /* ---- what a launch does ------------------------------------------------------------------------------------------ */
 
-/* An operand in memory and in a stage, as it lies in both: its rows are its k, or (by_line) its lines, rows of A or
- * columns of B. Sizes in bytes, but for numbers of lines. */
+/* An operand. Its lines are the rows of A or the columns of B. Memory and stage have the same layout: if by_line, each
+ * row holds one line and k is contiguous; else each row holds one k and lines are contiguous. Sizes are in bytes,
+ * except `lines` and `tile`. */
 struct ring_operand {
     const char *from;
     int64_t stride, row, next; /* in memory: from product to product, row to row, stage to stage */
     bool by_line;
     int lines, tile; /* of a matrix, of a tile */
-    int unit;        /* a copy: 16 or 8 */
+    int unit;        /* bytes of one asynchronous copy: 16 or 8 */
     int pitch;       /* in a stage, from row to row */
 };
 
 struct ring_work {
     ring_operand operand[2]; /* A, B */
     unsigned items;          /* tiles of all products */
-    unsigned tiles, columns; /* of a product: tiles, those side by side */
-    int stage, b_at;         /* bytes: a stage, B's part in it */
-    int across;              /* warps side by side */
+    unsigned tiles, columns; /* of one product: tiles, and tiles side by side along n */
+    int stage, b_at;         /* bytes of a stage; offset of B's part in it */
+    int across;              /* warps of a block along n */
 };
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* The thread's number, which the compiler then computes nothing from ahead of time. A block is 32 x across x down. */
+/* The thread's number, hidden from the compiler so that it computes nothing from it ahead of time. A block is 32 x
+ * across x down. */
 __device__ inline int thread_again(const ring_work &work) {
     unsigned lane;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(lane));
@@ -65,15 +67,15 @@ __device__ inline void ring_copy_rows(const ring_operand &o, int thread, int thr
     }
 }
 
-/* Starts the copies of `k` of k of `lines` lines; zeros follow up to a k that is a multiple of 32 bytes. */
-template <typename T>
+/* Starts the copies of the first `k` elements of each of `lines` lines, and fills with zeros up to the next multiple of
+ * 4 elements (32 bytes). */
 __device__ inline void ring_copy(const ring_work &work, const ring_operand &o, unsigned to, const char *from, int k,
                                  int lines) {
-    constexpr int SIZE = int(sizeof(T)), ROUND = 32 / SIZE;
+    constexpr int ROUND = 32 / RING_SIZE;
     const int thread = thread_again(work), threads = int(32 * blockDim.y * blockDim.z);
     const int whole = (k + ROUND - 1) & -ROUND;
-    const int rows = o.by_line ? lines : whole, bytes = (o.by_line ? whole : lines) * SIZE;
-    const int rows_exist = o.by_line ? lines : k, bytes_exist = (o.by_line ? k : lines) * SIZE;
+    const int rows = o.by_line ? lines : whole, bytes = (o.by_line ? whole : lines) * RING_SIZE;
+    const int rows_exist = o.by_line ? lines : k, bytes_exist = (o.by_line ? k : lines) * RING_SIZE;
     if (o.unit == 16) return ring_copy_rows<16>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
     ring_copy_rows<8>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
 }
@@ -95,60 +97,60 @@ struct ring_place {
     }
 };
 
-/* Where a block's copies stand. */
+/* The next stage that a block copies. */
 struct ring_ahead {
     unsigned item; /* the tile, */
     int begin;     /* the first k of the next stage */
     const char *from_a, *from_b;
     int a_lines, b_lines;
 
-    template <typename T> __device__ void enter(const ring_work &work) {
+    __device__ void enter(const ring_work &work) {
         const ring_place at(work, item, 0, 0);
         const ring_operand &a = work.operand[0], &b = work.operand[1];
-        from_a = a.from + int64_t(at.product) * a.stride + at.row * (a.by_line ? a.row : int64_t(sizeof(T)));
-        from_b = b.from + int64_t(at.product) * b.stride + at.column * (b.by_line ? b.row : int64_t(sizeof(T)));
+        from_a = a.from + int64_t(at.product) * a.stride + at.row * (a.by_line ? a.row : int64_t(RING_SIZE));
+        from_b = b.from + int64_t(at.product) * b.stride + at.column * (b.by_line ? b.row : int64_t(RING_SIZE));
         a_lines = min(a.tile, at.rows), b_lines = min(b.tile, at.columns);
         begin = 0;
     }
 
     /* Starts the copies of the next stage, if there is one. */
-    template <typename T> __device__ void copy(const ring_work &work, int k, unsigned to) {
+    __device__ void copy(const ring_work &work, int k, unsigned to) {
         if (item < work.items) {
-            const int left = min(k - begin, ring_step<T>);
+            const int left = min(k - begin, RING_STEP);
 #pragma unroll 1
             for (int i = 0; i < 2; i++)
-                ring_copy<T>(work, work.operand[i], to + i * work.b_at, i ? from_b : from_a, left,
-                             i ? b_lines : a_lines);
+                ring_copy(work, work.operand[i], to + i * work.b_at, i ? from_b : from_a, left, i ? b_lines : a_lines);
             from_a += work.operand[0].next, from_b += work.operand[1].next;
-            begin += ring_step<T>;
+            begin += RING_STEP;
             if (begin >= k) {
                 item += gridDim.x;
-                if (item < work.items) enter<T>(work);
+                if (item < work.items) enter(work);
             }
         }
         copy_commit();
     }
 };
 
-/* A block does tile after tile, in stages of a few k. A ring of stages does not end with a tile: copies are always two
- * stages ahead, be that in the next product. */
+/* Each block computes one tile after another, RING_STEP of k at a time. Copies are always RING_STAGES - 1 stages ahead
+ * of the multiplication, also across the end of a tile: while the last stages of one tile are multiplied, the first
+ * stages of the next are copied, which may belong to another product. */
 template <typename WORKER>
 __global__ void __maxnreg__(WORKER::REGISTERS)
     matmul_ring_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ ring_work work) {
-    using T = typename WORKER::type;
     extern __shared__ uint4 ring_shared[];
     char *const memory = reinterpret_cast<char *>(ring_shared);
     const int k = int(args.k);
 
-    /* Lines that do not exist are zeros, or what was there in a tile before. */
+    /* Lines beyond the edge of a matrix are never copied: they hold these zeros or values of an earlier tile, and their
+     * sums are not stored. */
 #pragma unroll 1
     for (int at = thread_again(work) * 16; at < RING_STAGES * work.stage; at += int(blockDim.y * blockDim.z) * 512)
         *reinterpret_cast<uint4 *>(memory + at) = make_uint4(0, 0, 0, 0);
     __syncthreads();
 
     ring_ahead ahead = {.item = blockIdx.x};
-    if (ahead.item < work.items) ahead.enter<T>(work);
-    for (int s = 0; s < RING_STAGES - 1; s++) ahead.copy<T>(work, k, shared_address(memory) + s * work.stage);
+    if (ahead.item < work.items) ahead.enter(work);
+    for (int s = 0; s < RING_STAGES - 1; s++) ahead.copy(work, k, shared_address(memory) + s * work.stage);
     int read = 0;
     for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x) {
         WORKER worker;
@@ -160,11 +162,11 @@ __global__ void __maxnreg__(WORKER::REGISTERS)
         do {
             copy_wait<RING_STAGES - 2>();
             __syncthreads();
-            ahead.copy<T>(work, k,
-                          shared_address(memory) + (read == 0 ? (RING_STAGES - 1) * work.stage : read - work.stage));
-            if (exists) worker.multiply_add(work, memory + read, min(k - begin, ring_step<T>));
+            ahead.copy(work, k,
+                       shared_address(memory) + (read == 0 ? (RING_STAGES - 1) * work.stage : read - work.stage));
+            if (exists) worker.multiply_add(work, memory + read, min(k - begin, RING_STEP));
             read = read == (RING_STAGES - 1) * work.stage ? 0 : read + work.stage;
-            begin += ring_step<T>;
+            begin += RING_STEP;
         } while (begin < k);
         if (exists) {
             const ring_place own =
@@ -190,19 +192,19 @@ struct ring_plan {
 
 inline ring_operand ring_operand_of(const struct launch *launch, int which, int tile) {
     const matmul_args &args = launch->args.matmul;
-    const int64_t size = int64_t(dtype_size(launch->dtype)), lines = which ? args.n : args.m;
+    const int64_t lines = which ? args.n : args.m;
     ring_operand o = {};
     o.from = static_cast<const char *>(which ? args.b : args.a);
-    o.stride = (which ? args.b_batch_stride : args.a_batch_stride) * size;
+    o.stride = (which ? args.b_batch_stride : args.a_batch_stride) * RING_SIZE;
     o.by_line = which ? args.transpose_b : !args.transpose_a;
-    o.row = (o.by_line ? args.k : lines) * size;
-    o.next = o.by_line ? 128 : 128 / size * o.row;
+    o.row = (o.by_line ? args.k : lines) * RING_SIZE;
+    o.next = o.by_line ? 128 : RING_STEP * o.row;
     o.lines = int(lines);
     o.tile = tile;
     const int64_t all = o.row | o.stride | int64_t(uintptr_t(o.from));
     o.unit = all % 16 == 0 ? 16 : 8;
     /* Lines x k of what a warp reads at once, twice 4 x 4, lie in different banks. */
-    o.pitch = !o.by_line ? (tile * int(size)) | 32 : ring_pitch<double>;
+    o.pitch = !o.by_line ? (tile * RING_SIZE) | 32 : RING_PITCH;
     return o;
 }
 
@@ -210,15 +212,14 @@ inline ring_plan ring_plan_for(const struct launch *launch, const ring_shape &sh
     const matmul_args &args = launch->args.matmul;
     ring_plan plan = {};
     ring_work &work = plan.work;
-    const int step = 128 / int(dtype_size(launch->dtype));
     ring_operand &a = work.operand[0], &b = work.operand[1];
     a = ring_operand_of(launch, 0, shape.m * down);
     b = ring_operand_of(launch, 1, shape.n * across);
     work.columns = unsigned(ceil_div(args.n, b.tile));
     work.tiles = unsigned(ceil_div(args.m, a.tile)) * work.columns;
     work.items = unsigned(work.tiles * args.batch);
-    work.b_at = (a.by_line ? a.tile : step) * a.pitch;
-    work.stage = work.b_at + (b.by_line ? b.tile : step) * b.pitch;
+    work.b_at = (a.by_line ? a.tile : RING_STEP) * a.pitch;
+    work.stage = work.b_at + (b.by_line ? b.tile : RING_STEP) * b.pitch;
     work.across = across;
     plan.down = down;
     plan.bytes = RING_STAGES * work.stage;
@@ -229,13 +230,9 @@ template <typename WORKER> int ring_start(const struct launch *launch, const rin
     const matmul_args &args = launch->args.matmul;
     const auto kernel = matmul_ring_kernel<WORKER>;
     const dim3 threads(32, unsigned(plan.work.across), unsigned(plan.down));
-    int resident = 0;
-    cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(plan.bytes));
-    if (code == cudaSuccess)
-        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, 32 * plan.work.across * plan.down,
-                                                             size_t(plan.bytes));
-    if (code != cudaSuccess) return code;
-    const int64_t blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
+    int64_t blocks;
+    const int code = blocks_at_once(launch, kernel, 32 * plan.work.across * plan.down, plan.bytes, &blocks);
+    if (code) return code;
     kernel<<<unsigned(std::min(blocks, int64_t(plan.work.items))), threads, size_t(plan.bytes), stream_of(launch)>>>(
         args, plan.work);
     return cudaGetLastError();

@@ -1,8 +1,8 @@
 /* shares.cuh - small tiles for dmma.cu and async.cu, whose k is shared: by warps and by blocks.
  *
- * A product of microseconds has little work, but all of its latencies: the launch, the first operands, one instruction
- * after the other, the sums on their way to C. Large tiles leave most of the device idle, and with k cut into planes a
- * second launch has to add them. Three things shorten it here.
+ * A product of a few microseconds has little work, but all the latencies of a large one: the launch, the first
+ * operands, one instruction after the other, the sums on their way to C. Large tiles leave most of the device idle, and
+ * with k cut into planes a second launch has to add them. Three things shorten it here.
  *
  *     stage   k ->               Warps share k. A block of four warps on a tile of 32 x 32 gives each warp the whole
  *     +----+----+----+----+      tile and a quarter of each stage's k. So tiles can be small, and many, while an
@@ -12,18 +12,19 @@
  *     block  0    1    2    3    Blocks share k. Those that have the pieces of one tile are a cluster. Each adds a part
  *     sums  +--+ +--+ +--+ +--+  of the tile: it reads the sums of all warps of all blocks out of their shared memory,
  *       --> |==| |==| |==| |==|  first to last, and stores what it added. There is no second launch, and no way through
- *           |  | |  | |  | |  |  global memory. Planes are left to k that is cut into more than eight pieces.
+ *           |  | |  | |  | |  |  global memory. Planes remain for a k that is cut into more than eight pieces.
  *           +--+ +--+ +--+ +--+
  *
- *     Nothing passes through registers. Operands are copied as they lie, all stages but one before anything is
- *     multiplied: an operand that async.cu turns on its way would wait for memory once a stage. Where k is
- *     adjacent in a stage of floats, a thread reads four k of a line at once.
+ * Copies from global to shared memory are asynchronous and bypass the registers. Operands keep their layout, and all
+ * stages but one are requested before the first multiplication. (async.cu transposes some operands through registers;
+ * here that would wait for memory once a stage.) Where k is adjacent in a stage of floats, a thread reads four k of a
+ * line at once.
  *
  * Sums go through shared memory even where there is nothing to add: neighbouring threads then write rows of C, in
  * 16 bytes each where they are aligned. On a GPU with clusters a launch that leaves room for another may begin while
  * the one before it ends.
  *
- * Measured on an H200; microseconds, cuBLAS, and the best with k in planes alone:
+ * Measured on an H200, in microseconds: this kernel, cuBLAS, and the best tile that cuts k only into planes (cut.cuh):
  *
  *     float64    176^3           2.6   3.4  10.6      1000^3         45.9  40.4  48.5      1501^3   139  171  198
  *                473^3          10.2   9.8  19.4      32x4096x4096   39.4  42.5  55.6      3000^3   903  868  959
@@ -31,8 +32,7 @@
  *     float32    176^3           3.9   5.3  10.0      700^3          25.7  22.8  31.8
  *                473^3          13.3  11.9  19.3      32x4096x4096   48.4  39.4  56.0
  *
- * Large float32 products are left to the tiles of async.cu. A barrier of a cluster takes 0.6 us and more, so blocks
- * share k only where it is long. */
+ * The limit: a barrier of a cluster takes 0.6 us and more, so blocks share k only where it is long. */
 #ifndef KERNELS_MATMUL_SHARES_CUH
 #define KERNELS_MATMUL_SHARES_CUH
 
@@ -40,10 +40,9 @@
 #include "../../core/fragments.cuh"
 #include "async.cuh"
 #include <iterator>
-#include <tuple>
-#include <utility>
 
-/* ROWS x COLUMNS of C a block, in warps of WARP_M x WARP_N; WARPS_K warps share each of these, and each stage's BK. */
+/* A block computes ROWS x COLUMNS of C, divided into warp tiles of WARP_M x WARP_N. WARPS_K warps work on each warp
+ * tile: each takes BK / WARPS_K of the k of a stage. */
 template <typename T_, int ROWS_, int COLUMNS_, int WARP_M_, int WARP_N_, int WARPS_K_, int BK_, int STAGES_,
           int BLOCKS_>
 struct share_shape {
@@ -55,7 +54,8 @@ struct share_shape {
     static constexpr int VECTOR = 16 / sizeof(T);
     static constexpr int PITCH = COLUMNS + (sizeof(T) == 8 ? 8 : 4); /* of a row of sums */
     static constexpr int PLANE = ROWS * PITCH;
-    static constexpr int ORDER = WARPS_K == 1 ? 256 : WARPS_K * 256 + OWN; /* one warp takes k by k, whatever BK */
+    /* With one warp the terms are added in ascending k, whatever BK. */
+    static constexpr int ORDER = WARPS_K == 1 ? 256 : WARPS_K * 256 + OWN;
     static_assert(WARPS_K < 16 && OWN < 256, "as matmul_way numbers them");
 
     static constexpr matmul_cut cut(double flops, double alone, double start, double even = 0) {
@@ -113,15 +113,15 @@ template <typename SHAPE, typename A, typename B> struct share_doubles {
     }
 };
 
-/* The 8 x 4 threads of a warp read four elements at once: neighbouring lines, else neighbouring k, of which it then
- * needs lines that lie in different banks. */
+/* float32: the 32 threads of a warp form a grid of 8 x 4. One read of a thread takes 2 or 4 adjacent lines or, where k
+ * is adjacent in the stage, 4 adjacent k of one line; then the padding puts the warp's lines into different banks. */
 template <typename SHAPE, typename A, typename B> struct share_floats {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 4;
     float sums[ROWS][COLUMNS] = {};
     float rows[2][STEP][ROWS], columns[2][STEP][COLUMNS]; /* operands of these 4 k and of the next, being loaded */
     const float *a, *b;                                   /* the thread's first, in stage 0 */
     template <int COUNT> struct alignas(COUNT * sizeof(float)) aligned { float x[COUNT]; };
-    /* Neighbouring lines that a thread has in a row. */
+    /* Number of adjacent lines in each group of a thread. */
     static constexpr int A_NEXT = A::LINE > 1 ? 1 : ROWS % 4 ? 2 : 4, B_NEXT = B::LINE > 1 ? 1 : COLUMNS % 4 ? 2 : 4;
     static_assert(ROWS % 2 == 0 && COLUMNS % 2 == 0, "reads of two lines or four");
 
@@ -136,7 +136,8 @@ template <typename SHAPE, typename A, typename B> struct share_floats {
         b = b_stage + column(0) * B::LINE;
     }
 
-    /* Elements of COUNT lines and STEP k. A thread has NEXT neighbouring lines in a row, then those SPAN * NEXT on. */
+    /* Loads STEP k of the thread's COUNT lines. The lines come in groups of NEXT adjacent ones; groups start SPAN *
+     * NEXT lines apart. */
     template <typename OPERAND, int NEXT, int SPAN, int COUNT>
     __device__ static void load_of(float (&to)[STEP][COUNT], const float *from) {
         constexpr int WIDTH = NEXT == 1 ? STEP : NEXT;
@@ -219,9 +220,10 @@ __device__ inline void share_end(const matmul_work &) {}
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* Adds this block's part of the tile's planes, those of the first block's first warps first, and leaves the sums: WIDTH
- * neighbours a thread, so that neighbouring threads write a row of C without gaps, and BATCH such at a time, so that
- * reads of shared memory do not wait for one another. */
+/* Adds the partial sums of all warps of all blocks of the cluster, for this block's share of the tile, and stores the
+ * results. The order is fixed: block 0 first, and in a block warp group 0 first. A thread adds vectors of WIDTH
+ * adjacent elements, so that adjacent threads write adjacent parts of a row of C, and BATCH vectors at once, so that
+ * their reads of shared memory overlap. */
 template <typename SHAPE, int WIDTH>
 __device__ inline void share_add(const matmul_args &args, const matmul_work &work, const matmul_piece &piece,
                                  typename SHAPE::T *planes) {
@@ -291,6 +293,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     worker own(stages + y * a_feeder::LINE + l * a_feeder::K,
                stages + a_feeder::ELEMENTS + x * b_feeder::LINE + l * b_feeder::K);
     launch_wait();
+    if (work.wanted && *work.wanted == 0) return;
     launch_next();
     stages_walk<SHAPE::STAGES, STAGE_BYTES, SHAPE::BK, worker::STEP, SHAPE::OWN>(
         a, b, piece, [&](int buffer, unsigned offset, int at) { own.load(buffer, offset, at); },
@@ -304,16 +307,6 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     else
         share_add<SHAPE, 1>(args, work, piece, stages);
     share_end(work);
-}
-
-/* Calls f with shape `which` of SHAPES, a std::tuple. */
-template <typename SHAPES, typename F> int share_with(int which, F f) {
-    int code = 0;
-    [&]<size_t... I>(std::index_sequence<I...>) {
-        ((which == int(I) ? void(code = f(std::tuple_element_t<I, SHAPES>())) : void()), ...);
-    }
-    (std::make_index_sequence<std::tuple_size_v<SHAPES>>());
-    return code;
 }
 
 /* The bytes that a shape's stages take. */

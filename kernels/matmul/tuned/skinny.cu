@@ -31,16 +31,12 @@
  * vectors that a line shares with its neighbours are taken element by element.
  *
  * Measured on an H200 against cuBLAS, 1 to 16 rows by 7168 by 7168. Float32: 1.0 for one row, 1.5 to 1.9 for 2 to 8,
- * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, by multiply-adds; on tensor cores 0.83 to 1.1 for 5 and 8, 0.62 to
- * 0.74 for 16, where multiply-adds had 0.73 to 1.0 and 0.47 to 0.69, but were faster for 3 (99.6 us, 104). 16-bit
- * types: 0.82 to 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6,
- * since cuBLAS loses more by them.
+ * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, 0.83 to 1.1 for 5 and 8, 0.62 to 0.74 for 16. 16-bit types: 0.82 to
+ * 0.87 for one and two, 0.6 to 0.75 for 3 to 8, 0.4 to 0.6 for 16; with rows of odd width 1.8 to 2.6.
  *
- * The limit is memory. Of a product that takes less than 10 us, half is the launch, the first loads and the last
- * addition, which nothing here can hide. */
+ * The limit is memory; below 10 us, half is the launch, the first loads and the last addition. */
 #include "skinny_dmma.cuh"
 #include "skinny_fma.cuh"
-#include "skinny_mma.cuh"
 #include <algorithm>
 #include <cmath>
 
@@ -111,26 +107,26 @@ static bool begins_early(const struct launch *launch) {
     return matmul_skinny_traffic(launch) <= EARLY_BYTES;
 }
 
-/* In seconds, and bytes per second of one multiprocessor, as 3400 timings on an H200 have it. */
-#define STARTED    2.2e-6  /* the launch, and the first loads of its blocks; */
-#define EARLY      0.7e-6  /* less, where it begins before the launch before it has ended */
-#define WAVE       0.64e-6 /* each time that blocks follow others: what a block does beside reading, and is not hidden */
+/* Seconds, and rates of one multiprocessor, fitted to 3400 timings on an H200. */
+#define STARTED    2.2e-6  /* the launch, and the first loads of its blocks */
+#define EARLY      0.7e-6  /* saved if it begins before the launch before has ended */
+#define WAVE       0.64e-6 /* of each wave of blocks: what a block does besides reading and does not hide */
 #define ADDING     6.2e9   /* sums per second that a block adds up at its end */
-#define FOLLOWING  1e-6    /* in a stack, whose blocks last too short to hide how the next begin, more; */
-#define AT_ENDS    1.5e-8  /* and for each line of a block whose ends are taken element by element */
-#define STAGED     0.64e-6 /* each time that a block brings S to shared memory, */
-#define STAGING    49e9    /* and the bytes of it; */
-#define PICKED     2.7     /* times as long, where elements go there one by one, */
-#define PICKING    7.3     /* and as slow */
-#define GATHERED   0.95e-6 /* blocks wait for each other, */
-#define GATHERING  12.7e9  /* and one reads what the others left */
+#define FOLLOWING  1e-6    /* more for a wave in a stack, whose short blocks do not hide the start of the next */
+#define AT_ENDS    1.5e-8  /* more for each line whose ends are taken element by element */
+#define STAGED     0.64e-6 /* each time that a block copies S to shared memory, */
+#define STAGING    49e9    /* at this rate, bytes per second; */
+#define PICKED     2.7     /* factor of STAGED if elements are copied one by one, */
+#define PICKING    7.3     /* and of their time per byte */
+#define GATHERED   0.95e-6 /* blocks that share a tile wait for each other, */
+#define GATHERING  12.7e9  /* and the last reads the others' sums at this rate */
 #define L2_BYTES   44e6    /* of all operands, up to which they are found in L2 */
 #define FROM_L2    62e9
-#define STREAMED   36.4e9 /* memory: 4.8 TB/s of 132 */
-#define ALONE      74e9   /* of memory, with the loads in flight of all blocks that a multiprocessor holds; */
+#define STREAMED   36.4e9 /* from memory: 4.8 TB/s over 132 */
+#define ALONE      74e9   /* from memory, if few others read: all of its blocks' loads are in flight */
 #define ALONE_L2   330e9  /* of L2 */
-#define CLOCK      7.6e9  /* of four schedulers */
-#define NOT_HIDDEN 0.38   /* of the reading or the multiplying, of what takes less */
+#define CLOCK      7.6e9  /* cycles per second of four schedulers */
+#define NOT_HIDDEN 0.38   /* the share of the shorter of reading and multiplying that is not hidden */
 
 template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
     constexpr double size = sizeof(typename W::element);
@@ -140,7 +136,7 @@ template <typename W> static double time_of(const struct launch *launch, const s
     const double vectors = large / 512 * work.abreast * W::LINES / work.tile_lines; /* of a warp */
     const bool in_l2 = matmul_skinny_traffic(launch) <= L2_BYTES;
 
-    /* Blocks that begin together. */
+    /* The time of blocks that begin together. */
     const auto together = [&](double blocks) {
         const double reading = std::max(blocks * bytes / device / (in_l2 ? FROM_L2 : STREAMED),
                                         bytes * W::RESIDENT / (in_l2 ? ALONE_L2 : ALONE));
@@ -186,7 +182,7 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
     work.k_each = int(each);
     work.splits = int(ceil_div(walked, each));
     const int64_t room = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
-    const int64_t chunks = ceil_div(each, std::max(room, step)); /* alike: a short last one would cost as much */
+    const int64_t chunks = ceil_div(each, std::max(room, step)); /* equal: a short last one would cost as much */
     work.chunk = int(ceil_div(ceil_div(each, chunks), step) * step);
     work.turns = static_cast<unsigned *>(launch->workspace);
     return work;
@@ -203,7 +199,7 @@ static int64_t most_blocks(const struct launch *launch) {
     return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
 }
 
-/* The fastest of the ways to cut it. Tried are as many blocks as fill the device once, twice and so on. */
+/* The fastest of the ways to cut it. It tries as many blocks as fill the device once, twice and so on. */
 template <typename W> static skinny_work plan_of(const struct launch *launch, double *seconds) {
     const skinny_form form = form_of(launch);
     const matmul_args &args = launch->args.matmul;
@@ -224,7 +220,7 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     return best;
 }
 
-/* Of 9 to 16 lines of float32 and float64 products took 1.1 to 1.5 times as long as time_of has it. */
+/* Products with 9 to 16 lines of float32 and float64 took 1.1 to 1.5 times as long as time_of predicts. */
 #define MANY      8
 #define MANY_PACE (1 / 1.25)
 

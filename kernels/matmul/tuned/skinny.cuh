@@ -65,8 +65,8 @@ template <typename W> __device__ inline int skinny_phase(int64_t at) {
 
 /* ---- the small operand into shared memory ------------------------------------------------------------------------ */
 
-/* Numbers 0, 1, 2... in runs of `length`: a thread's first, and then every THREADS-th, with two divisions in all. What
- * each element of S costs here, every block pays before it multiplies. */
+/* Numbers 0, 1, 2... in runs of `length`: a thread's first, and then every THREADS-th, with two divisions in all. Every
+ * block pays for this before it multiplies, so it must be cheap. */
 struct skinny_walk {
     int length, run, at, runs_on, on;
 
@@ -81,9 +81,9 @@ struct skinny_walk {
     }
 };
 
-/* Copies S from k0 - HALO on, for `chunk` of k, as the worker wants it; zeros where there is none. Few registers are
- * left: X's are on their way. Copies past the registers take 4 bytes at least; of 16-bit types 16 bytes are read at a
- * time, aligned, and taken apart. */
+/* Copies S from k0 - HALO on, for `chunk` of k, in the worker's layout, with zeros beyond its ends. Few registers are
+ * free: X's loads are in flight. Copies past the registers take 4 bytes at least; of 16-bit types 16 bytes are read at
+ * a time, aligned, and taken apart. */
 template <typename W, typename T = typename W::element>
 __device__ inline void skinny_stage(const skinny_work &work, const skinny_place &place, int k0, T *to) {
     const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, place.k_end), work.k);
@@ -192,18 +192,6 @@ __device__ inline void skinny_outputs(const matmul_args &args, const skinny_work
     }
 }
 
-/* Is this the last of the blocks that share a tile? If so, its threads see what the others wrote. */
-__device__ inline bool skinny_is_last(unsigned *turn, int splits) {
-    __shared__ bool is_last;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        is_last = count_arrival(turn) == unsigned(splits - 1);
-        if (is_last) *turn = 0;
-    }
-    __syncthreads();
-    return is_last;
-}
-
 /* Adds the warps' sums and, by the last block of a tile, those of its blocks. */
 template <typename W>
 __device__ inline void skinny_finish(const matmul_args &args, const skinny_work &work, const skinny_place &place,
@@ -223,7 +211,7 @@ __device__ inline void skinny_finish(const matmul_args &args, const skinny_work 
         else
             planes[place.split * elements + at] = sum;
     });
-    if (work.splits == 1 || !skinny_is_last(work.turns + place.matrix * work.tiles + place.tile, work.splits)) return;
+    if (work.splits == 1 || !last_block(work.turns + place.matrix * work.tiles + place.tile, work.splits)) return;
     skinny_outputs<W>(args, work, place, [&](int, int, int64_t, int64_t at) {
         S sum = 0;
 #pragma unroll 8

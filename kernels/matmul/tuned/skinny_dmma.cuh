@@ -12,8 +12,7 @@
 #ifndef KERNELS_MATMUL_SKINNY_DMMA_CUH
 #define KERNELS_MATMUL_SKINNY_DMMA_CUH
 
-#include "../../core/fragments.cuh"
-#include "skinny.cuh"
+#include "skinny_mma.cuh"
 
 __device__ inline double2 skinny_doubles(const uint4 &v) {
     double2 d;
@@ -21,51 +20,24 @@ __device__ inline double2 skinny_doubles(const uint4 &v) {
     return d;
 }
 
-/* TILES: 8 lines of S each. */
-template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
-    using element = double;
-    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 2, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 32;
-    static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = IN_FLIGHT / RESIDENT / 2,
-                         STEP = SLOTS * 4 * P; /* 256 bytes of a line, or 512 */
-    static constexpr int HALO = ALIGNED ? 0 : P;
-    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 7 + 34 * TILES;
+template <int TILES> constexpr int skinny_dmma_resident = TILES == 1 ? 2 : 1;
+
+template <int TILES, bool ALIGNED_>
+struct skinny_dmma_by_k : skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_> {
+    using base = skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_>;
+    using base::g, base::t, base::part, base::phase, base::next, base::end, base::ring, base::line, base::load;
+    using base::P, base::SLOTS, base::STEP, base::HALO, base::ALIGNED, base::COLUMNS, base::SUMS;
+    static constexpr int RESIDENT = skinny_dmma_resident<TILES>, CLOCKS = 7 + 34 * TILES;
 
     /* In shared memory rows of S begin 16 banks apart; their last 8 elements stay zero. */
-    __host__ __device__ static constexpr int rows(int small) { return small; }
     __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 8 : 24); }
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
 
-    const uint4 *from[2]; /* the next loads' vector in slot 0, of the two lines */
-    int limit[2];         /* it exists where its k, as unsigned, is less */
-    int next, end;        /* k of that vector; k from which on no whole vector begins */
-    int g, t, part, phase;
-    uint4 ring[SLOTS][2];
     static constexpr int CHAINS = TILES > 1 ? 1 : 2; /* of additions */
     double sums[CHAINS][TILES][4] = {};
 
-    __device__ skinny_dmma_by_k(const skinny_work &work, const skinny_place &place) {
-        const int warp = int(threadIdx.x) / 32;
-        g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
-        const int64_t first = line(work, place.tile, warp % work.abreast);
-        phase = skinny_phase<skinny_dmma_by_k>(place.matrix * work.x_stride + first * work.k);
-        next = place.k_begin + part * STEP + t * P - phase;
-        end = max(work.k - P + 1, 0);
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int64_t own = first + P * (g + 8 * r);
-            from[r] = reinterpret_cast<const uint4 *>(static_cast<const double *>(work.x) +
-                                                      place.matrix * work.x_stride + own * work.k + next);
-            limit[r] = own < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
-        }
-    }
-
-    __device__ void load(int slot) {
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            ring[slot][r] = load_16(from[r] + slot * 4, unsigned(next + slot * 4 * P) < unsigned(limit[r]));
-    }
+    using base::base;
 
     __device__ void start(const skinny_work &work, const skinny_place &place) {
 #pragma unroll
@@ -78,12 +50,7 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
         const int64_t first = line(work, place.tile, int(threadIdx.x) / 32 % work.abreast);
         const double *const matrix = static_cast<const double *>(work.x) + place.matrix * work.x_stride;
         const int k = skinny_edge<P>(work.k, phase, t >= P, t % P);
-        double x[2];
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const int64_t own = first + P * (g + 8 * r);
-            x[r] = k >= 0 && own < work.lines ? matrix[own * work.k + k] : 0;
-        }
+        const double x[] = {this->element_of(work, matrix, first, 0, k), this->element_of(work, matrix, first, 1, k)};
 #pragma unroll
         for (int tile = 0; tile < TILES; tile++) {
             const int row = 8 * tile + g;
@@ -94,9 +61,7 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
 
     __device__ void step(const skinny_work &work, const double *small, int l) {
         const int k = next;
-        next += work.parts * STEP;
-#pragma unroll
-        for (int r = 0; r < 2; r++) from[r] += work.parts * (STEP / P);
+        this->advance(work);
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) {
             const double2 x[] = {skinny_doubles(ring[slot][0]), skinny_doubles(ring[slot][1])};
@@ -127,19 +92,6 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_k {
                 *reinterpret_cast<double2 *>(to + (g + 8 * r) * COLUMNS + 8 * tile + 2 * t) = sum;
             }
     }
-
-    /* Groups of 16 lines, two to 32 lines, which they take in turns. Line `x` of a block: its groups in turns, too. */
-    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
-        const int64_t group = tile * work.abreast + x % work.abreast;
-        return group / P * 32 + group % P + P * (x / work.abreast);
-    }
-
-    __device__ static double total(const skinny_work &work, const skinny_place &, const double *sums, int x, int j) {
-        double sum = 0;
-        for (int part = 0; part < work.parts; part++)
-            sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
-        return sum;
-    }
 };
 
 /* A warp takes its lines of every second k; up to four such pairs stand side by side. */
@@ -147,7 +99,7 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
     using element = double;
     static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
     static constexpr int P = 2, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = WARPS / P, TOGETHER = 1;
-    static constexpr int RESIDENT = TILES == 1 ? 2 : 1, SLOTS = 2,
+    static constexpr int RESIDENT = skinny_dmma_resident<TILES>, SLOTS = 2,
                          LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
     static constexpr int DEPTH = IN_FLIGHT / RESIDENT / SLOTS, STEP = 4 * DEPTH, HALO = 0;
     static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 26 * TILES;

@@ -11,8 +11,8 @@
 
 #include "skinny.cuh"
 
-/* Adds up `v` of eight lanes. Each exchange halves what a lane still holds, down to one. Returns which the lane holds
- * at last, in v[0] and on. */
+/* Adds up `v` of eight lanes. Each exchange halves the sums that a lane still holds, down to one. Returns the index of
+ * the first sum that the lane holds in the end, in v[0] and on. */
 template <int COUNT, int BIT, typename S> __device__ inline int skinny_halve(S *v, int lane) {
     if constexpr (BIT == 8) {
         return 0;

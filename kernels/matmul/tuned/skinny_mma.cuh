@@ -25,39 +25,33 @@ template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
     return word;
 }
 
-/* TILES: 8 lines of S each. */
-template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
+/* What both tensor core workers with k adjacent do alike; TILES: 8 lines of S each. Thread 4g + t has vectors of lines
+ * "g" and "g + 8". */
+template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor_by_k {
     using element = T;
+    using S = accumulator<T>;
     static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
-    static constexpr int P = 8, COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 128;
-    static constexpr int RESIDENT = 2, SLOTS = IN_FLIGHT / RESIDENT / 2, STEP = SLOTS * 4 * P; /* 256 bytes of a line */
+    static constexpr int P = 16 / sizeof(T), COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS;
+    static constexpr int TOGETHER = LINES * P, SLOTS = SLOTS_, STEP = SLOTS * 4 * P, SUMS = LINES * COLUMNS;
     static constexpr int HALO = ALIGNED ? 0 : P;
-    static constexpr int SUMS = LINES * COLUMNS, CLOCKS = 42 * TILES;
-
-    /* In shared memory a row of S begins 16 or an odd number of banks after the one before: no or few conflicts. Its
-     * last 10 elements stay zero. */
     __host__ __device__ static constexpr int rows(int small) { return small; }
-    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 32 : HALO + 10); }
-    __host__ __device__ static constexpr int staged(int chunk, int rows) { return (rows * pitch(chunk) + 7) / 8 * 8; }
-    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
 
     const uint4 *from[2]; /* the next loads' vector in slot 0, of the two lines */
     int limit[2];         /* it exists where its k, as unsigned, is less */
     int next, end;        /* k of that vector; k from which on no whole vector begins */
     int g, t, part, phase;
     uint4 ring[SLOTS][2];
-    float sums[2][TILES][4] = {};
 
-    __device__ skinny_mma_by_k(const skinny_work &work, const skinny_place &place) {
-        const int warp = int(threadIdx.x) / 32, group = warp % work.abreast;
+    __device__ skinny_tensor_by_k(const skinny_work &work, const skinny_place &place) {
+        const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
-        const int64_t first = line(work, place.tile, group);
-        phase = skinny_phase<skinny_mma_by_k>(place.matrix * work.x_stride + first * work.k);
+        const int64_t first = line(work, place.tile, warp % work.abreast);
+        phase = skinny_phase<skinny_tensor_by_k>(place.matrix * work.x_stride + first * work.k);
         next = place.k_begin + part * STEP + t * P - phase;
         end = max(work.k - P + 1, 0);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int64_t own = first + 8 * g + 64 * r;
+            const int64_t own = first + P * (g + 8 * r);
             from[r] = reinterpret_cast<const uint4 *>(static_cast<const T *>(work.x) + place.matrix * work.x_stride +
                                                       own * work.k + next);
             limit[r] = own < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
@@ -75,6 +69,44 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
 #pragma unroll
         for (int r = 0; r < 2; r++) from[r] += work.parts * (STEP / P);
     }
+
+    /* Element k of line "g + 8r", 0 if there is none; `matrix` and `first`: the matrix of X, the warp's first line. */
+    __device__ T element_of(const skinny_work &work, const T *matrix, int64_t first, int r, int k) const {
+        const int64_t own = first + P * (g + 8 * r);
+        return k >= 0 && own < work.lines ? matrix[own * work.k + k] : narrow<T>(0.0f);
+    }
+
+    /* Groups of 16 lines are numbered P to 16 P lines, which they take in turns. Line `x` of a block: its groups in
+     * turns, too. */
+    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
+        const int64_t group = tile * work.abreast + x % work.abreast;
+        return group / P * TOGETHER + group % P + P * (x / work.abreast);
+    }
+
+    __device__ static S total(const skinny_work &work, const skinny_place &, const S *sums, int x, int j) {
+        S sum = 0;
+        for (int part = 0; part < work.parts; part++)
+            sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
+        return sum;
+    }
+};
+
+template <typename T, int TILES, bool ALIGNED_>
+struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
+    using base = skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_>; /* 256 bytes of a line in a step */
+    using base::g, base::t, base::part, base::phase, base::next, base::end, base::ring, base::line, base::load;
+    using base::P, base::SLOTS, base::STEP, base::HALO, base::ALIGNED, base::COLUMNS, base::SUMS;
+    static constexpr int RESIDENT = 2, CLOCKS = 42 * TILES;
+
+    /* In shared memory a row of S begins 16 or an odd number of banks after the one before: no or few conflicts. Its
+     * last 10 elements stay zero. */
+    __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 32 : HALO + 10); }
+    __host__ __device__ static constexpr int staged(int chunk, int rows) { return (rows * pitch(chunk) + 7) / 8 * 8; }
+    __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
+
+    float sums[2][TILES][4] = {};
+
+    using base::base;
 
     __device__ void multiply_vectors(const uint4 (&x)[2], int tile, const uint32_t (&s)[4]) {
         multiply<T>(sums[0][tile], {x[0].x, x[1].x, x[0].y, x[1].y}, s[0], s[1]);
@@ -99,10 +131,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
             for (int e = 0; e < 4; e++) {
                 const int k = t < 2 ? skinny_edge<P>(work.k, phase, t == 1, half + e) : -1;
 #pragma unroll
-                for (int r = 0; r < 2; r++) {
-                    const int64_t own = first + 8 * g + 64 * r;
-                    x[r][e] = k >= 0 && own < work.lines ? matrix[own * work.k + k] : zero;
-                }
+                for (int r = 0; r < 2; r++) x[r][e] = this->element_of(work, matrix, first, r, k);
 #pragma unroll
                 for (int tile = 0; tile < TILES; tile++) {
                     const int row = 8 * tile + g;
@@ -143,7 +172,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
 
     __device__ void step(const skinny_work &work, const T *small, int l) {
         const int k = next;
-        advance(work);
+        this->advance(work);
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) {
 #pragma unroll
@@ -166,20 +195,6 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_k {
                 const float high = sums[0][tile][2 * r + 1] + sums[1][tile][2 * r + 1];
                 *reinterpret_cast<float2 *>(to + (g + 8 * r) * COLUMNS + 8 * tile + 2 * t) = make_float2(low, high);
             }
-    }
-
-    /* Groups of 16 lines are numbered eight to 128 lines, which they take in turns. Line `x` of a block: its groups in
-     * turns, too. */
-    __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
-        const int64_t group = tile * work.abreast + x % work.abreast;
-        return group / 8 * 128 + group % 8 + 8 * (x / work.abreast);
-    }
-
-    __device__ static float total(const skinny_work &work, const skinny_place &, const float *sums, int x, int j) {
-        float sum = 0;
-        for (int part = 0; part < work.parts; part++)
-            sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
-        return sum;
     }
 };
 

@@ -5,19 +5,17 @@
  *
  *     A * B  ~  hi * hi  +  (lo * hi + hi * lo) / 4096            lo * lo / 2^24 is left out
  *
- * This alone does not give float32's accuracy. The tensor core truncates where float32 rounds when it adds to a sum, so
- * errors all have the same direction and grow with k. Therefore the tensor core sums only 32 of k, one part, and
- * ordinary float32 additions add the parts up:
+ * The tensor core truncates where float32 rounds when it adds to a sum, so errors all have the same direction and grow
+ * with k. Therefore it sums only 32 of k, one part, and ordinary float32 additions add the parts up:
  *
  *                k   0 .. 31        32 .. 63       64 .. 95
  *     tensor core    hi*hi  small   hi*hi  small   hi*hi  small   small = lo*hi + hi*lo, one sum over all of k: it is
  *                    |----||-----|  |----||-----|  |----||-----|  2048 times smaller, its truncation does not show
  *     float32              sum+=part      sum+=part      sum+=part
  *
- * The additions run during the instructions for `small`, so the tensor core does not wait for them. A thread holds 64
- * each of `sum`, `part` and `small`, so a block's tile is 128 x 128, half of wgmma.cu's. Clusters, ring and
- * roles are those of wgmma.cu. A single chain of float32 additions over a long k would round too often: after every
- * 2048 of k the sums are added to a place in memory and start again from zero.
+ * The additions run during the instructions for `small`. A thread holds 64 each of `sum`, `part` and `small`, so a
+ * block's tile is 128 x 128. Clusters, ring and roles are those of wgmma.cuh. After every 2048 of k the sums are added
+ * to a place in memory and start again from zero, because a longer chain of float32 additions rounds too often.
  *
  * Two slices hold numbers down to 2^-28 of the largest in their row of A or column of B. An element of C that meets
  * smaller ones is right all the same if its sum is large enough; one whose sum is not has failed (split_slices.cuh has
@@ -34,24 +32,15 @@
  *     cut in three              in the memory of the two
  *     tensor cores              the tiles of the list; its other elements stay as they are
  *
- * In a product of ordinary numbers nothing fails, and the last two launches return at once (2.5 us each). No launch
- * waits for the host: the list and its length stay on the device. Small products, and those too narrow to be worth
- * cutting, go to exact32.cu or async.cu (split_hands_over).
+ * In a product of ordinary numbers nothing fails, and the last two launches return at once (2.5 us each). The list and
+ * its length stay on the device. Small and narrow products go to exact32.cu or async.cu (split_hands_over).
  *
- * Measured on an H200, cutting included, times cuBLAS's float32:
+ * Measured on an H200, cutting included, times cuBLAS's float32: N(0,1) 1.2 at 1000, 3.9 at 4096, 4.1 at 8192 cubed;
+ * rows of a softmax 0.55, 2.7, 2.3; numbers spread over 2^-60 .. 2^60 0.54, 2.4, 2.7. The Frobenius error is below
+ * cuBLAS's (N(0,1), k = 4096: 2.3e-7 against 5.8e-7; tests/e2e/test_accuracy.py).
  *
- *     numbers of A (B: N(0,1))           1000 cubed    2172 x 2519 x 1938    4096 cubed    8192 cubed
- *     N(0,1)                               1.2               2.8                3.9           4.1
- *     rows of a softmax                    0.55              1.7                2.7           2.3
- *     spread over 2^-60 .. 2^60            0.54              1.7                2.4           2.7
- *     the same in B too                    0.5               1.1                1.6
- *     all in three slices                                    1.2 (2000 cubed)   1.5
- *
- * A listed tile often has one element that failed, yet is done whole.
- *
- * The Frobenius error was below cuBLAS's (N(0,1), k = 4096: 2.3e-7 against 5.8e-7; tests/e2e/test_accuracy.py),
- * except where nine numbers in ten are zero (1.3e-7 against 0.7e-7): there cuBLAS rounds seldom, while two slices
- * hold 22 bits whatever k is. For the same reason products with k below 64 are not cut.
+ * The limit: two slices hold 22 bits whatever k is. Where cuBLAS rounds seldom it is more exact: where nine numbers in
+ * ten are zero (1.3e-7 against 0.7e-7), or where k is below 64, which is not cut.
  *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
@@ -100,41 +89,12 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
     }
 }
 
-/* ---- producer and consumers ------------------------------------------------------------------------------------ */
+/* ---- consumers ------------------------------------------------------------------------------------------------- */
 
 /* Calls `use(number)` for each of the cluster's tiles: all in turn, or those listed. */
 template <typename USE>
 __device__ inline void split_walk(const split_failed &failed, const uint32_t *list, int64_t tiles, USE use) {
-    const int64_t all = list ? *failed.count : tiles;
-    for (int64_t i = blockIdx.x / WGMMA_CLUSTER; i < all; i += gridDim.x / WGMMA_CLUSTER) use(list ? list[i] : i);
-}
-
-/* The producer thread copies the slices of this block's tile of A, and of this block's half of B for both. */
-template <typename WAY, bool A_MN, bool B_MN>
-__device__ inline void split_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
-                                     split_shared<WAY> &shared, ring_position<split_stages<WAY>> &at, int64_t number) {
-    const int a_count = args.a_batch_stride ? int(args.batch) : 1, b_count = args.b_batch_stride ? int(args.batch) : 1;
-    const int half = int(cluster_column());
-    const tile_place tile = wgmma_tile(args, TILE_N, number);
-    const int row = int(tile.row), column = int(tile.column) + half * 64;
-    const int a_matrix = a_count > 1 ? int(tile.batch) : 0, b_matrix = b_count > 1 ? int(tile.batch) : 0;
-    for (int64_t l = 0; l < args.k; l += TILE_K, at.advance()) {
-        split_stage<WAY> &stage = shared.stage[at.stage];
-        uint64_t *const full = &shared.ring.full[at.stage];
-        const int k = int(l);
-        mbarrier_wait(&shared.ring.empty[at.stage], at.phase ^ 1);
-        mbarrier_expect(full, sizeof stage);
-#pragma unroll
-        for (int s = 0; s < WAY::SLICES; s++) {
-#pragma unroll
-            for (int i = 0; i < WGMMA_TILE_M / 64; i++) {
-                const int m = row + i * 64;
-                tma_load(a_map, stage.a[s][i], full, A_MN ? m : k, A_MN ? k : m, s * a_count + a_matrix);
-            }
-            tma_load(b_map, stage.b[s][half], full, B_MN ? column : k, B_MN ? k : column, s * b_count + b_matrix,
-                     (1 << WGMMA_CLUSTER) - 1);
-        }
-    }
+    wgmma_walk(list ? *failed.count : tiles, [&](int64_t i) { use(list ? list[i] : i); });
 }
 
 template <typename T, bool A_MN, bool B_MN>
@@ -226,7 +186,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
         [&] {
             ring_position<split_stages<WAY>> at;
             split_walk(failed, list, tiles, [&](int64_t number) {
-                split_produce<WAY, A_MN, B_MN>(args, &a_map, &b_map, shared, at, number);
+                wgmma_produce<TILE_K, A_MN, B_MN>(args, &a_map, &b_map, shared, at, number);
             });
         },
         [&](int consumer) {
@@ -264,20 +224,6 @@ struct split_plan {
     float4 *aside;         /* sums set aside by running blocks, where k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
-
-static split_operand split_describe(const void *x, bool transposed, bool by_row, int64_t lines, int64_t k,
-                                    int64_t count, int64_t stride) {
-    split_operand o = {};
-    o.x = static_cast<const float *>(x);
-    o.by_row = by_row != transposed;
-    o.rows = o.by_row ? lines : k;
-    o.columns = o.by_row ? k : lines;
-    o.count = count;
-    o.stride = stride;
-    o.pitch = ceil_div(o.columns, 8) * 8;
-    o.fours = o.columns % 4 == 0 && stride % 4 == 0 && uintptr_t(x) % 16 == 0;
-    return o;
-}
 
 static split_plan split_plan_make(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -339,10 +285,10 @@ static double split_mend_seconds(const struct launch *launch) {
     return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);
 }
 
-#define VENDOR       0.95 /* of plain float32's time: cuBLAS's, and 5 %; */
+#define VENDOR       0.95 /* cuBLAS's time over plain float32's, less 5 %; */
 #define VENDOR_APART 0.78 /* where rows are not in fours: 0.74 to 0.79 at 1000 to 1600 rows, 0.64 and 0.68 below */
 
-/* What takes a product that is not cut, with its own choice of tiles. */
+/* The kernel that takes a product that is not cut, with its own choice of tiles. */
 struct split_other {
     const struct kernel *kernel;
     struct launch launch;
@@ -358,15 +304,15 @@ static split_other split_other_of(const struct launch *given) {
     return other;
 }
 
-/* A short k is never cut: its sums round so little that the rounding of slices would show. Nor is what another kernel
- * does sooner, or what would be slower than cuBLAS's float32 if it had to be mended: what the numbers are like is known
- * only when two slices have failed. 1049 x 1573 x 2355 of numbers over 2^-60 .. 2^60 ran at 0.89 of cuBLAS's speed, and
- * takes exact32 140 us where cuBLAS takes 207. */
+/* A short k is never cut: its sums round so little that the rounding of slices would show. Nor is a product that
+ * another kernel does sooner, or that would be slower than cuBLAS's float32 if it had to be mended: whether the numbers
+ * fit two slices is known only afterwards. 1049 x 1573 x 2355 of numbers over 2^-60 .. 2^60 ran at 0.89 of cuBLAS's
+ * speed, and takes exact32 140 us where cuBLAS takes 207. */
 static bool split_hands_over(const struct launch *launch, const split_other &other) {
     if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
     const double own = split_own_seconds(launch);
-    const double vendor = (matmul_in_fours(launch->args.matmul) ? VENDOR : VENDOR_APART) * other.plain;
+    const double vendor = (matmul_in_groups(launch->args.matmul, 4) ? VENDOR : VENDOR_APART) * other.plain;
     return other.seconds < own || vendor < own + split_mend_seconds(launch);
 }
 
@@ -375,7 +321,7 @@ static double matmul_split_seconds(const struct launch *launch) {
     return split_hands_over(launch, other) ? other.seconds : split_own_seconds(launch);
 }
 
-/* Enough for both ways: smaller tiles of the same run may go the other way. */
+/* Enough for cutting and for handing over: smaller tiles of the same run may go the other way. */
 static size_t matmul_split_workspace(const struct launch *launch) {
     return std::max(split_plan_make(launch).bytes, kernel_workspace(&matmul_async, launch));
 }
@@ -404,7 +350,7 @@ static int split_start(const struct launch *launch, const split_plan &plan, int6
     grid.z = 2;
     split_cut_kernel<WAY>
         <<<grid, PATCH_THREADS, 0, stream_of(launch)>>>(plan.pair, WAY::SLICES == 2 ? nullptr : plan.failed.count);
-    return wgmma_start(launch, {wgmma_tiles(launch->args.matmul, TILE_N)}, sizeof(split_shared<WAY>),
+    return wgmma_start(launch, wgmma_tiles(launch->args.matmul, TILE_N), false, sizeof(split_shared<WAY>),
                        matmul_split_kernel<WAY, A_MN, B_MN>, launch->args.matmul, a_map, b_map, plan.pair, plan.failed,
                        plan.aside);
 }
@@ -437,7 +383,7 @@ static int matmul_split_launch(const struct launch *launch) {
     return args.transpose_b ? split_multiply<false, false>(launch, plan) : split_multiply<false, true>(launch, plan);
 }
 
-/* What fails is known of an element by itself. */
+/* Whether an element fails depends on that element alone. */
 static uint64_t matmul_split_way(const struct launch *launch) {
     const split_other other = split_other_of(launch);
     if (!split_hands_over(launch, other)) return 1;

@@ -38,37 +38,9 @@
 #ifndef KERNELS_SPLIT_SLICES_CUH
 #define KERNELS_SPLIT_SLICES_CUH
 
-#include "../../core/launch.cuh"
+#include "lines.cuh"
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-/* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
-
-/* What is known of a line: the bits of its largest finite magnitude, the negated bits of its least one that is not
- * zero; when it has been cut in two, how many of its numbers are tiny. All zero: nothing yet. */
-struct alignas(16) split_line {
-    uint32_t high, low, tiny, unused;
-};
-
-__device__ inline split_line line_load(const split_line *line) {
-    const uint4 four = __ldcg(reinterpret_cast<const uint4 *>(line));
-    return {four.x, four.y, four.z, four.w};
-}
-
-__device__ inline int float_exponent(uint32_t bits) {
-    return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
-}
-
-/* Merges what a block found. Most blocks find nothing new, and a load is cheaper than an atomic. */
-__device__ inline void line_widen(split_line *line, uint32_t high, uint32_t low) {
-    const uint2 known = __ldcg(reinterpret_cast<const uint2 *>(line));
-    if (known.x < high) atomicMax(&line->high, high);
-    if (known.y < low) atomicMax(&line->low, low);
-}
-
-__device__ inline float power_of_two(int exponent) {
-    return __int_as_float((127 + exponent) << 23);
-}
 
 /* ---- ways to cut ----------------------------------------------------------------------------------------------- */
 
@@ -111,79 +83,15 @@ template <typename WAY> __device__ inline int line_least(const split_line &line)
     return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
 }
 
-/* Of two slices: has the line tiny numbers? Is x one, which becomes `scaled`, perhaps zero? */
-#define TINY 0x1p-14f
+/* Of two slices: has the line tiny numbers? */
 __device__ inline bool line_is_wide(const split_line &line) {
     return line_least<split_two>(line) < -14;
-}
-__device__ inline bool is_tiny(float x, float scaled) {
-    return x != 0 && fabsf(scaled) < TINY;
 }
 
 /* May three slices lose bits of a product of these lines? */
 __device__ inline bool lines_hard(const split_line &a, const split_line &b) {
     const int i = line_least<split_three>(a), j = line_least<split_three>(b);
     return min(min(i, j), i + j) < -96;
-}
-
-/* ---- operands -------------------------------------------------------------------------------------------------- */
-
-/* One operand: x as the launch is given it; slices as the tensor core reads them, first slices of every matrix of the
- * stack, then seconds. */
-struct split_operand {
-    const float *x;
-    void *slice;      /* [SLICES][count][rows][pitch] */
-    split_line *line; /* [count][lines] */
-    int64_t count, rows, columns, stride, pitch;
-    bool by_row; /* lines are rows in memory */
-    bool fours;  /* x can be read 16 bytes at a time */
-
-    __host__ __device__ int64_t lines() const { return by_row ? rows : columns; }
-};
-
-/* Both operands; a launch's z axis picks one. */
-struct split_pair {
-    split_operand operand[2];
-};
-
-/* A block of 256 threads cuts a patch of 32 rows by 256 columns, each thread 8 rows of 4 columns. */
-#define PATCH_ROWS    32
-#define PATCH_COLUMNS 256
-#define PATCH_THREADS 256
-#define PATCH_EACH    8
-
-__host__ __device__ inline int64_t split_patch_rows(const split_operand &o) {
-    return (o.rows + PATCH_ROWS - 1) / PATCH_ROWS;
-}
-
-__host__ __device__ inline int64_t split_patch_columns(const split_operand &o) {
-    return (o.columns + PATCH_COLUMNS - 1) / PATCH_COLUMNS;
-}
-
-__host__ __device__ inline int64_t split_patches(const split_operand &o) {
-    return o.count * split_patch_rows(o) * split_patch_columns(o);
-}
-
-/* Where in the operand a thread begins. */
-struct split_place {
-    int64_t batch, row, column, patch_column;
-};
-
-__device__ inline split_place split_patch(const split_operand &operand, int64_t number) {
-    const int64_t rows = split_patch_rows(operand), columns = split_patch_columns(operand);
-    const int64_t down = quotient(number, columns), batch = down < rows ? 0 : quotient(down, rows);
-    const int64_t row = down - batch * rows, column = number - down * columns;
-    return {batch, row * PATCH_ROWS + threadIdx.x / 64 * PATCH_EACH, column * PATCH_COLUMNS + threadIdx.x % 64 * 4,
-            column};
-}
-
-/* Four numbers of a row, from `column` on; zeros beyond the edge. */
-__device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
-    if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();
-    const float *x = operand.x + at.batch * operand.stride + (at.row + i) * operand.columns + at.column;
-    if (operand.fours) return __ldg(reinterpret_cast<const float4 *>(x));
-    const auto take = [&](int j) { return at.column + j < operand.columns ? x[j] : 0; };
-    return make_float4(take(0), take(1), take(2), take(3));
 }
 
 /* ---- measure --------------------------------------------------------------------------------------------------- */

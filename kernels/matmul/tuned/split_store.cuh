@@ -1,9 +1,9 @@
-/* split_store.cuh - from the sums of split.cu to C: scaling undone, and what two slices fail at found and
- * mended.
+/* split_store.cuh - from the sums of split.cu to C: undoes the scaling, finds the elements at which two slices fail,
+ * and mends them.
  *
- * Which elements fail is told in split_slices.cuh. A thread holds 64 sums of a tile in the layout of wgmma.cuh, the
- * same by two slices and by three: so a word of 64 bits tells which of its sums have failed, and the same thread of a
- * later launch stores them. */
+ * split_slices.cuh has the rule for which elements fail. A thread holds 64 sums of a tile in the layout of wgmma.cuh,
+ * the same with two slices and with three: so a word of 64 bits marks which of its sums have failed, and the same
+ * thread of a later launch stores them. */
 #ifndef KERNELS_SPLIT_STORE_CUH
 #define KERNELS_SPLIT_STORE_CUH
 
@@ -12,8 +12,9 @@
 
 #define TILE_N 128
 
-/* Elements that two slices did not give. A cluster's tile is listed once; of each thread's 64 sums in it a bit each
- * tells which. The order of the list depends on timing, its tiles do not. No `count`: three slices give everything. */
+/* Elements that two slices did not give. A cluster's tile is listed once; for each thread a bit marks each of its 64
+ * sums that failed. The order of the list depends on timing, its tiles do not. No `count`: three slices give
+ * everything. */
 #define FAILED_EACH (WGMMA_CLUSTER * 2 * WARPGROUP) /* threads with sums of a tile */
 struct split_failed {
     uint32_t *count;
@@ -41,7 +42,7 @@ __device__ inline int64_t split_column(const split_corner &corner, int i) {
     return corner.n + i / 4 * 8 + i % 2;
 }
 
-/* Loads what is known of the lines at, at + STEP ...; a line that does not exist is one of zeros. All loads come
+/* Loads the extremes of the lines at, at + STEP ...; a line that does not exist counts as zeros. All loads come
  * first. */
 template <int COUNT, int STEP>
 __device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, split_line (&found)[COUNT]) {

@@ -32,17 +32,10 @@
  *
  * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65),
  * 22.6 (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4
- * (37), 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48). Where a block would be alone with its
- * two buffers, pieces of k let others run that hide what it waits for: float64 64 x 64 x 64 then takes 109.
- *
- * C passes by shared memory where threads do not hold 16 bytes of its rows; a large C only if it would be written by
- * 2 bytes: 365 of 247 x 161 x 15 in bfloat16 took 77 us, and 33 this way.
- *
- * Of float32 the vendor is still faster where a product is all edges or has few warps' worth of tiles: 5135 of 33 x 33
- * x 33 took 1.09 times as long, 394 of 119 x 119 x 119 (by exact32.cu) 1.6 times, 523 of 21 x 121 x 208 twice.
+ * (37), 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48).
  *
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
- * even width. Above it, what a warp reads from shared memory for each product: async.cu and wgmma.cu feed
+ * even width. Above it, what a warp reads from shared memory for each product: async.cu and multicast.cu feed
  * larger tiles from it. */
 #include "../../core/fragments.cuh"
 #include "stacks_choice.cuh"
@@ -85,8 +78,8 @@ template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
     }
 };
 
-/* ROWS x COLUMNS sums a thread, DOWN x 4 threads. Neighbours in a warp share lines of A, those two on share lines of B:
- * so both halves of a warp read few banks. */
+/* ROWS x COLUMNS sums a thread, DOWN x 4 threads. Neighbouring threads share lines of A, threads two apart lines of B,
+ * so that each half of a warp reads few banks. */
 template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct stacks_floats {
     using type = float;
     using a_lines = stacks_lines<A, ROWS, DOWN>;
@@ -153,30 +146,15 @@ template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct 
 
 /* ---- sums in the layout of mma.sync ------------------------------------------------------------------------------ */
 
-/* A warp's sums: ROWS x COLUMNS of 16 x 8 elements. Thread 4g + t has two neighbours in rows g and g + 8 of each. */
-template <typename T, int ROWS, int COLUMNS> struct stacks_sums {
+template <typename T, int ROWS, int COLUMNS> struct stacks_sums : fragment_sums<accumulator<T>, ROWS, COLUMNS> {
     using type = T;
     static constexpr int TEAM = 32, TILE_M = ROWS * 16, TILE_N = COLUMNS * 8;
     static constexpr int BLOCKS = ROWS > 2 ? 1 : ROWS > 1 ? 2 : 3;
-    accumulator<T> sums[ROWS][COLUMNS][4];
-
-    __device__ void clear() {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++)
-#pragma unroll
-            for (int j = 0; j < COLUMNS; j++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
-    }
 
     __device__ void leave(const stacks_end<T> &end, int row, int column) const {
         const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
         end.template each<2>([&](auto put) {
-#pragma unroll
-            for (int i = 0; i < 2 * ROWS; i++)
-#pragma unroll
-                for (int j = 0; j < COLUMNS; j++)
-                    put(row + i * 8 + g, column + j * 8 + t * 2, &sums[i / 2][j][i % 2 * 2]);
+            this->each([&](int i, int j, const accumulator<T> *two) { put(row + i + g, column + j + t * 2, two); });
         });
     }
 };
@@ -327,58 +305,23 @@ template <typename TILE> static int stacks_start(const struct launch *launch, co
     const matmul_args &args = launch->args.matmul;
     const auto kernel = matmul_stacks_kernel<TILE>;
     stacks_plan plan = choice.plan;
-    int resident = 0;
-    cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(plan.bytes));
-    if (code == cudaSuccess)
-        code = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, plan.threads, size_t(plan.bytes));
-    if (code != cudaSuccess) return code;
-    const int64_t blocks = int64_t(std::max(1, resident)) * std::max(1, launch->multiprocessors);
+    int64_t blocks;
+    const int code = blocks_at_once(launch, kernel, plan.threads, plan.bytes, &blocks);
+    if (code) return code;
     stacks_even_out(plan, launch, stacks_shapes(launch)[choice.shape], blocks);
     kernel<<<unsigned(std::min(blocks, plan.work.groups)), plan.threads, size_t(plan.bytes), stream_of(launch)>>>(
         args, plan.work);
     return cudaGetLastError();
 }
 
-template <enum layout A, enum layout B>
-static int stacks_start_floats(const struct launch *launch, const stacks_choice &choice) {
+/* By the shape that was chosen. */
+template <typename SMALL, typename MIDDLE, typename LARGE>
+static int stacks_start_one(const struct launch *launch, const stacks_choice &choice) {
     switch (choice.shape) {
-    case 0: return stacks_start<stacks_floats<4, 4, 4, A, B>>(launch, choice);
-    case 1: return stacks_start<stacks_floats<4, 8, 8, A, B>>(launch, choice);
-    default: return stacks_start<stacks_floats<8, 8, 8, A, B>>(launch, choice);
+    case 0: return stacks_start<SMALL>(launch, choice);
+    case 1: return stacks_start<MIDDLE>(launch, choice);
+    default: return stacks_start<LARGE>(launch, choice);
     }
-}
-
-static int stacks_start_doubles(const struct launch *launch, const stacks_choice &choice) {
-    switch (choice.shape) {
-    case 0: return stacks_start<stacks_doubles<1, 2>>(launch, choice);
-    case 1: return stacks_start<stacks_doubles<2, 4>>(launch, choice);
-    default: return stacks_start<stacks_doubles<4, 4>>(launch, choice);
-    }
-}
-
-template <typename T> static int stacks_start_elements(const struct launch *launch, const stacks_choice &choice) {
-    switch (choice.shape) {
-    case 0: return stacks_start<stacks_elements<T, 1, 2>>(launch, choice);
-    case 1: return stacks_start<stacks_elements<T, 2, 4>>(launch, choice);
-    default: return stacks_start<stacks_elements<T, 4, 4>>(launch, choice);
-    }
-}
-
-template <typename T, enum layout A, enum layout B>
-static int stacks_start_matrices(const struct launch *launch, const stacks_choice &choice) {
-    switch (choice.shape) {
-    case 0: return stacks_start<stacks_matrices<T, 1, 2, A, B>>(launch, choice);
-    case 1: return stacks_start<stacks_matrices<T, 2, 4, A, B>>(launch, choice);
-    default: return stacks_start<stacks_matrices<T, 4, 4, A, B>>(launch, choice);
-    }
-}
-
-template <typename T, enum layout A, enum layout B>
-static int stacks_start_with(const struct launch *launch, const stacks_choice &choice) {
-    if constexpr (std::is_same_v<T, float>)
-        return stacks_start_floats<A, B>(launch, choice);
-    else
-        return stacks_start_matrices<T, A, B>(launch, choice);
 }
 
 static int matmul_stacks_begin(const struct launch *launch) {
@@ -389,15 +332,22 @@ static int matmul_stacks_begin(const struct launch *launch) {
     return dispatch_float(launch->dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
         if constexpr (std::is_same_v<T, double>) {
-            return stacks_start_doubles(launch, choice);
+            return stacks_start_one<stacks_doubles<1, 2>, stacks_doubles<2, 4>, stacks_doubles<4, 4>>(launch, choice);
+        } else if constexpr (std::is_same_v<T, float>) {
+            return with_layouts<K_KEPT>(
+                args, [&]<enum layout A, enum layout B> {
+                    return stacks_start_one<stacks_floats<4, 4, 4, A, B>, stacks_floats<4, 8, 8, A, B>,
+                                            stacks_floats<8, 8, 8, A, B>>(launch, choice);
+                });
         } else {
-            if constexpr (sizeof(T) == 2)
-                if (choice.plan.as_they_lie) return stacks_start_elements<T>(launch, choice);
-            if (args.transpose_a)
-                return args.transpose_b ? stacks_start_with<T, LINES, K_KEPT>(launch, choice)
-                                        : stacks_start_with<T, LINES, LINES>(launch, choice);
-            return args.transpose_b ? stacks_start_with<T, K_KEPT, K_KEPT>(launch, choice)
-                                    : stacks_start_with<T, K_KEPT, LINES>(launch, choice);
+            if (choice.plan.as_they_lie)
+                return stacks_start_one<stacks_elements<T, 1, 2>, stacks_elements<T, 2, 4>, stacks_elements<T, 4, 4>>(
+                    launch, choice);
+            return with_layouts<K_KEPT>(
+                args, [&]<enum layout A, enum layout B> {
+                    return stacks_start_one<stacks_matrices<T, 1, 2, A, B>, stacks_matrices<T, 2, 4, A, B>,
+                                            stacks_matrices<T, 4, 4, A, B>>(launch, choice);
+                });
         }
     });
 }

@@ -41,7 +41,7 @@ struct stacks_work {
     int products;            /* of a group */
     int step;                /* of k in a buffer: all, or where a group is one product perhaps less */
     int at[2], buffer, c_at; /* bytes: A and B in a buffer, a buffer, and C behind both */
-    bool staged;             /* C goes that way */
+    bool staged;             /* C goes through shared memory */
     unsigned tiles, columns; /* of a product: tiles, those side by side */
     unsigned tiles_magic, columns_magic;
 };
@@ -149,8 +149,8 @@ template <typename T> __device__ inline void stacks_copy_out(char *c, const char
 /* Where a tile's sums go: C of one product, at element `at` of C, or if it is staged at `run` in shared memory.
  *
  * each() passes a function that takes COUNT neighbours of a row of C, `f(row, column, sums)`, to `tile`, which calls it
- * for all of its sums. There are three, and what is rare stands apart: this code runs once a product, and most of its
- * time is its way to the multiprocessor. */
+ * for all of its sums. There are three, with the rare code apart: it runs once a product, and fetching its instructions
+ * takes most of its time. */
 template <typename T> struct stacks_end {
     using S = accumulator<T>;
     const matmul_args &args;
@@ -258,8 +258,8 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
 /* ---- host: the cut ----------------------------------------------------------------------------------------------- */
 
 #define STACKS_SMALL  (36 << 10)  /* bytes of a block's shared memory: six share a multiprocessor */
-#define STACKS_STAGED (48 << 10)  /* of them for C, at most: long rows of C need no staging, */
-#define STACKS_SINGLY (160 << 10) /* but where 16-bit elements would be written one by one */
+#define STACKS_STAGED (48 << 10)  /* most of them for C: long rows of C need no staging; */
+#define STACKS_SINGLY (160 << 10) /* the same if 16-bit elements would be written one by one */
 #define STACKS_MOST   (1 << 16)   /* elements of a C */
 #define STACKS_K      (1 << 28)   /* of k: offsets from row to row take 32 bits */
 
@@ -267,9 +267,8 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
 struct stacks_shape {
     int m, n, team;       /* a tile; its threads */
     int resident;         /* warps that registers leave room for on a multiprocessor */
-    double idle;          /* warps of a scheduler that wait at any time */
-    double each_k, whole; /* turns at issuing that a warp takes for a k of its tile (or two tiles), and beside; all
-                           * turns are fitted to what was measured */
+    double idle;          /* warps of a scheduler that wait, on average */
+    double each_k, whole; /* issue slots of a warp for each k of its tile (or two tiles), and in addition; fitted */
 };
 
 struct stacks_plan {
@@ -285,8 +284,8 @@ inline int64_t stacks_pitch(int64_t bytes, int64_t size) {
     return size == 8 ? ceil_div(bytes + 32, 64) * 64 - 32 : (ceil_div(bytes, 16) | 1) * 16;
 }
 
-/* As many threads side by side as a row of so many copies keeps busy; eight or more if it is that long, since what they
- * read should lie together. Returns the power of two. */
+/* The binary logarithm of the number of threads side by side that a row of `units` copies keeps busy; at least eight
+ * threads if the row is that long, so that they read adjacent memory. */
 inline int stacks_across(int64_t units) {
     int best = 0;
     int64_t least = INT64_MAX;
@@ -322,7 +321,8 @@ inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int6
     return ceil_div(matrices * rows * pitch + (as_it_lies ? 32 : 0), 16) * 16;
 }
 
-/* Groups of so many products, so much of k at a time. Returns the bytes of shared memory, or 0: there is no room. */
+/* Cuts a stack into groups of `products`, `step` of k at a time. Returns the bytes of shared memory; 0: there is no
+ * room. */
 inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const stacks_shape &shape, int64_t products,
                           int64_t step, bool as_they_lie) {
     const matmul_args &args = launch->args.matmul;
@@ -362,9 +362,9 @@ inline bool stacks_odd(const struct launch *launch) {
 
 /* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks, if that is two or more.
  * One product is cut along k only where a block has threads for all of its C, since each piece costs another turn: if
- * it does not fit, or (float32 and float64) its block would be alone on a multiprocessor. Then as many are made room
- * for as registers hold, three at most: what one waits for, the others hide. Of float32 1020 of 65 x 19 x 181 took 104
- * us whole and 66.6 in pieces. Pieces of odd rows are copied by elements. */
+ * it does not fit, or (float32 and float64) its block would be alone on a multiprocessor. Then there is room for as
+ * many blocks as registers allow, three at most: while one waits, the others work. Of float32 1020 of 65 x 19 x 181
+ * took 104 us whole and 66.6 in pieces. Pieces of odd rows are copied by elements. */
 inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
     const matmul_args &args = launch->args.matmul;
     if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
@@ -394,7 +394,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
     return plan;
 }
 
-/* Turns at issuing that a group's copies of an operand take. */
+/* The issue slots that a group's copies of an operand take. */
 inline double stacks_copy_turns(const stacks_operand &o, const stacks_plan &plan, int64_t k) {
     const int64_t step = plan.work.step, across = int64_t(1) << o.across;
     const int64_t rows = (o.by_k ? std::min(step, k) : o.lines) * (o.stride ? plan.products : 1);
@@ -405,7 +405,7 @@ inline double stacks_copy_turns(const stacks_operand &o, const stacks_plan &plan
     return each * double(plan.threads / 32 * ceil_div(std::max<int64_t>(k, 1), step));
 }
 
-/* How often shared memory is read, its banks considered, for an element of each of 8 lines and each second of 8 k. */
+/* The reads of shared memory, with bank conflicts, for an element of each of 8 lines and of every second of 8 k. */
 inline int stacks_reads(const stacks_operand &o) {
     int words[32], of_bank[32] = {}, most = 1;
     for (int lane = 0; lane < 32; lane++) {
@@ -416,7 +416,7 @@ inline int stacks_reads(const stacks_operand &o) {
     return most;
 }
 
-/* Makes groups smaller, so that all of so many blocks have work in the last turn, too. */
+/* Makes groups smaller, so that all `blocks` have work in the last turn too. */
 inline void stacks_even_out(stacks_plan &plan, const struct launch *launch, const stacks_shape &shape, int64_t blocks) {
     const matmul_args &args = launch->args.matmul;
     const int64_t turns = ceil_div(args.batch, plan.products * blocks);

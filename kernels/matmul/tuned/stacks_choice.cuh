@@ -28,14 +28,14 @@ struct stacks_choice {
     double clocks; /* of a multiprocessor, for a product */
 };
 
-/* Clocks of a multiprocessor for a product: its warps' turns at issuing. A warp waits after most of them, so it takes
- * several to use all clocks of a scheduler. */
+/* Clocks of a multiprocessor for a product: the issue slots of its warps. A warp waits after most instructions, so it
+ * takes several warps to use all clocks of a scheduler. */
 inline double stacks_clocks(const struct launch *launch, const stacks_shape &shape, const stacks_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
     const int64_t items = plan.products * plan.work.tiles, teams = plan.threads / shape.team;
     const double rounds =
-        double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill gaps */
+        double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill the gaps */
     const stacks_operand *const o = plan.work.operand;
     double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 295;
     if (plan.as_they_lie)
@@ -52,9 +52,9 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }
 
-/* The fit has no products with a larger C. 20 stacks of them took longer than it says, by so much for each more of C:
- * where a product has many tiles, others wait for what one of them reads. Rows of 16 bits that are even do later, and
- * odd ones hardly, once C is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
+/* The factor by which products with a C beyond the fit take longer than predicted, measured on 20 stacks: it grows with
+ * C, because the tiles of a product wait for each other's reads. Even rows of 16 bits are slowed later, and odd ones
+ * hardly, once C is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
 inline double stacks_beyond(const struct launch *launch, int shape) {
     static const double floats[SHAPES] = {0.33, 0.8, 0.8}, doubles[SHAPES] = {0.05, 0.33, 0.15},
                         halves[SHAPES] = {0.6, 0.6, 0.6}, odd_halves[SHAPES] = {0.05, 0.07, 0.025};

@@ -1,8 +1,8 @@
 /* ways.cuh - which of its tiles a variant takes, by a trial.
  *
- * A model tells most of what a tile costs, but not all: of the tiles for one product, the one that it calls the fastest
- * took up to a third longer than the best. So where a launch is to be timed many times, the few ways that the model
- * thinks best are tried first, and the fastest does all later launches like it. All that are tried give the same bits
+ * A model predicts most of a tile's cost, but not all: of the tiles for one product, the predicted best took up to a
+ * third longer than the real one. So where a launch is to be timed many times, the few ways that the model thinks best
+ * are tried first, and the fastest does all later launches like it. All that are tried give the same bits
  * (kernel_same_bits): which one wins, and whether there is a trial, never shows in a result. */
 #ifndef KERNELS_WAYS_CUH
 #define KERNELS_WAYS_CUH
@@ -14,11 +14,12 @@
 #include <mutex>
 #include <vector>
 
-#define WAYS_MOST     8    /* at most, */
-#define WAYS_NEAR     1.5  /* that the model expects to take no more than so many times the best, */
-#define WAYS_SECONDS  0.06 /* and so many seconds together */
-#define WAYS_ROUNDS   3    /* of */
-#define WAYS_TOGETHER 0.3f /* milliseconds */
+/* The limits of a trial. */
+#define WAYS_MOST     8    /* ways */
+#define WAYS_NEAR     1.5  /* predicted time of a way, over the best one's */
+#define WAYS_SECONDS  0.06 /* of all launches */
+#define WAYS_ROUNDS   3    /* in each of which every way... */
+#define WAYS_TOGETHER 0.3f /* ...runs for so many milliseconds */
 
 /* The parameters that trials chose. */
 struct ways_memory {
@@ -42,8 +43,8 @@ struct ways_memory {
     }
 };
 
-/* Launches that do the same with other parameters, the one that takes least time by the model first; behind that one
- * no more than what a trial is worth. */
+/* Launches that do the same with other parameters, the one with the least predicted time first, and no more than a
+ * trial is worth. */
 inline std::vector<struct launch> ways_of(const struct kernel *kernel, const struct launch *launch) {
     std::vector<std::pair<double, struct launch>> found;
     const double predicted = kernel->seconds(launch);

@@ -1,9 +1,8 @@
-/* exact.cu - sums and means that are rounded once, correctly: the same bits whatever the tiles, the launches and
- * the device. exact_cpu.c gives the same ones.
+/* exact.cu - sums and means that are rounded once, correctly: the same bits whatever the tiles, the launches and the
+ * device. exact_cpu.c gives the same ones.
  *
  * Rounding is what makes a sum depend on its order, so here nothing is rounded before the end. An accumulator is an
- * integer as wide as the type's range of exponents (exact.h): 12 words of 64 bits for float32, 69 for float64.
- * Adding a number to it takes 20 instructions and 3 words of memory; all numbers that way would take 4 times as long as
+ * integer as wide as the type's range of exponents (exact.h). To add every number to it would take 4 times as long as
  * memory needs to deliver them. So a thread adds its numbers to two float64 in registers, of which each addition is
  * known to be without error (exact_bins.h), and empties these into its accumulator after 1024 numbers:
  *
@@ -18,30 +17,23 @@
  *             v                               atomic additions of integers, which are exact in any order
  *     the output's accumulator                global memory, if several blocks or launches share the output
  *
- * Numbers outside the window go to the thread's accumulator at once. The accumulator belongs to the thread alone and
- * lies in columns (word w of thread t is words[w][t]), so there are no atomics and no bank conflicts.
- *
- * What it costs, by counting, for float32: 4.2 TB a second on an H200 are 4 floats for each clock of each
- * multiprocessor. A float takes 10 instructions, so 40 of the 128 lanes of a clock; of the 64 lanes for float64, 16.
- * float64 input takes 7 additions for half as many numbers, bfloat16 4 additions for twice as many, float16 one and
- * no key, as one bin holds all of its exponents. Each thread has 128 bytes of loads in flight.
+ * Numbers outside the window go to the thread's accumulator at once. That lies in columns (word w of thread t is
+ * words[w][t]), so there are no atomics and no bank conflicts.
  *
  * A block is an array [groups][rows][columns] over (outer, length, inner). Loads are 16 bytes where the reduced axis
- * is the last and its rows begin on 16 bytes, else one element. How many blocks share a tile depends on the device:
- * here it does not show.
+ * is the last and its rows begin on 16 bytes, else one element.
  *
  * Where an output has several blocks or launches its accumulator is in the workspace, which the contract zeroes before
- * the first launch (struct reduce_state has 16 bytes). The last block to arrive takes what all have added, rounds it
- * and leaves zeros; between launches it leaves the sum without carries. Within a launch nothing carries: a limb takes
- * 2^31 additions, and a thread has fewer numbers, as the operand of a launch has less than 2^38 bytes.
+ * the first launch. The last block to arrive takes what all have added, rounds it and leaves zeros; between launches it
+ * leaves the sum without carries. Within a launch nothing carries: a limb takes 2^31 additions, and a thread has fewer
+ * numbers, as the operand of a launch has less than 2^38 bytes.
  *
  * Measured on an H200, a sum of 2^30 float32 in one job: 0.97 ms, 4.45 TB/s, beside 0.95 ms by CUB and 0.94 ms by
  * stream.cu.
  *
  * Limits: rows of a few elements take as long as their accumulator is cleared, merged and rounded, some 100
  * instructions, 10 times as many for float64; columns and rows that do not begin on 16 bytes load one element at a
- * time; numbers of float64 near its largest one go to the accumulators one by one, as do all whose exponents lie
- * further apart than a window. */
+ * time; numbers whose exponents lie further apart than a window go to the accumulators one by one. */
 #include "../rung.cuh"
 #include "exact_bins.h"
 

@@ -210,11 +210,13 @@ static int reduce_exact_cpu_launch(const struct launch *launch) {
     work.chunks = args->length > CHUNK ? ceil_div(args->length, CHUNK) : 1;
     work.sums = is_shared(args) ? launch->workspace : NULL;
     int64_t blocks = args->outer * work.blocks, outputs = args->outer * args->inner;
-#pragma omp parallel for collapse(2) schedule(dynamic) num_threads(cpu_threads(launch))
+    const int threads = cpu_threads(launch, (double)(outputs * args->length));
+    (void)threads; /* without OpenMP nothing uses it */
+#pragma omp parallel for collapse(2) schedule(dynamic) num_threads(threads)
     for (int64_t block = 0; block < blocks; block++)
         for (int64_t chunk = 0; chunk < work.chunks; chunk++) do_task(&work, block, chunk);
     if (!work.sums) return 0;
-#pragma omp parallel for num_threads(cpu_threads(launch))
+#pragma omp parallel for num_threads(threads)
     for (int64_t output = 0; output < outputs; output++) {
         int64_t *sum = work.sums + output * work.words;
         if (!args->last) {

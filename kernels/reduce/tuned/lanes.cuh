@@ -83,8 +83,8 @@ template <typename T> struct extreme_lane {
     __device__ void merge(const extreme_lane &other) {
         value = greater(other.value, value);
     }
-    __device__ extreme_lane shuffle_xor(int lanes) const {
-        return {static_cast<T>(__shfl_xor_sync(~0u, value, lanes))};
+    template <typename F> __device__ extreme_lane shuffled(F shuffle) const {
+        return {static_cast<T>(shuffle(value))};
     }
     __device__ extreme_of<T, true> finish(int64_t, int64_t, int64_t, int64_t) const {
         return {{static_cast<wide<T>>(widen(value))}};

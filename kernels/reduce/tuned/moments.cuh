@@ -96,7 +96,7 @@ template <typename T> struct nan_lane {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) count += widen(x[i]) != widen(x[i]);
     }
-    __device__ nans_of<T> finish(int64_t, int64_t, int64_t, int64_t) const {
+    __device__ sum_of<T> finish(int64_t, int64_t, int64_t, int64_t) const {
         return {{count}};
     }
 };
@@ -115,18 +115,14 @@ template <typename T> struct counted_total_of : two_doubles<counted_total_of<T>>
         return m;
     }
     __device__ void merge(const counted_total_of &other) {
-        this->add(other.hi);
-        this->lo += other.lo;
+        two_doubles<counted_total_of>::merge(other);
         count += other.count;
     }
     __device__ result_type result(const reduce_args &args) const {
         return total_of<T>{{this->hi, this->lo}}.result(args.operator_ == REDUCE_MEAN ? double(count) : 1.0);
     }
-    __device__ counted_total_of shuffle_down(int lanes) const {
-        return {two_doubles<counted_total_of>::shuffle_down(lanes), __shfl_down_sync(~0u, count, lanes)};
-    }
-    __device__ counted_total_of shuffle_xor(int lanes) const {
-        return {two_doubles<counted_total_of>::shuffle_xor(lanes), __shfl_xor_sync(~0u, count, lanes)};
+    template <typename F> __device__ counted_total_of shuffled(F shuffle) const {
+        return {two_doubles<counted_total_of>::shuffled(shuffle), shuffle(count)};
     }
 };
 

@@ -39,6 +39,14 @@ __device__ inline void load_value(const reduce_state &state, uint64_t &value) {
     value = state.value.u;
 }
 
+/* What another thread of the warp has; shuffled() calls `shuffle` for each member. */
+template <typename A> __device__ inline A shuffle_down(const A &a, int lanes) {
+    return a.shuffled([&](auto x) { return __shfl_down_sync(~0u, x, lanes); });
+}
+template <typename A> __device__ inline A shuffle_xor(const A &a, int lanes) {
+    return a.shuffled([&](auto x) { return __shfl_xor_sync(~0u, x, lanes); });
+}
+
 /* Accumulators that are one value. */
 template <typename A, typename V> struct one_value {
     V value;
@@ -52,14 +60,9 @@ template <typename A, typename V> struct one_value {
         load_value(state, a.value);
         return a;
     }
-    __device__ A shuffle_down(int lanes) const {
+    template <typename F> __device__ A shuffled(F shuffle) const {
         A a;
-        a.value = __shfl_down_sync(~0u, value, lanes);
-        return a;
-    }
-    __device__ A shuffle_xor(int lanes) const {
-        A a;
-        a.value = __shfl_xor_sync(~0u, value, lanes);
+        a.value = shuffle(value);
         return a;
     }
 };
@@ -79,21 +82,15 @@ template <typename A, typename V> struct indexed_value {
         a.index = state.index;
         return a;
     }
-    __device__ A shuffle_down(int lanes) const {
+    template <typename F> __device__ A shuffled(F shuffle) const {
         A a;
-        a.value = __shfl_down_sync(~0u, value, lanes);
-        a.index = __shfl_down_sync(~0u, index, lanes);
-        return a;
-    }
-    __device__ A shuffle_xor(int lanes) const {
-        A a;
-        a.value = __shfl_xor_sync(~0u, value, lanes);
-        a.index = __shfl_xor_sync(~0u, index, lanes);
+        a.value = shuffle(value);
+        a.index = shuffle(index);
         return a;
     }
 };
 
-/* Sum of integers. */
+/* Sum of integers; the number of NaNs. */
 template <typename T> struct sum_of : one_value<sum_of<T>, uint64_t> {
     using result_type = uint64_t;
     static __device__ sum_of identity() { return {{0}}; }
@@ -180,13 +177,8 @@ template <typename T> struct spread_of {
         const double value = moments_result(&m, args.ddof, args.operator_ == REDUCE_STD);
         return quiet(narrow<result_type>(all ? value : nan("")));
     }
-    __device__ spread_of shuffle_down(int lanes) const {
-        return {__shfl_down_sync(~0u, count, lanes), __shfl_down_sync(~0u, mean, lanes),
-                __shfl_down_sync(~0u, rest, lanes), __shfl_down_sync(~0u, squares, lanes)};
-    }
-    __device__ spread_of shuffle_xor(int lanes) const {
-        return {__shfl_xor_sync(~0u, count, lanes), __shfl_xor_sync(~0u, mean, lanes),
-                __shfl_xor_sync(~0u, rest, lanes), __shfl_xor_sync(~0u, squares, lanes)};
+    template <typename F> __device__ spread_of shuffled(F shuffle) const {
+        return {shuffle(count), shuffle(mean), shuffle(rest), shuffle(squares)};
     }
 };
 
@@ -229,28 +221,15 @@ template <typename T> struct exact_spread_of {
         const reduce_moments m = save();
         return quiet(moments_result_exact(&m, args.total, args.ddof, args.operator_ == REDUCE_STD));
     }
-    __device__ exact_spread_of shuffle_down(int lanes) const {
+    template <typename F> __device__ exact_spread_of shuffled(F shuffle) const {
         exact_spread_of a;
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) a.word[i] = __shfl_down_sync(~0u, word[i], lanes);
-        return a;
-    }
-    __device__ exact_spread_of shuffle_xor(int lanes) const {
-        exact_spread_of a;
-#pragma unroll
-        for (int i = 0; i < WORDS; i++) a.word[i] = __shfl_xor_sync(~0u, word[i], lanes);
+        for (int i = 0; i < WORDS; i++) a.word[i] = shuffle(word[i]);
         return a;
     }
 };
 
 /* ---- NaNs -------------------------------------------------------------------------------------------------------- */
-
-template <typename T> struct nans_of : one_value<nans_of<T>, uint64_t> {
-    using result_type = uint64_t;
-    static __device__ nans_of identity() { return {{0}}; }
-    __device__ void merge(const nans_of &other) { this->value += other.value; }
-    __device__ result_type result(double) const { return this->value; }
-};
 
 /* The extreme number. NaN: none yet. */
 template <typename T, bool MAX> struct extreme_number_of : one_value<extreme_number_of<T, MAX>, double> {

@@ -8,39 +8,34 @@
  *     +----+----+----+----+                           hide the memory's latency at 4.8 TB/s
  *       :    :    :    :     8 steps: a batch
  *
- * reduce/shuffle.cu widens only contiguous rows, has 4 loads in flight, and converts every element to double before it
- * adds or compares. Here every shape is read 16 bytes at a time (8 for 1-byte types, so that lanes fit in registers),
- * and a lane computes in the narrowest type that is right: max of float32 compares float32. Sums are the exception: two
- * doubles hold them (two_doubles.cuh). Adding one float32 to two doubles takes 7 additions, so a batch of 8 is
- * first added in one double. That is exact where their exponents lie within 26 of each other, and costs no time.
+ * Every shape is read 16 bytes at a time (8 for 1-byte types, so that lanes fit in registers), and a lane computes in
+ * the narrowest type that is right: max of float32 compares float32. Sums are the exception: two doubles hold them
+ * (two_doubles.cuh). One addition to two doubles takes 7, so a batch of 8 float32 is first added in one double, which
+ * is exact where their exponents lie within 26 of each other.
  *
- * The same launch adds in the same order every run. The memory budget decides the size of tiles, and another size is
- * another order: it changes a sum by about 2^-50 of the sum of magnitudes (float64: 2^-100). That shows in the last bit
- * if the exact result lies so close to the middle between two floats, and in more bits if numbers cancel that lie
- * further apart than these precisions. Everything else is the same, bit for bit, for any tiles, splits and GPU: least
- * and greatest values, positions, integers, and products not within about 2^-70 of such a middle.
+ * The same launch adds in the same order every run. Tiles of another size are another order: it changes a sum by about
+ * 2^-50 of the sum of magnitudes (float64: 2^-100). Least and greatest values, positions and integers are the same, bit
+ * for bit, for any tiles, splits and GPU.
  *
- * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide.
- * Where several blocks share outputs, each takes a chunk of the reduced axis (1 to 2 % faster than interleaved steps),
- * and the last block to finish merges all partial results. 264 blocks, 2 on each of 132 multiprocessors, run at once.
+ * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide. Where several
+ * blocks share outputs, each takes a chunk of the reduced axis, and the last block to finish merges all partial
+ * results.
  *
  *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
  *
- * Multiprocessors do not all read equally fast, so equal shares do not end together. Therefore chunks of many batches
- * cover 15/16 of the tile; blocks that finish early take the rest, piece by piece, from an atomic counter (1.0 % faster
- * at 2^30 on an H200). The assignment of pieces to blocks differs from run to run. Where that could show in the result
- * (any_order in lanes.cuh), a block writes one partial result per piece, and the last block merges all partial
- * results in the order of their numbers. In columns that would mean a partial result per piece for each of thousands of
- * outputs, so such reductions of columns keep equal shares.
+ * Multiprocessors do not all read equally fast. So chunks of many batches cover 15/16 of the tile; blocks that finish
+ * early take the rest, piece by piece, from an atomic counter. Which block takes a piece differs from run to run. Where
+ * that could show in the result (any_order in lanes.cuh), a block writes one partial result per piece, which the last
+ * block merges in the order of their numbers.
  *
  * There are four kinds of shape:
  *     inner 1, long rows         The threads of a row stand side by side. Loads are aligned; the first and last load of
- *                                a row hold elements of its neighbours, which the neutral element replaces.
- *     inner 1, up to 256 loads   A kernel of its own: a thread holds 8 loads of up to 8 rows. Two threads with the same
- *                                rows divide them: each keeps half, and merges the other's values for it, so that 8
- *                                rows of 4 threads take 6 merges per thread, not 16. So short a row is summed in one
- *                                double.
- *     between these              A kernel that reads rows whole (stream_whole.cuh), for most operators.
+ *                                a row hold elements of its neighbours, which the neutral element replaces. Up to 8
+ *                                blocks that share a row form a cluster and read each other's shared memory.
+ *     inner 1, up to 256 loads   A thread holds 8 loads of up to 8 rows. Two threads with the same rows divide them:
+ *                                each keeps half, and merges the other's values for it. So short a row is summed in
+ *                                one double.
+ *     between these              Rows are read whole (stream_whole.cuh), for most operators.
  *     columns                    Lanes are outputs, if a row is a whole number of loads.
  *
  * Where a row is no whole number of loads ("ragged" columns), a few rows together are one glued row of whole loads:
@@ -50,18 +45,9 @@
  *                    0 1 2 3 4
  *                    0 1 2 3 4             its columns 0, 5, 10 and 15 are each a quarter of column 0
  *
- * The same kernel reduces glued columns and saves their results in the workspace, as if for another launch. A second
- * kernel folds them into one result per column and adds the rows left over. Glued columns also fill blocks better: 17
- * columns are 5 loads for 8 threads, 20 rows of them 85 loads for 96 threads. Rows are not glued for input below
- * GLUE_BYTES (the second launch takes too long), for short columns, or where slices of a stack do not begin on a load.
- * There a load is assembled from the two aligned ones that it straddles: twice the loads from the L1 cache, and 7 %
- * slower than whole columns.
- *
- * Up to 8 blocks that share a tile of long rows form a cluster, on GPUs that have clusters: the first block reads the
- * others' results from their shared memory, which is 0.9 us faster than a counter and partial results in global memory.
- *
- * Loads use the default cache policy. Evict-first loads (ld.global.cs) are 6 % slower while the cache is full of other
- * data; loads that bypass L1 (L1::no_allocate) are 9 % slower.
+ * The same kernel reduces glued columns into the workspace. A second kernel folds them into one result per column and
+ * adds the rows left over. Where that does not pay (glue_rows), a load is assembled from the two aligned ones that it
+ * straddles, which is 7 % slower than whole columns.
  *
  * Measured on an H200: sum of 2^30 float32 at 4.58 TB/s (CUB: 4.55); sum of 32768 x 32768 over rows 4.55, over columns
  * 4.50. The limits: with 16 inputs per output the memory alternates between reading and writing; for ragged columns the
@@ -140,6 +126,7 @@ KERNEL(reduce_stream) = {
     .dtypes = DTYPES_ALL,
     .edges = {{THREADS, 8}, {16, LEAST_STEPS, 512, 1024, 4096}, {8, KIB_OF_ROW, 256, 512, 2048}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .divisible = true,
     .compute_capability = 80,
     .traffic = REDUCE_TRAFFIC,

@@ -14,7 +14,7 @@ template <typename A> __device__ inline A combine_rows(A a, int rows) {
     constexpr int WARPS = THREADS / 32;
     __shared__ A of_warp[WARPS];
 #pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) a.merge(a.shuffle_down(lanes));
+    for (int lanes = 16; lanes > 0; lanes /= 2) a.merge(shuffle_down(a, lanes));
     if (rows == 32) return a;
 
     const int warp = int(threadIdx.x) / 32;
@@ -38,7 +38,7 @@ template <typename A> __device__ inline A combine_cluster(A a, const stream_layo
     if (split == 0 && row < layout.splits) a = *cluster_shared(&of_group[group], unsigned(row));
     cluster_sync(); /* no block may end before it has been read */
 #pragma unroll
-    for (int lanes = CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(a.shuffle_down(lanes));
+    for (int lanes = CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(shuffle_down(a, lanes));
 #endif
     return a;
 }
@@ -221,12 +221,12 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
             for (int i = 0; i < rows; i++) {
                 part kept = a[i], given = a[i + rows];
                 if (upper) kept = a[i + rows], given = a[i];
-                kept.merge(given.shuffle_xor(lanes));
+                kept.merge(shuffle_xor(given, lanes));
                 a[i] = kept;
             }
         }
     const int rows_left = max(rows_each / layout.threads, 1);
-    for (int others = lanes / 2; others > 0; others /= 2) a[0].merge(a[0].shuffle_xor(others));
+    for (int others = lanes / 2; others > 0; others /= 2) a[0].merge(shuffle_xor(a[0], others));
     if (column % lanes != 0) return;
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {

@@ -13,10 +13,7 @@
  * values merge in the element's own type.
  *
  * Measured on an H200, CUB's time over this one's, rows of 200 to 61,000 float32 (27 shapes): sum 1.31 (least 0.98),
- * max 1.24 (0.97); of 200 to 8192 float64 (20 shapes): 1.07 (0.93) and 1.02 (0.85). As stream_long_kernel's, rows of
- * 1000 to 8200 float32 had 0.77 to 1.22 and 0.52 to 0.78. A ring of copies in shared memory, 160 KiB on their way in
- * each multiprocessor, was up to twice as fast as that for rows of 1000 to 2700 elements, but slower for longer ones
- * (4096 and more: 0.9). */
+ * max 1.24 (0.97); of 200 to 8192 float64 (20 shapes): 1.07 (0.93) and 1.02 (0.85). */
 #ifndef KERNELS_REDUCE_STREAM_WHOLE_CUH
 #define KERNELS_REDUCE_STREAM_WHOLE_CUH
 
@@ -45,7 +42,7 @@ struct whole_layout {
 template <typename P> __device__ inline P combine_warps(P part, int warps) {
     __shared__ P of_warp[WHOLE_WARPS];
 #pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) part.merge(part.shuffle_xor(lanes));
+    for (int lanes = 16; lanes > 0; lanes /= 2) part.merge(shuffle_xor(part, lanes));
     if (warps == 1) return part;
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32, first = warp - warp % warps;
     if (lane == 0) of_warp[warp] = part;
@@ -53,7 +50,7 @@ template <typename P> __device__ inline P combine_warps(P part, int warps) {
     if (warp != first) return part;
     part = lane < warps ? of_warp[first + lane] : P::identity();
 #pragma unroll
-    for (int lanes = WHOLE_WARPS / 2; lanes > 0; lanes /= 2) part.merge(part.shuffle_xor(lanes));
+    for (int lanes = WHOLE_WARPS / 2; lanes > 0; lanes /= 2) part.merge(shuffle_xor(part, lanes));
     return part;
 }
 

@@ -33,18 +33,18 @@ template <typename A> struct two_doubles {
         a.lo = __longlong_as_double(state.index);
         return a;
     }
-    __device__ A shuffle_down(int lanes) const {
+    template <typename F> __device__ A shuffled(F shuffle) const {
         A a;
-        a.hi = __shfl_down_sync(~0u, hi, lanes);
-        a.lo = __shfl_down_sync(~0u, lo, lanes);
+        a.hi = shuffle(hi);
+        a.lo = shuffle(lo);
         return a;
     }
-    __device__ A shuffle_xor(int lanes) const {
-        A a;
-        a.hi = __shfl_xor_sync(~0u, hi, lanes);
-        a.lo = __shfl_xor_sync(~0u, lo, lanes);
-        return a;
+    __device__ void merge(const two_doubles &other) {
+        add(other.hi);
+        lo += other.lo;
     }
+    /* As a lane, it is its accumulator. */
+    __device__ A finish(int64_t, int64_t, int64_t, int64_t) const { return static_cast<const A &>(*this); }
 };
 
 /* What a 64-bit integer loses when it is converted to double; other types lose nothing. */
@@ -62,7 +62,7 @@ template <typename L> struct plain_total {
     double value;
     static __device__ plain_total identity() { return {0.0}; }
     __device__ void merge(const plain_total &other) { value += other.value; }
-    __device__ plain_total shuffle_xor(int lanes) const { return {__shfl_xor_sync(~0u, value, lanes)}; }
+    template <typename F> __device__ plain_total shuffled(F shuffle) const { return {shuffle(value)}; }
     __device__ L whole() const { return {{value, 0.0}}; }
 };
 
@@ -94,13 +94,6 @@ template <typename T> struct total_of : two_doubles<total_of<T>> {
                 this->lo += lost_by_double(x[i]);
             }
         }
-    }
-    __device__ void merge(const total_of &other) {
-        this->add(other.hi);
-        this->lo += other.lo;
-    }
-    __device__ total_of finish(int64_t, int64_t, int64_t, int64_t) const {
-        return *this;
     }
     __device__ result_type result(double divisor) const {
         const double sum = this->rounded();
@@ -155,13 +148,6 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
             }
         }
     }
-    __device__ void merge(const norm_of &other) {
-        this->add(other.hi);
-        this->lo += other.lo;
-    }
-    __device__ norm_of finish(int64_t, int64_t, int64_t, int64_t) const {
-        return *this;
-    }
     __device__ result_type result(double) const {
         return quiet(narrow<result_type>(sqrt(this->rounded())));
     }
@@ -197,11 +183,7 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
     __device__ void merge(norm_of other) {
         raise(other.level);
         other.raise(level);
-        add(other.hi);
-        lo += other.lo;
-    }
-    __device__ norm_of finish(int64_t, int64_t, int64_t, int64_t) const {
-        return *this;
+        two_doubles::merge(other);
     }
     __device__ double result(double) const {
         return quiet(with_exponent(sqrt(rounded()), SQUARE_SHIFT * level));
@@ -214,11 +196,8 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
     static __device__ norm_of load(const reduce_state &state) {
         return {{state.value.f, __longlong_as_double(state.index & ~int64_t(3))}, int(state.index & 3) - 1};
     }
-    __device__ norm_of shuffle_down(int lanes) const {
-        return {two_doubles::shuffle_down(lanes), __shfl_down_sync(~0u, level, lanes)};
-    }
-    __device__ norm_of shuffle_xor(int lanes) const {
-        return {two_doubles::shuffle_xor(lanes), __shfl_xor_sync(~0u, level, lanes)};
+    template <typename F> __device__ norm_of shuffled(F shuffle) const {
+        return {two_doubles::shuffled(shuffle), shuffle(level)};
     }
 };
 
@@ -264,9 +243,6 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         exponent += other.exponent;
         normalise();
     }
-    __device__ float_product_of finish(int64_t, int64_t, int64_t, int64_t) const {
-        return *this;
-    }
     __device__ result_type result(double) const {
         return quiet(narrow<T>(with_exponent(mantissa(), exponent)));
     }
@@ -286,11 +262,8 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         a.hi = split_exponent(state.value.f, a.exponent);
         return a;
     }
-    __device__ float_product_of shuffle_down(int lanes) const {
-        return {two_doubles<float_product_of>::shuffle_down(lanes), __shfl_down_sync(~0u, exponent, lanes)};
-    }
-    __device__ float_product_of shuffle_xor(int lanes) const {
-        return {two_doubles<float_product_of>::shuffle_xor(lanes), __shfl_xor_sync(~0u, exponent, lanes)};
+    template <typename F> __device__ float_product_of shuffled(F shuffle) const {
+        return {two_doubles<float_product_of>::shuffled(shuffle), shuffle(exponent)};
     }
 };
 

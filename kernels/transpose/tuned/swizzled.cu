@@ -12,8 +12,7 @@
  *
  * Swizzle: a row of the shared tile is 256 bytes, so all vectors of a column would lie in the same 4 banks. Vector v of
  * row r is therefore stored at position v ^ (r / V). Eight threads whose stores are served together write rows r, r +
- * V, ... r + 7V, so at 8 different positions; reading a row only permutes its positions. Padding each row by 16 bytes
- * would also work, but would add 4 KiB to the 64 KiB tile of 1-byte elements.
+ * V, ... r + 7V, so at 8 different positions; reading a row only permutes its positions.
  *
  * Rows must begin on 16 bytes in x and in y. Where they do not (8193 columns, say), words.cu's kernel takes
  * over. Elements of 4 and 8 bytes gain nothing, so transpose/lines.cu's kernel moves them.
@@ -113,6 +112,7 @@ KERNEL(transpose_swizzled) = {
     .dtypes = DTYPES_ALL,
     .edges = {{256, 128, 64, 16, 8, BAND * 128}, {256, 128, 64, 16, 8, words_width<uint8_t>, words_width<uint16_t>}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .compute_capability = 80,
     .launch = transpose_swizzled_launch,
 };

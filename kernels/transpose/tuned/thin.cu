@@ -8,11 +8,10 @@
  *     x: a run per row          x: one run                       x: one run
  *     y: one run                y: a run per column              y: one run
  *
- * The other variants' tiles are 32 to 256 elements wide and high. A matrix with 3 rows fills a tenth or less of such a
- * tile, and rows of x or y that are 3 elements long come as many short accesses. Here a tile has all of the short side:
- * so much of the long one, or so many whole matrices, that it is 16 or 24 KiB. What lies in it one after another is one
- * run, in x (tall, stack) as in y (wide, stack); the runs of the other side are as long as that allows: 256 bytes where
- * the short side is 64, 5 KiB where it is 3. A vector has nothing to transpose: it is copied.
+ * The other variants' tiles are 32 to 256 elements wide and high, of which a matrix with 3 rows fills a tenth or less.
+ * Here a tile has all of the short side: so much of the long one, or so many whole matrices, that it is 16 or 24 KiB.
+ * What lies in it one after another is one run, in x (tall, stack) as in y (wide, stack). A vector has nothing to
+ * transpose: it is copied.
  *
  * A block copies its tile into shared memory in x's order, past the registers, in aligned units of 4 bytes (8 for
  * 8-byte elements). Where a run begins inside a unit, so does its copy, so nothing is shifted. Then threads gather the
@@ -33,14 +32,11 @@
  *
  * Measured on an H200, speed against a copy, cache evicted before, mean (least) of 2 to 64 rows: 1-byte elements 0.96
  * (0.87), 2-byte 0.95 (0.88), 4-byte 0.95 (0.89), 8-byte 1.00 (0.95); stacks of 8 x 8 to 56 x 56: 1-byte 0.86 (0.81),
- * 2-byte 0.94 (0.88). Tiles of strips have 24 KiB for 1- and 2-byte elements, which short sides of 3 and 12 need.
+ * 2-byte 0.94 (0.88).
  *
- * The limit: thin. Where a matrix is larger than a tile and both sides are longer than 64, the runs of 4- and 8-byte
- * elements would be too short; swizzled.cu has square tiles for that. Narrow elements are better off here up
- * to 256 rows, as y is one run however short those of x are (speed against a copy, beside swizzled: bytes of 129 rows
- * 0.95 and 0.44, of 200 rows 1.11 and 0.79; 2-byte elements of 129 rows 0.96 and 0.78), and bytes up to 96 columns
- * (1.06 and 0.80; with 129 columns 0.79 and 0.91). More rows than threads cannot be: as many store as make whole rows
- * of y. */
+ * The limit: where both sides are longer than 64, the runs of 4- and 8-byte elements are too short; swizzled.cu has
+ * square tiles for that. Narrow elements are faster here up to 256 rows, and bytes up to 96 columns. More rows than
+ * threads cannot be: as many store as make whole rows of y. */
 #include "../../core/shared.cuh"
 #include "../transpose.cuh"
 #include <algorithm>
@@ -69,7 +65,7 @@ template <typename T> using unit = std::conditional_t<sizeof(T) == 8, uint64_t, 
 template <typename T> constexpr int UNIT = int(sizeof(unit<T>));     /* bytes */
 template <typename T> constexpr int EACH = UNIT<T> / int(sizeof(T)); /* elements of a unit */
 
-/* How a launch is cut into tiles. Sizes are those of a whole tile, in elements; the last ones may be smaller. */
+/* Describes the tiles of a launch. Sizes are those of a whole tile, in elements; the last tiles may be smaller. */
 struct tiling {
     enum shape shape;
     bool skewed;                 /* stack */
@@ -169,7 +165,7 @@ __device__ inline void copy_run(unsigned char *shared, const transpose_args &arg
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling, const part &tile) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
-    const int begin = int(tile.x % V) * E, thread = int(threadIdx.x); /* of the first run, within its unit */
+    const int begin = int(tile.x % V) * E, thread = int(threadIdx.x); /* offset of the first run within its unit */
     const int runs = SHAPE == WIDE ? tile.height : 1;
     const int run = SHAPE == WIDE ? tile.width : tile.matrices * (tile.height + tile.more) * tile.width;
     const int64_t elements = args.batch * args.rows * args.cols, last = tile.x + (runs - 1) * args.cols;
@@ -197,7 +193,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     constexpr int V = EACH<T>, E = int(sizeof(T));
     const int thread = int(threadIdx.x), storing = tiling.storing;
     const int height = tile.height, width = tile.width, begin = int(tile.x % V) * E;
-    const int pitch = SHAPE == WIDE ? tiling.pitch : width * E; /* from one row of x to the next */
+    const int pitch = SHAPE == WIDE ? tiling.pitch : width * E; /* bytes from one row of x to the next */
     const int on = width * (height - 1) * E;                    /* stack: what a matrix is more than a row */
     const int elements = tile.matrices * height * width, head = min(int(-tile.y & (V - 1)), elements);
     const int units = (elements - head) / V;
@@ -237,7 +233,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
             *to = gather<T, SKEWED>(shared, [&](int j) { return int(at[j] + moved); });
         return;
     }
-    if (V > 1 && head == 0 && height % V == 0) { /* a unit lies in one column */
+    if (V > 1 && head == 0 && height % V == 0) { /* each unit is in one column */
         unsigned from = at[0];
 #pragma unroll 4
         for (; k < units; k += storing, to += storing, from = advance(from))
@@ -264,7 +260,7 @@ __device__ inline void store_columns(const unsigned char *shared, const transpos
     const bool alike = begin == 0 && tile.matrices == 1 && side % V == 0; /* columns, but for their place in a row */
     const int before = tile.first && V > 1 ? 1 : 0;                       /* a unit that a column's first rows end */
     const int columns = tile.matrices * width, turns = tiling.turns + before;
-    const int number = (int(threadIdx.x) & (along - 1)) - before; /* of the thread's first unit */
+    const int number = (int(threadIdx.x) & (along - 1)) - before; /* number of the thread's first unit */
     int column = int(threadIdx.x) / along, matrix = tile.matrices > 1 ? column / width : 0, c = column - matrix * width;
     int64_t first = tile.y + column * args.rows;
     const int found = c; /* the column for which x is right */
@@ -358,7 +354,7 @@ static bool is_small(const transpose_args &args, int size) {
     return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= room(args, size);
 }
 
-/* As many whole matrices as fit; a few less if tiles then begin on lines, or on sectors. */
+/* Returns the number of whole matrices that fit; a few less if tiles then begin on lines, or on sectors. */
 static int matrices_of(int64_t bytes, int64_t room, int64_t batch) {
     const int64_t fit = room / bytes;
     int64_t matrices = 0;
@@ -467,6 +463,7 @@ KERNEL(transpose_thin) = {
     .edges = {{64, MOST_ROWS<uint8_t>, STACKED, 32, 16, 8, 4, 2},
               {64, MOST_COLUMNS<uint8_t>, THREADS, 32, 16, 4, 2, 4096}},
     .accuracy = ACCURACY_FULL,
+    .near_roof = true,
     .compute_capability = 80,
     .refuses = transpose_thin_refuses,
     .launch = transpose_thin_launch,

@@ -1,5 +1,4 @@
-/* words.cuh - the kernel of words.cu. swizzled.cu uses it for rows that do not begin on
- * 16 bytes. */
+/* words.cuh - defines the kernel of words.cu. swizzled.cu uses it for rows that do not begin on 16 bytes. */
 #ifndef KERNELS_TRANSPOSE_WORDS_CUH
 #define KERNELS_TRANSPOSE_WORDS_CUH
 
@@ -28,7 +27,7 @@ template <int ABOVE> __host__ __device__ inline int64_t words_tiles_high(int64_t
     return (last + WORDS_HEIGHT - 1) / WORDS_HEIGHT;
 }
 
-/* Where a tile lies. The words of a column begin up to ABOVE - 1 rows before the tile, and end as much before the
+/* The position of a tile. The words of a column begin up to ABOVE - 1 rows before the tile, and end as much before the
  * tile's end. Rows outside the matrix are excluded. */
 struct words_tile {
     int64_t x, y;      /* its first element */
@@ -88,8 +87,8 @@ __device__ inline void words_store(const uint32_t *shared, const transpose_args 
     const int64_t first = tile.y + warp * args.rows;
     const int before = int(first % E); /* elements of a column's first word that precede the tile */
     uint32_t *y = static_cast<uint32_t *>(args.y) + first / E + lane;
-    unsigned start = unsigned(first); /* of a column, modulo 2^32 */
-    const T *element[E];              /* of word `lane` in column `warp` */
+    unsigned start = unsigned(first); /* first element of a column, modulo 2^32 */
+    const T *element[E];              /* the elements of word `lane` in column `warp` */
 #pragma unroll
     for (int j = 0; j < E; j++) {
         const int row = (j - before + E) % E, group = ABOVE / E + lane - (j < before);
@@ -125,7 +124,7 @@ __device__ inline void words_store_run(const uint32_t *shared, const transpose_a
     constexpr int E = in_word<T>;
     const int words = int(args.rows) / E, total = tile.width * words; /* per column, in all */
     uint32_t *const y = static_cast<uint32_t *>(args.y) + tile.y / E;
-    const T *element[E]; /* of column 0 */
+    const T *element[E]; /* the elements of column 0 */
 #pragma unroll
     for (int j = 0; j < E; j++) {
         const int within = int((unsigned(tile.x) + unsigned(j) * unsigned(args.cols)) % E);

@@ -107,6 +107,7 @@ static uint32_t fold(uint64_t sum) {
     return sum ? (uint32_t)((sum - 1) % 65535 + 1) : 0;
 }
 
+/* Adds ROWS rows of LANES words at a time, so that the compiler uses vector instructions. A lane is a column here. */
 uint32_t bytes_fletcher32(const uint8_t *data, size_t bytes) {
     uint64_t first = 0, second = 0;
     const uint8_t *end = data + bytes;

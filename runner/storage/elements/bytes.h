@@ -1,4 +1,4 @@
-/* bytes.h - what HDF5's shuffle and fletcher32 filters do to bytes, and byte order. */
+/* bytes.h - does what HDF5's filters shuffle and fletcher32 do to bytes, and swaps the byte order. */
 #ifndef RUNNER_BYTES_H
 #define RUNNER_BYTES_H
 

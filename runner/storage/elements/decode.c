@@ -34,12 +34,11 @@ struct cf_number cf_netcdf_fill(enum dtype dtype) {
     return fill;
 }
 
-/* The integer type of the same width with the given signedness. */
-static enum dtype with_sign(enum dtype dtype, bool is_signed) {
-    static const enum dtype kinds[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
+enum dtype cf_integer_dtype(size_t bytes, bool is_signed) {
+    static const enum dtype integers[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
     int width = 0;
-    while ((size_t)1 << width < dtype_size(dtype)) width++;
-    return kinds[is_signed][width];
+    while (width < 3 && (size_t)1 << width < bytes) width++;
+    return integers[is_signed][width];
 }
 
 static bool is_whole(const struct cf_number *number) {
@@ -85,6 +84,8 @@ static bool make_mark(const struct decoding *decoding, const struct cf_number *n
     return dtype_load(read_as, &room, 0) == number->real;
 }
 
+/* Makes a mark of each fill and missing value that the stored type can have. *useless: a sentence about the first one
+ * that it cannot have; the caller frees. */
 static void make_marks(struct decoding *decoding, char **useless) {
     const struct cf *attributes = &decoding->attributes;
     for (int i = -1; i < attributes->missing_count; i++) {
@@ -104,7 +105,8 @@ static void make_marks(struct decoding *decoding, char **useless) {
     }
 }
 
-/* By the conventions of netCDF a bound of a wider type than the stored one applies to decoded values. */
+/* Sets the bounds of valid values. A bound of a wider type than the stored one applies to decoded values; this is a
+ * convention of netCDF. */
 static void find_bounds(struct decoding *decoding) {
     const struct cf_number *bounds[] = {&decoding->attributes.low, &decoding->attributes.high};
     bool *has[] = {&decoding->has_low, &decoding->has_high};
@@ -149,7 +151,8 @@ bool decoding_make(const struct cf *attributes, enum dtype stored, struct decodi
     *useless = NULL;
     *decoding = (struct decoding){.attributes = *attributes, .stored = stored, .read_as = stored, .result = stored};
     bool is_integer = !dtype_is_float(stored);
-    if (is_integer && attributes->sign) decoding->read_as = with_sign(stored, attributes->sign == CF_SIGN_SIGNED);
+    if (is_integer && attributes->sign)
+        decoding->read_as = cf_integer_dtype(dtype_size(stored), attributes->sign == CF_SIGN_SIGNED);
     enum dtype read_as = decoding->result = decoding->read_as;
     decoding->scales = (attributes->factor.there && attributes->factor.real != 1) ||
                        (attributes->offset.there && attributes->offset.real != 0);
@@ -200,6 +203,7 @@ static uint64_t ordered(int64_t integer, enum dtype read_as) {
     return (uint64_t)integer + (dtype_is_signed(read_as) ? UINT64_C(1) << 63 : 0);
 }
 
+/* Marks the elements outside the bounds as missing. */
 static void mask_outside(const struct decoding *decoding, const double *values, struct block *block) {
     const struct decode_mark low = decoding->low, high = decoding->high;
     bool narrow = decoding->unpacked && decoding->narrow;
@@ -318,15 +322,14 @@ const char *cf_number_text(const struct cf_number *number, char text[CF_NUMBER_T
 
 /* Appends `more` to *text, separated by a comma, and frees it. */
 static void append(char **text, char *more) {
-    char *longer = must_printf("%s%s%s", *text, **text ? ", " : "", more);
-    free(*text);
+    must_append(text, "%s%s", **text ? ", " : "", more);
     free(more);
-    *text = longer;
 }
 
 static void append_missing(const struct decoding *decoding, char **text) {
     const struct cf *attributes = &decoding->attributes;
-    char *list = must_strdup(""), number_text[CF_NUMBER_TEXT], other[CF_NUMBER_TEXT];
+    OWNED char *list = must_strdup("");
+    char number_text[CF_NUMBER_TEXT], other[CF_NUMBER_TEXT];
     struct decode_mark mark;
     for (int i = -1, shown = 0; i < attributes->missing_count; i++) {
         const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
@@ -343,7 +346,6 @@ static void append_missing(const struct decoding *decoding, char **text) {
         append(text, must_printf("missing below %s%s", where, low));
     else if (decoding->has_high)
         append(text, must_printf("missing above %s%s", where, high));
-    free(list);
 }
 
 char *decoding_text(const struct decoding *decoding) {

@@ -27,7 +27,7 @@ enum cf_sign { CF_SIGN_AS_STORED, CF_SIGN_UNSIGNED, CF_SIGN_SIGNED };
 /* The attributes of a data set and the keys of the job. All zeros: none are given. */
 struct cf {
     struct cf_number factor, offset, fill;
-    struct cf_number low, high; /* from valid_range, else from valid_min and valid_max */
+    struct cf_number low, high; /* valid_range; without it valid_min and valid_max */
     int missing_count;          /* the last `asked` of these come from the job */
     int asked;
     struct cf_number missing[2 * CF_MISSING];
@@ -42,7 +42,7 @@ struct decode_mark {
     int64_t integer;
 };
 
-/* How elements are decoded; derived from `attributes` and the stored type. */
+/* The decoding of elements, derived from `attributes` and the stored type. */
 struct decoding {
     struct cf attributes;
     enum dtype stored;   /* type in the file */
@@ -62,6 +62,8 @@ struct decoding {
  * have. */
 struct cf_number cf_netcdf_fill(enum dtype dtype);
 
+/* The smallest integer type of at least `bytes` bytes; one of 8 bytes if `bytes` is more. */
+enum dtype cf_integer_dtype(size_t bytes, bool is_signed);
 /* Derives how elements of type `stored` are decoded. false: decoding changes nothing. *useless becomes a sentence about
  * attribute numbers that no element can equal, or NULL; the caller frees. */
 bool decoding_make(const struct cf *attributes, enum dtype stored, struct decoding *decoding, char **useless);

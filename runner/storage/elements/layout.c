@@ -73,7 +73,7 @@ struct walk layout_between(const struct box *part, const struct box *from, const
 void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to) {
     *from = walk->first_from;
     *to = walk->first_to;
-    for (int axis = 0; axis < walk->axes; axis++) { /* from the last axis to the first */
+    for (int axis = 0; axis < walk->axes; axis++) { /* the last axis first */
         int64_t at = number % walk->count[axis];
         number /= walk->count[axis];
         *from += at * walk->from[axis];

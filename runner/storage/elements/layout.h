@@ -7,9 +7,9 @@
 
 /* ---- a walk through two row-major arrays at once ----------------------------------------------------------------- */
 
-/* Rows of `length` elements that lie `step` apart in one array and adjacent in the other. Axes that are complete in
- * both arrays are merged, which gives fewer and longer rows. `dense`, below, allows only rows of step 1, for writing.
- */
+/* Rows of `length` elements that are `step` elements apart in one array and adjacent in the other. Axes that are
+ * complete in both arrays are merged, which gives fewer and longer rows. `dense`, below, allows only rows of step 1,
+ * for writing. */
 struct walk {
     int axes; /* number of axes that count rows; count and distance along each */
     int64_t count[MAX_RANK], from[MAX_RANK], to[MAX_RANK];
@@ -22,7 +22,7 @@ void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t 
 /* The walk from `part` of the packed box `from` to its position in the packed box `to`, in rows of step 1. */
 struct walk layout_between(const struct box *part, const struct box *from, const struct box *to);
 
-/* Copies `count` elements of `size` bytes that lie `step` apart to adjacent memory. */
+/* Copies `count` elements of `size` bytes, which are `step` elements apart, to adjacent memory. */
 void layout_gather(const void *from, int64_t count, int64_t step, size_t size, void *to);
 
 /* Writes an element of `size` bytes `count` times. */
@@ -40,9 +40,9 @@ struct rows {
     int64_t pieces;
 };
 
-/* Cuts a selection into pieces. A piece spans at most `elements_in_piece` elements of the data set, or has that many
- * elements that are read one by one. Unless `dense`, a piece also has few rows: short rows cost one call each, so they
- * are spread over many pieces. */
+/* Cuts a selection into pieces. A piece spans at most `elements_in_piece` elements of the data set or, if elements are
+ * read one by one, has at most `elements_in_piece` of them. Unless `dense`, a piece also has few rows: short rows cost
+ * one call each, so they are spread over many pieces. */
 struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
                         int64_t elements_in_piece);
 
@@ -73,7 +73,7 @@ struct cell {
     int64_t number;           /* chunk number in the row-major order of the grid */
     int64_t corner[MAX_RANK]; /* first element of the chunk in the data set */
     int64_t in_chunk[MAX_RANK], in_box[MAX_RANK], count[MAX_RANK];
-    bool whole; /* the selection contains all elements of the chunk that lie in the data set */
+    bool whole; /* the selection contains all elements of the chunk within the data set */
 };
 /* Cell number 0 .. count - 1. */
 struct cell layout_cell(const struct cells *cells, int64_t number);

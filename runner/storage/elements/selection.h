@@ -1,4 +1,4 @@
-/* selection.h - a selection of elements of a data set: every step-th element of a range of each axis. */
+/* selection.h - selects elements of a data set: every step-th element of a range of each axis. */
 #ifndef RUNNER_SELECTION_H
 #define RUNNER_SELECTION_H
 

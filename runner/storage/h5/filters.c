@@ -1,5 +1,6 @@
-/* filters.c - each filter reads one buffer and writes the other; then the two are swapped. Uses libdeflate, which
- * inflates two to three times as fast as zlib, or zlib if libdeflate is not installed. */
+/* filters.c - applies the filters of struct filters: each reads one buffer and writes the other; then the two are
+ * swapped. Deflate is done by libdeflate, which inflates two to three times as fast as zlib, or by zlib if libdeflate
+ * is not installed. */
 #include "filters.h"
 
 #include "../../base/fail.h"
@@ -19,7 +20,7 @@
 
 enum {
     CHECKSUM_BYTES = 4,
-    LONGER = 1 << 16,   /* the size limit between two compressors is twice the chunk plus this many bytes */
+    LONGER = 1 << 16,   /* data between two compressors have at most twice the bytes of the chunk, plus this many */
     MOST_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
 };
 
@@ -33,19 +34,22 @@ struct filter_buffers {
 #endif
 };
 
-/* Is it deflate, LZF, or a compressor of codecs.h? */
+/* Is the filter deflate, LZF, or a compressor of codecs.h? */
 static bool is_compressor(H5Z_filter_t id) {
     return id == H5Z_FILTER_DEFLATE || codec_name(id);
 }
 
-static bool can_decode(H5Z_filter_t id, const unsigned values[CODEC_VALUES]) {
-    const char *needs;
-    if (id == FILTER_LZF) return TILERUN_LZF;
-    return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 || id == H5Z_FILTER_DEFLATE ||
-           codec_can_decode(id, values, &needs);
+/* Can this module decode the filter? If not, *needs names what to install; NULL: not known. */
+static bool can_decode(H5Z_filter_t id, const unsigned values[CODEC_VALUES], const char **needs) {
+    *needs = id == FILTER_LZF        ? "a tilerun built with liblzf (Debian's liblzf-dev)"
+             : id == H5Z_FILTER_SZIP ? "an HDF5 library built with szip (libaec)"
+                                     : NULL;
+    if (id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32 || id == H5Z_FILTER_DEFLATE) return true;
+    if (*needs) return id == FILTER_LZF && TILERUN_LZF;
+    return codec_can_decode(id, values, needs);
 }
 
-/* Can this module also encode with it? */
+/* Can this module encode for HDF5, which then lacks the filter? */
 static bool can_encode(H5Z_filter_t id) {
     return id == FILTER_LZF || id == FILTER_ZSTD;
 }
@@ -61,10 +65,11 @@ static H5Z_filter_t read_filter(hid_t creation, unsigned number, unsigned values
 bool filters_find(hid_t creation, struct filters *filters) {
     int count = H5Pget_nfilters(creation);
     if (count < 0 || count > FILTERS_MAX) return false;
+    const char *needs;
     *filters = (struct filters){.count = count};
     for (int i = 0; i < count; i++) {
         filters->id[i] = read_filter(creation, (unsigned)i, filters->values[i]);
-        if (!can_decode(filters->id[i], filters->values[i])) filters->first_supported = i + 1;
+        if (!can_decode(filters->id[i], filters->values[i], &needs)) filters->first_supported = i + 1;
     }
     return filters->first_supported == 0;
 }
@@ -78,33 +83,29 @@ bool filters_decompress(const struct filters *filters) {
 char *filters_missing(hid_t creation, unsigned number) {
     unsigned values[CODEC_VALUES];
     H5Z_filter_t id = read_filter(creation, number, values);
-    const char *name = codec_name(id), *needs = NULL;
-    if (can_decode(id, values) || H5Zfilter_avail(id) > 0) return NULL;
-    codec_can_decode(id, values, &needs);
-    if (id == FILTER_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
-    if (id == H5Z_FILTER_SZIP) name = "szip", needs = "an HDF5 library built with szip (libaec)";
+    const char *name = id == H5Z_FILTER_SZIP ? "szip" : codec_name(id), *needs;
+    if (can_decode(id, values, &needs) || H5Zfilter_avail(id) > 0) return NULL;
     const char *plugin = codec_in_hdf5plugin(id)
                              ? "`pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=$(python3 -c "
                                "'import hdf5plugin; print(hdf5plugin.PLUGINS_PATH)')`"
                          : needs ? ""
                                  : "its plugin for HDF5, in a folder that HDF5_PLUGIN_PATH names";
-    char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
-    char *text = must_printf("%s, which is not installed here: %s%s%s", what, needs ? needs : "",
-                             needs && *plugin ? ", or " : "", plugin);
-    free(what);
-    return text;
+    OWNED char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
+    return must_printf("%s, which is not installed here: %s%s%s", what, needs ? needs : "",
+                       needs && *plugin ? ", or " : "", plugin);
 }
 
 const char *h5_compression_needs(enum job_compression compression) {
-    const char *needs = NULL;
     const unsigned none[CODEC_VALUES] = {0};
-    if (compression == COMPRESSION_LZF && !TILERUN_LZF) needs = "a tilerun built with liblzf (Debian's liblzf-dev)";
-    if (compression == COMPRESSION_ZSTD) codec_can_decode(FILTER_ZSTD, none, &needs);
-    return needs;
+    const char *needs;
+    H5Z_filter_t id = compression == COMPRESSION_LZF    ? FILTER_LZF
+                      : compression == COMPRESSION_ZSTD ? FILTER_ZSTD
+                                                        : H5Z_FILTER_DEFLATE;
+    return can_decode(id, none, &needs) ? NULL : needs;
 }
 
 void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes) {
-    const unsigned lzf[] = {4, 0x0105, (unsigned)chunk_bytes}; /* as h5py: versions of its filter and of LZF */
+    const unsigned lzf[] = {4, 0x0105, (unsigned)chunk_bytes}; /* h5py's versions of the filter and of LZF */
     const unsigned level = (unsigned)layout->level;
     if (layout->compression == COMPRESSION_GZIP) H5Pset_deflate(creation, level);
     if (layout->compression == COMPRESSION_LZF) H5Pset_filter(creation, FILTER_LZF, H5Z_FLAG_OPTIONAL, 3, lzf);
@@ -114,8 +115,7 @@ void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size
 /* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
 struct filter_buffers *filter_buffers_create(void) {
-    struct filter_buffers *buffers = must_malloc(sizeof *buffers);
-    memset(buffers, 0, sizeof *buffers);
+    struct filter_buffers *buffers = must_zeroed(sizeof *buffers);
     return buffers;
 }
 
@@ -317,7 +317,7 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
             bytes_unshuffle((unsigned char *)buffers->data, (unsigned char *)unshuffled, bytes, size);
         }
-        if (into) return *why = NULL, into; /* all `plain` bytes */
+        if (into) return *why = NULL, into; /* `to` holds all `plain` bytes */
         swap_buffers(buffers);
     }
     *why = bytes == plain || filters->first_supported > 0 ? NULL : "it does not have the size of a chunk";
@@ -356,10 +356,10 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     struct filter_buffers *buffers = filter_buffers_create();
     unsigned values[CODEC_VALUES] = {0};
     size_t length = 0;
-    const char *why;
+    const char *why, *needs;
     void *result = NULL;
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
-    if (can_decode(id, values) && filter_buffers_reserve(buffers, bytes)) {
+    if (can_decode(id, values, &needs) && filter_buffers_reserve(buffers, bytes)) {
         memcpy(buffers->data, *data, bytes);
         if (flags & H5Z_FLAG_REVERSE)
             length =

@@ -18,13 +18,13 @@
 /* The filters of a data set, in the order in which writing applies them. */
 struct filters {
     int count;
-    int first_supported; /* first filter that this module supports with all after it; HDF5 decodes those before it */
+    int first_supported; /* this module supports this filter and all after it; HDF5 decodes the filters before it */
     H5Z_filter_t id[FILTERS_MAX];
-    unsigned values[FILTERS_MAX]
-                   [CODEC_VALUES]; /* parameters. shuffle: bytes of an element; deflate: level; others: codecs.h */
+    /* Parameters. Value 0 of shuffle: bytes of an element; of deflate: level; others: codecs.h. */
+    unsigned values[FILTERS_MAX][CODEC_VALUES];
 };
 
-/* Registers with HDF5 the filters that it lacks, for chunks that HDF5 reads or writes itself; h5_prepare calls it. */
+/* Registers the filters that HDF5 lacks with HDF5, for chunks that HDF5 reads or writes itself. */
 void filters_register(void);
 /* Returns NULL if tilerun or HDF5 can decode filter `number`. Else names it and what to install: "filter 32013 (ZFP),
  * which is not installed here: `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=...`". The caller frees. */
@@ -39,7 +39,7 @@ bool filters_decompress(const struct filters *filters);
 /* Adds the compressor of a layout to the creation properties of a new data set. */
 void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes);
 
-/* Two buffers for the chunk of one thread at a time; they grow as needed. */
+/* Two buffers in which one thread decodes or encodes one chunk at a time; they grow as needed. */
 struct filter_buffers;
 struct filter_buffers *filter_buffers_create(void);
 void filter_buffers_free(struct filter_buffers *buffers);
@@ -49,7 +49,7 @@ char *filter_buffers_reserve(struct filter_buffers *buffers, size_t bytes);
 
 /* Decodes `stored` bytes in the buffer by the supported filters, except those in `mask` (bit i: filter i was not
  * applied). Returns the `plain` decoded bytes: at `to`, which may be NULL and has that size, if the last step could
- * write there; else in a buffer of `buffers`. If unsupported filters remain, it returns the partly decoded bytes, which
+ * write there; else in a buffer of `buffers`. If unsupported filters remain, returns the partly decoded bytes, which
  * are not much longer. *why is NULL, or the reason of a failure, after which the contents of `to` are undefined. */
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *buffers, size_t stored,
                            size_t plain, char *to, const char **why);

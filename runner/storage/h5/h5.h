@@ -1,8 +1,8 @@
-/* h5.h - the part of the HDF5 layer that the rest of the program uses, without including hdf5.h. */
+/* h5.h - declares the part of the HDF5 layer that the rest of the program uses, without including hdf5.h. */
 #ifndef RUNNER_H5_H
 #define RUNNER_H5_H
 
-#include "../../job/job.h"
+#include "../../base/job_input.h"
 
 /* The layout of a new data set in its file. */
 struct h5_layout {
@@ -12,8 +12,8 @@ struct h5_layout {
     bool shuffle, fletcher32;
 };
 bool h5_filtered(const struct h5_layout *layout); /* are chunks filtered? */
-/* The library that this machine needs to write such compression but does not have, "libzstd.so.1 (Debian's libzstd1)";
- * NULL: none. */
+/* The library that writing this compression needs and this machine lacks, "libzstd.so.1 (Debian's libzstd1)"; NULL:
+ * none. */
 const char *h5_compression_needs(enum job_compression compression);
 
 /* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays are neither chunked nor filtered. */
@@ -24,10 +24,10 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
 void h5_prepare(void);
 /* The sources of a virtual data set that are absent. */
 struct h5_absent {
-    int64_t elements;    /* elements of the job's view that no source has; they are fill values */
+    int64_t elements;    /* elements of the job's view that no source has; they read as the fill value */
     int sources;         /* sources that do not exist, cannot be opened or are too small */
     char *first;         /* "'/d' in b.h5, which is not there"; NULL: none. Owned */
-    int files;           /* files that HDF5 opens to read the data set */
+    int files;           /* number of files that HDF5 opens to read the data set */
     bool read_by_source; /* HDF5 cannot read the data set; h5_read_by_source can */
 };
 

@@ -1,4 +1,4 @@
-/* h5element.h - how elements of an HDF5 type are read as numbers; for h5io.c and h5list.c. */
+/* h5element.h - struct h5_element: how the elements of an HDF5 type are read as numbers. */
 #ifndef RUNNER_H5ELEMENT_H
 #define RUNNER_H5ELEMENT_H
 
@@ -10,14 +10,14 @@ struct h5_element {
     bool codes;   /* an enumeration other than bool: read only if the job sets a `dtype` */
     hid_t memory; /* memory type for H5Dread; H5I_INVALID_HID: the type of the file in the machine's byte order */
     size_t bytes; /* size of an element in the file */
-    int rank;     /* number of array dimensions of the element type, which become the last axes, */
-    int64_t size[MAX_RANK]; /* and their sizes */
-    const char *kind;       /* a name for the type other than its dtype, "bool"; NULL: none */
+    int rank;     /* number of array dimensions of the element type, which become the last axes of the data set */
+    int64_t size[MAX_RANK]; /* sizes of these dimensions */
+    const char *kind;       /* "bool" or "bit field", of which `dtype` says less; NULL: neither */
 };
 
 /* Finds how elements of `type` are read. `field`: read this field of a table ("a/b" of a table in a table); NULL: none.
- * Returns NULL if found; the caller closes `memory`. Else returns what the elements are and what to do: "holds strings;
- * ...". The caller frees. */
+ * Returns NULL; the caller closes `memory`. If they cannot be read, returns what they are and what the user can do,
+ * "holds strings; ...", which the caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
 
 /* A short name of the type: "table of x, y, label", "complex of float32", "float of 20 bits". The caller frees. */

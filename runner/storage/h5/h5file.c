@@ -1,13 +1,13 @@
-/* h5file.c - the HDF5 file driver of tilerun. HDF5 (at least 1.10) crashes in its own clean-up when a disk becomes
- * full, so the driver hides write errors from it: it keeps the errno of the first failed write and from then on reports
- * success. h5_write and h5_close_file check that errno, and the file is then discarded.
+/* h5file.c - implements the HDF5 file driver for all files that tilerun writes: HDF5 calls its functions to open, read
+ * and write a file. HDF5 (at least 1.10) crashes in its own clean-up when a disk becomes full, so the driver hides
+ * write errors from HDF5: it keeps the errno of the first failed write and from then on reports success. h5_write and
+ * h5_close_file check that errno, and the file is then discarded.
  *
  * The driver also finds the addresses of chunks. H5Dget_chunk_info and H5Dget_chunk_info_by_coord walk all chunks on
  * each call (in 1.10: 26 s for 65536 chunks, here 0.06 s), and whether their addresses include a user block depends on
- * the version. H5Dread_chunk goes straight to its chunk. So a probe lets HDF5 read the chunk, and the driver records
- * the address and reads nothing. In the same way H5Dwrite_chunk allocates a chunk that another thread then writes. */
-#define H5_USE_110_API
-#include "h5journal.h"
+ * the version. H5Dread_chunk goes straight to its chunk. So a probe lets HDF5 read the chunk, while the driver only
+ * records the address and moves no bytes. In the same way H5Dwrite_chunk allocates a chunk that another thread then
+ * writes. */
 #include "h5type.h"
 
 #include "../../base/fail.h"
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #if H5_VERSION_GE(1, 13, 0)
 #include <H5FDdevelop.h>
@@ -26,10 +27,9 @@ struct file {
     H5FD_t base;            /* must be first: HDF5 casts its address */
     haddr_t allocated, end; /* end of the address space that HDF5 has allocated; size of the file */
     int descriptor;
-    bool reads;        /* opened for reading */
-    int failure;       /* errno of the first failed write; 0: none */
-    int *last_failure; /* receives `failure` at the close, which may write; NULL: unused */
-    struct h5_journal *journal;
+    bool reads;               /* opened for reading */
+    int failure;              /* errno of the first failed write; 0: none */
+    int *last_failure;        /* receives `failure` at the close, which may write; NULL: unused */
     const void *probe_buffer; /* buffer of a probe: transfers from or to it only record their address; NULL: no probe */
     haddr_t probe_address;
     size_t probe_bytes;
@@ -37,11 +37,6 @@ struct file {
 
 static void keep_errno(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
-}
-
-static void journal_old_bytes(struct file *file, haddr_t address, haddr_t size) {
-    if (file->journal && !file->failure)
-        keep_errno(file, !h5_journal_keep(file->journal, file->descriptor, address, size));
 }
 
 static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
@@ -114,7 +109,7 @@ static bool answer_probe(struct file *file, H5FD_mem_t type, haddr_t address, si
     return data == file->probe_buffer;
 }
 
-/* Reads beyond the end of the file give zeros. */
+/* Reads bytes; those beyond the end of the file are zeros. */
 static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size, void *data) {
     (void)transfer;
     struct file *file = (struct file *)base;
@@ -139,8 +134,6 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer_probe(file, type, address, size, data)) return 0;
-    h5_journal_lock(file->journal);
-    journal_old_bytes(file, address, size);
     for (const char *from = data; size > 0 && file->failure == 0;) {
         errno = 0;
         ssize_t put = pwrite(file->descriptor, from, size, (off_t)address);
@@ -151,7 +144,6 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
         address += (haddr_t)put;
         size -= (size_t)put;
     }
-    h5_journal_unlock(file->journal, false);
     if (address + size > file->end) file->end = address + size;
     return 0;
 }
@@ -161,11 +153,8 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     (void)closing;
     struct file *file = (struct file *)base;
     if (file->end == file->allocated || file->failure) return 0;
-    h5_journal_lock(file->journal);
-    journal_old_bytes(file, file->allocated, HADDR_MAX);
     errno = 0;
-    keep_errno(file, file->failure || ftruncate(file->descriptor, (off_t)file->allocated) != 0);
-    h5_journal_unlock(file->journal, false);
+    keep_errno(file, ftruncate(file->descriptor, (off_t)file->allocated) != 0);
     file->end = file->allocated;
     return 0;
 }
@@ -173,7 +162,7 @@ static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
 static const H5FD_class_t driver = {
 #ifdef H5FD_CLASS_VERSION
     .version = H5FD_CLASS_VERSION,
-    .value = 513, /* in the range that HDF5 reserves for applications */
+    .value = 513, /* HDF5 reserves a range with this number for applications */
 #endif
     .name = "tilerun",
     .maxaddr = HADDR_MAX / 2,
@@ -193,9 +182,8 @@ static const H5FD_class_t driver = {
 
 static struct file *find_file(hid_t object) {
     void *file = NULL;
-    hid_t id = H5Iget_file_id(object);
+    OWNED_ID hid_t id = H5Iget_file_id(object);
     H5Fget_vfd_handle(id, H5P_DEFAULT, &file);
-    H5Fclose(id);
     return file;
 }
 
@@ -203,16 +191,6 @@ int h5_descriptor(hid_t object, int **failure) {
     struct file *file = find_file(object);
     if (failure) *failure = &file->failure;
     return file->descriptor;
-}
-
-const int *h5_write_failure(hid_t object) {
-    return &find_file(object)->failure;
-}
-
-enum status h5_fail_write(hid_t object, int failure, struct error *error) {
-    char path[512] = "";
-    H5Fget_name(object, path, sizeof path);
-    return fail_write(error, path, failure);
 }
 
 /* Creates a file access list for this driver, which is registered as `*id`; negative: out of memory. Without the list
@@ -236,16 +214,19 @@ static struct file *begin_probe(hid_t dataset, const void *probe_buffer) {
     return file;
 }
 
-/* Is the chunk absent? If so, HDF5 reads an element of it without reading raw data. */
+/* Is the chunk not stored? Then HDF5 gives its fill value for an element without reading raw data. */
 static bool is_absent(hid_t dataset, const hsize_t corner[]) {
     uint64_t element; /* large enough for all types of tilerun */
-    hid_t type = H5Dget_type(dataset), file_space = H5Dget_space(dataset), memory_space = H5Screate(H5S_SCALAR);
+    OWNED_ID hid_t type = H5Dget_type(dataset), file_space = H5Dget_space(dataset);
+    OWNED_ID hid_t memory_space = H5Screate(H5S_SCALAR);
     bool read = H5Sselect_elements(file_space, H5S_SELECT_SET, 1, corner) >= 0 &&
                 H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, &element) >= 0;
-    H5Sclose(memory_space);
-    H5Sclose(file_space);
-    H5Tclose(type);
     return read && find_file(dataset)->probe_address == HADDR_UNDEF;
+}
+
+haddr_t h5_extent_address(hid_t dataset) {
+    /* Behind a user block H5Dget_offset gives an address where there is none. */
+    return H5Dget_storage_size(dataset) > 0 ? H5Dget_offset(dataset) : HADDR_UNDEF;
 }
 
 enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error) {
@@ -276,11 +257,23 @@ enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t byte
 }
 
 bool h5_is_swmr(hid_t dataset) {
-    hid_t file = H5Iget_file_id(dataset);
+    OWNED_ID hid_t file = H5Iget_file_id(dataset);
     unsigned intent = 0;
     H5Fget_intent(file, &intent);
-    H5Fclose(file);
     return intent & H5F_ACC_SWMR_READ;
+}
+
+bool h5_is_settled(const struct h5_dataset *dataset, const struct stat *version) {
+    char path[4096] = "";
+    struct stat about = {.st_ino = 0};
+    struct timespec now;
+    if (dataset->scattered || h5_is_swmr(dataset->id)) return false;
+    H5Fget_name(dataset->id, path, sizeof path); /* a link may have led to another file */
+    clock_gettime(CLOCK_REALTIME, &now);
+    double age =
+        difftime(now.tv_sec, version->st_mtim.tv_sec) + 1e-9 * (double)(now.tv_nsec - version->st_mtim.tv_nsec);
+    double tick = version->st_mtim.tv_nsec == 0 ? 2.0 : 0.02; /* 2 s: the file system counts whole seconds */
+    return stat(path, &about) == 0 && about.st_dev == version->st_dev && about.st_ino == version->st_ino && age > tick;
 }
 
 hid_t h5_open_lookup(hid_t dataset, int descriptor) {
@@ -288,10 +281,10 @@ hid_t h5_open_lookup(hid_t dataset, int descriptor) {
     H5O_info_t about;
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     if (H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return H5I_INVALID_HID;
-    hid_t id, access = create_access(&id), look = H5I_INVALID_HID;
+    hid_t id, look = H5I_INVALID_HID;
+    OWNED_ID hid_t access = create_access(&id);
     if (access < 0) return look;
     hid_t file = H5Fopen(path, H5F_ACC_RDONLY | (h5_is_swmr(dataset) ? H5F_ACC_SWMR_READ : 0), access);
-    H5Pclose(access);
     if (file >= 0) look = H5Oopen_by_addr(file, about.addr);
     if (file >= 0) H5Fclose(file); /* HDF5 keeps the file open while objects in it are open */
     if (look < 0) H5FDunregister(id);
@@ -307,6 +300,7 @@ void h5_close_lookup(hid_t look) {
 
 /* ---- files ---- */
 
+/* Creates or opens a file for writing, with tilerun's driver. */
 static enum status open_file(const char *path, bool create, hid_t *file, struct error *error) {
     *file = H5I_INVALID_HID;
     if (create) unlink(path);
@@ -315,33 +309,25 @@ static enum status open_file(const char *path, bool create, hid_t *file, struct 
     if (descriptor < 0)
         return fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened", strerror(errno));
     close(descriptor);
-    hid_t id, access = create_access(&id), creation = h5_creation(H5P_FILE_CREATE);
+    hid_t id;
+    OWNED_ID hid_t access = create_access(&id), creation = h5_creation(H5P_FILE_CREATE);
     errno = 0;
     /* Not H5F_LIBVER_LATEST: with these bounds a file whose writer is killed stays readable up to its last flush. */
     if (access >= 0 && creation >= 0 && H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0)
         *file = create ? H5Fcreate(path, H5F_ACC_TRUNC, creation, access) : H5Fopen(path, H5F_ACC_RDWR, access);
-    enum status status = STATUS_OK;
-    if (*file < 0)
-        status = fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened",
-                      errno ? strerror(errno) : h5_error_text());
-    if (*file < 0 && access >= 0) H5FDunregister(id);
-    if (access >= 0) H5Pclose(access);
-    if (creation >= 0) H5Pclose(creation);
-    return status;
+    if (*file >= 0) return STATUS_OK;
+    fail(error, STATUS_IO, "%s: cannot be %s: %s", path, create ? "created" : "opened",
+         errno ? strerror(errno) : h5_error_text());
+    if (access >= 0) H5FDunregister(id);
+    return STATUS_IO;
 }
 
 enum status h5_create_file(const char *path, hid_t *file, struct error *error) {
     return open_file(path, true, file, error);
 }
 
-enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error) {
-    *file = H5I_INVALID_HID;
-    struct h5_journal *made = h5_journal_begin(path);
-    if (!made) return fail_write(error, path, errno);
-    __atomic_store_n(journal, made, __ATOMIC_RELEASE); /* from now on the signal thread may restore the file */
-    enum status status = open_file(path, false, file, error);
-    if (!status) find_file(*file)->journal = made;
-    return status;
+enum status h5_reopen_file(const char *path, hid_t *file, struct error *error) {
+    return open_file(path, false, file, error);
 }
 
 enum status h5_close_file(hid_t file, struct error *error) {

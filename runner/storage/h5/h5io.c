@@ -1,14 +1,14 @@
-/* h5io.c - creates and closes data sets. */
-#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
+/* h5io.c - creates and closes data sets; reads and writes boxes of them by HDF5, one thread at a time. */
 #include "h5io.h"
-
 #include "../../../kernels/core/cpu.h"
-
+#include "../../../kernels/core/cut.h"
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../elements/layout.h"
 #include "filters.h"
+#include "h5slab.h"
 #include "h5type.h"
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,12 +24,12 @@ struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shap
     return own;
 }
 
-void h5_close(struct h5_dataset *dataset) {
+void h5_close(struct h5_dataset **closed) {
+    struct h5_dataset *dataset = *closed;
+    *closed = NULL;
     if (!dataset) return;
-    if (dataset->memory >= 0) H5Tclose(dataset->memory);
-    if (dataset->creation >= 0) H5Pclose(dataset->creation);
-    if (dataset->id >= 0) H5Dclose(dataset->id);
-    if (dataset->file >= 0) H5Fclose(dataset->file);
+    const hid_t ids[] = {dataset->memory, dataset->creation, dataset->id, dataset->file};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) h5_release_id(&ids[i]);
     free(dataset);
 }
 
@@ -105,36 +105,166 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
         return fail(error, STATUS_USAGE, "chunks names %d axes, but %s has shape %s", layout->chunk.rank, path,
                     shape_format(shape, text));
     }
-    const char *name = strrchr(path, '/');
-    char *parent = must_strdup(path);
-    parent[name ? name - path : 0] = '\0';
-    hid_t group = H5I_INVALID_HID;
-    enum status status = h5_group(file, parent, &group, error);
-    free(parent);
-    if (status) return status;
-
-    hsize_t size[MAX_RANK];
-    for (int i = 0; i < shape->rank; i++) size[i] = (hsize_t)shape->size[i];
     struct shape chunk = h5_chunk(dtype, shape, layout);
-    hid_t creation = creation_properties(dtype, &chunk, layout);
-    hid_t access = h5_cache_access(dtype_size(dtype), shape, &chunk), type = h5_type(dtype);
-    hid_t space = shape->rank ? H5Screate_simple(shape->rank, size, NULL) : H5Screate(H5S_SCALAR);
-    hid_t id = H5Dcreate2(group, name ? name + 1 : path, type, space, H5P_DEFAULT, creation, access);
-    if (id < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Pclose(access);
-    H5Pclose(creation);
-    H5Gclose(group);
-    if (status) return status;
+    OWNED_ID hid_t creation = creation_properties(dtype, &chunk, layout);
+    OWNED_ID hid_t access = h5_cache_access(dtype_size(dtype), shape, &chunk), type = h5_type(dtype);
+    OWNED_ID hid_t space = h5_space(shape->rank, shape->size);
+    hid_t id;
+    TRY(h5_create_id(file, path, type, space, creation, access, &id, error));
 
+    int *failure;
+    h5_descriptor(id, &failure);
     *result = must_malloc(sizeof **result);
-    **result = (struct h5_dataset){.file = H5I_INVALID_HID, .id = id, .dtype = dtype, .shape = *shape, .chunk = chunk};
-    (*result)->plain = true;
-    (*result)->element = dtype_size(dtype);
-    (*result)->memory = H5I_INVALID_HID;
-    (*result)->creation = H5Dget_create_plist(id);
-    (*result)->write_failure = h5_write_failure(id);
-    (*result)->filtered = chunk.rank && h5_filtered(layout);
+    **result = (struct h5_dataset){.file = H5I_INVALID_HID,
+                                   .id = id,
+                                   .dtype = dtype,
+                                   .shape = *shape,
+                                   .chunk = chunk,
+                                   .plain = true,
+                                   .element = dtype_size(dtype),
+                                   .memory = H5I_INVALID_HID,
+                                   .creation = H5Dget_create_plist(id),
+                                   .write_failure = failure,
+                                   .filtered = chunk.rank && h5_filtered(layout)};
     return STATUS_OK;
+}
+
+/* ---- transfers --------------------------------------------------------------------------------------------------- */
+
+enum { ARRAYS_BYTES = 16 << 20 }; /* bytes of array elements that are read at a time */
+
+/* Fails with the names of the data set and its file, and the HDF5 error text. */
+static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
+    const char *reason = h5_error_text();
+    char name[256] = "", file[512] = "";
+    H5Iget_name(dataset->id, name, sizeof name);
+    H5Fget_name(dataset->id, file, sizeof file);
+    return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, reason);
+}
+
+/* The memory type. If the file has the bits of the dtype, it is the type of the file in this machine's byte order, so
+ * that bits, padding included, are transferred unchanged. */
+static hid_t memory_type(const struct h5_dataset *dataset) {
+    if (dataset->memory >= 0) return H5Tcopy(dataset->memory);
+    OWNED_ID hid_t stored = H5Dget_type(dataset->id);
+    hid_t type = H5Tcopy(stored);
+    H5Tset_order(type, H5T_ORDER_LE);
+    return type;
+}
+
+/* Transfers whole elements: a selection of the own axes of the data set. */
+static enum status transfer(const struct h5_dataset *dataset, const struct selection *selection, void *data, bool write,
+                            struct error *error) {
+    struct box packed = selection_packed(selection);
+    if (box_elements(&packed) == 0) return STATUS_OK;
+    OWNED_ID hid_t type = memory_type(dataset), file_space = H5Dget_space(dataset->id);
+    OWNED_ID hid_t memory_space = h5_space(selection->rank, selection->count);
+    herr_t result = h5_slab_select(file_space, selection);
+    if (result >= 0 && write)
+        result = H5Dwrite(dataset->id, type, memory_space, file_space, H5P_DEFAULT, data);
+    else if (result >= 0 && dataset->read)
+        result = dataset->read(dataset->id, type, memory_space, file_space, data);
+    else if (result >= 0)
+        result = H5Dread(dataset->id, type, memory_space, file_space, H5P_DEFAULT, data);
+    return result < 0 ? transfer_failed(dataset, write ? "H5Dwrite" : "H5Dread", error) : STATUS_OK;
+}
+
+/* Reads elements that are arrays: whole elements pass through memory of bounded size. */
+static enum status read_arrays(struct h5_dataset *dataset, const struct selection *selection, void *data,
+                               struct error *error) {
+    struct selection own = *selection, within = {.rank = dataset->inner};
+    struct shape inner = {.rank = dataset->inner};
+    own.rank -= dataset->inner;
+    for (int axis = 0; axis < inner.rank; axis++) {
+        inner.size[axis] = dataset->shape.size[own.rank + axis];
+        within.start[axis] = selection->start[own.rank + axis];
+        within.count[axis] = selection->count[own.rank + axis];
+        within.step[axis] = selection->step[own.rank + axis];
+    }
+    int64_t size = (int64_t)dtype_size(dataset->dtype), element_bytes = shape_elements(&inner) * size;
+    struct box packed = selection_packed(&own), taken = selection_packed(&within);
+    struct cut cut = cut_box(&packed, NULL, element_bytes < ARRAYS_BYTES ? ARRAYS_BYTES / (element_bytes + 1) : 1);
+    if (box_elements(&packed) == 0 || box_elements(&taken) == 0) return STATUS_OK;
+    if (box_elements(&taken) == shape_elements(&inner)) return transfer(dataset, &own, data, false, error);
+    struct cells cells = layout_cells(&within, &inner, &inner);
+    struct cell cell = layout_cell(&cells, 0);
+    struct walk walk = layout_cell_walk(&cells, &cell, false);
+    char *to = data, *memory = NULL;
+    enum status status = STATUS_OK;
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
+        struct selection some = own;
+        for (int axis = 0; axis < own.rank; axis++) {
+            some.start[axis] += piece.start[axis] * own.step[axis];
+            some.count[axis] = piece.count[axis];
+        }
+        int64_t elements = box_elements(&piece);
+        if (!memory) memory = malloc((size_t)(elements * element_bytes)); /* no later piece is larger */
+        if (!memory)
+            return fail(error, STATUS_IO, "not enough memory for elements of %lld bytes, which are arrays",
+                        (long long)element_bytes);
+        status = transfer(dataset, &some, memory, false, error);
+        for (int64_t row = 0; row < elements * walk.rows && !status; row++) {
+            int64_t from, at, element = row / walk.rows;
+            layout_row(&walk, row % walk.rows, &from, &at);
+            layout_gather(memory + element * element_bytes + from * size, walk.length, walk.step, (size_t)size,
+                          to + (element * box_elements(&taken) + at) * size);
+        }
+        to += elements * box_elements(&taken) * size;
+    }
+    free(memory);
+    return status;
+}
+
+static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void h5_lock(void) {
+    pthread_mutex_lock(&library_mutex);
+    h5_record_errors();
+}
+
+void h5_unlock(void) {
+    pthread_mutex_unlock(&library_mutex);
+}
+
+enum status h5_check_writes(struct h5_dataset *dataset, struct error *error) {
+    if (!dataset->write_failure || *dataset->write_failure == 0) return STATUS_OK;
+    char path[512] = "";
+    h5_lock();
+    H5Fget_name(dataset->id, path, sizeof path);
+    h5_unlock();
+    return fail_write(error, path, *dataset->write_failure);
+}
+
+enum status h5_flush(struct h5_dataset *dataset, struct error *error) {
+    h5_lock();
+    bool flushed = H5Fflush(dataset->id, H5F_SCOPE_LOCAL) >= 0;
+    enum status status = flushed ? STATUS_OK : FAIL_CALL(error, STATUS_IO, "H5Fflush", h5_error_text());
+    h5_unlock();
+    TRY(h5_check_writes(dataset, error)); /* gives a better message for a failed write */
+    return status;
+}
+
+enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error) {
+    struct selection selection = selection_of_box(box);
+    return h5_read_selected(dataset, &selection, data, error);
+}
+
+enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
+                             struct error *error) {
+    struct error unreadable = {.status = STATUS_OK};
+    h5_lock();
+    enum status status = dataset->inner ? read_arrays(dataset, selection, data, &unreadable)
+                                        : transfer(dataset, selection, data, false, &unreadable);
+    h5_unlock();
+    TRY(h5_check_writes(dataset, error)); /* bytes that were never written are arbitrary, or fail their checksum */
+    return status ? fail(error, status, "%s", unreadable.text) : STATUS_OK;
+}
+
+enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error) {
+    struct selection selection = selection_of_box(box);
+    h5_lock();
+    enum status status = transfer(dataset, &selection, (void *)data, true, error);
+    h5_unlock();
+    return status ? status : h5_check_writes(dataset, error);
 }

@@ -6,9 +6,11 @@
 #ifndef RUNNER_H5IO_H
 #define RUNNER_H5IO_H
 
+#include "../../base/fail.h"
 #include "../elements/selection.h"
 #include "h5.h"
 #include <hdf5.h>
+#include <sys/stat.h>
 
 /* An open data set. */
 struct h5_dataset {
@@ -23,16 +25,26 @@ struct h5_dataset {
     bool codes;         /* the element type is an enumeration other than bool */
     hid_t memory;       /* memory type that HDF5 converts elements to (h5element.h) */
     bool filtered;      /* chunks are compressed or checksummed */
-    bool scattered;     /* virtual, or in external storage: parts of it may be absent (h5mapped.h) */
+    bool scattered;     /* virtual, or in external storage: parts of it may be absent (h5sources.h) */
     herr_t (*read)(hid_t, hid_t, hid_t, hid_t, void *); /* replaces H5Dread, without its property list; NULL: H5Dread */
-    const int *write_failure; /* of a data set from h5_create: errno of the first failed write to its file; 0: none */
+    const int *write_failure; /* only from h5_create: errno of the first failed write to its file; 0: none */
 };
 
 /* `shape` or `chunk` without the array dimensions of the element type. */
 struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shape *shape);
-void h5_close(struct h5_dataset *dataset);
+/* Closes a data set, unless it is NULL, and sets it to NULL. */
+void h5_close(struct h5_dataset **closed);
+
+/* Declare ids of HDF5 of any kind, and data sets, that are closed where their scope ends: OWNED_ID hid_t space =
+ * H5Dget_space(id); They must be initialized. */
+#define OWNED_ID      FREED_BY(h5_release_id)
+#define OWNED_DATASET FREED_BY(h5_close)
+void h5_release_id(const hid_t *id);
 /* Is the file open for SWMR reading: does a SWMR writer have it open, or did it die? */
 bool h5_is_swmr(hid_t dataset);
+/* Will every later change of the data set's values change `version`, which its file had before it was opened? Not if
+ * other files hold values too, if a program appends to it, or if the file was written within this tick of the clock. */
+bool h5_is_settled(const struct h5_dataset *dataset, const struct stat *version);
 
 /* The lock on the HDF5 library. h5_read and h5_write take it themselves. */
 void h5_lock(void);
@@ -41,13 +53,16 @@ void h5_unlock(void);
 /* Reads a box into packed memory, as the dtype of the data set. STATUS_IO: it failed. If a write to the data set failed
  * before, the error is that of the write. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
-/* The same for a selection. */
+/* Like h5_read, but for a selection. */
 enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
                              struct error *error);
 
+/* The address of a contiguous data set's elements in its file; HADDR_UNDEF: nothing was written. */
+haddr_t h5_extent_address(hid_t dataset);
+
 /* Location of a stored chunk. */
 struct h5_chunk_place {
-    haddr_t address; /* in the file; HADDR_UNDEF: the chunk is not stored, its elements are the fill value */
+    haddr_t address; /* HADDR_UNDEF: the chunk is not stored, its elements are the fill value */
     hsize_t bytes;
     unsigned mask; /* bit i set: filter i was not applied */
 };
@@ -77,10 +92,8 @@ hid_t h5_type(enum dtype dtype);
 /* Creates an empty file, replacing an existing one, with the version bounds and creation order of all files of tilerun.
  */
 enum status h5_create_file(const char *path, hid_t *file, struct error *error);
-/* Opens a file of h5_create_file again, to write more. A journal keeps the bytes that are overwritten; the caller frees
- * it whatever the status. NULL: no journal was begun, and the file is unchanged. */
-struct h5_journal;
-enum status h5_reopen_file(const char *path, struct h5_journal **journal, hid_t *file, struct error *error);
+/* Opens a file of h5_create_file again, to write more. */
+enum status h5_reopen_file(const char *path, hid_t *file, struct error *error);
 /* For writing without HDF5: the descriptor of a file of h5_create_file, and the address of the errno of its first
  * failed write (`failure` may be NULL). */
 int h5_descriptor(hid_t object, int **failure);
@@ -105,9 +118,13 @@ enum status h5_set_shape(hid_t object, const char *name, const struct shape *sha
 bool h5_has_attributes(hid_t object);
 /* The text of an attribute; NULL: it does not exist. The caller frees. */
 char *h5_get_text(hid_t object, const char *name);
+/* Like h5_get_text, but for an object in a file or group; NULL also if there is no such object. */
+char *h5_get_text_of(hid_t file, const char *object, const char *name);
 /* Reads an attribute that is one number, as int64_t or double (`dtype`); false: it does not exist or is not one number.
  */
 bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value);
+/* An attribute that is one integer; `missing`: it does not exist or is not one number. */
+int64_t h5_get_integer(hid_t object, const char *name, int64_t missing);
 /* The text of another program's attribute (`units`, `long_name`) without surrounding blanks; NULL: it does not exist,
  * is empty or is not UTF-8. The caller frees. */
 char *h5_get_trimmed_text(hid_t object, const char *name);

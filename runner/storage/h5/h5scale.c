@@ -1,5 +1,4 @@
 /* h5scale.c - reads, copies and attaches dimension scales. */
-#define H5_USE_110_API
 #include "h5scale.h"
 
 #include "../../base/fail.h"
@@ -13,42 +12,30 @@ enum { PIECE_BYTES = 1 << 20 }; /* bytes of a scale that are copied at a time */
 /* ---- labels and scales of an axis ------------------------------------------------------------------------------ */
 
 static int rank_of(hid_t dataset) {
-    hid_t space = H5Dget_space(dataset);
-    int rank = H5Sget_simple_extent_ndims(space);
-    H5Sclose(space);
-    return rank;
+    OWNED_ID hid_t space = H5Dget_space(dataset);
+    return H5Sget_simple_extent_ndims(space);
 }
 
-/* Opens an attribute that has one element for each axis; negative: there is none. */
-static hid_t open_axis_attribute(hid_t object, const char *name, H5T_class_t class, int rank) {
-    if (rank <= 0 || H5Aexists(object, name) <= 0) return H5I_INVALID_HID;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    if (attribute < 0) return attribute;
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    bool fits = H5Tget_class(type) == class && H5Sget_simple_extent_npoints(space) == rank;
-    H5Sclose(space);
-    H5Tclose(type);
-    if (fits) return attribute;
-    H5Aclose(attribute);
-    return H5I_INVALID_HID;
+/* Opens an attribute that has one element for each axis; false: there is none. The caller closes it all the same. */
+static bool open_axis_attribute(hid_t object, const char *name, H5T_class_t class, int rank,
+                                struct h5_attribute *attribute) {
+    return rank > 0 && h5_attribute_open(object, name, attribute) && attribute->class == class &&
+           attribute->count == rank;
 }
 
+/* The text may come from a damaged or foreign file, so it is returned only if it is UTF-8. */
 char *h5_axis_text(hid_t object, const char *name, int rank, int axis) {
-    hid_t attribute = open_axis_attribute(object, name, H5T_STRING, rank);
-    if (attribute < 0) return NULL;
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    bool variable = H5Tis_variable_str(type) > 0;
-    size_t size = H5Tget_size(type), bytes = size * (size_t)rank;
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
+    if (!open_axis_attribute(object, name, H5T_STRING, rank, &attribute)) return NULL;
+    bool variable = H5Tis_variable_str(attribute.type) > 0;
+    size_t size = H5Tget_size(attribute.type), bytes = size * (size_t)rank;
     char *texts = calloc(bytes + 1, 1), *label = NULL; /* a damaged file may claim any size */
-    if (texts && H5Aread(attribute, type, texts) >= 0) {
+    if (texts && H5Aread(attribute.id, attribute.type, texts) >= 0) {
         const char *text = variable ? ((char **)(void *)texts)[axis] : texts + (size_t)axis * size;
         if (text) label = variable ? must_strdup(text) : must_printf("%.*s", (int)strnlen(text, size), text);
-        if (variable) H5Dvlen_reclaim(type, space, H5P_DEFAULT, texts);
+        if (variable) H5Dvlen_reclaim(attribute.type, attribute.space, H5P_DEFAULT, texts);
     }
     free(texts);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(attribute);
     if (label && *label && h5_is_utf8(label)) return label;
     free(label);
     return NULL;
@@ -60,12 +47,12 @@ char *h5_axis_label(hid_t dataset, int axis) {
 
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales) {
     *scales = NULL;
-    hid_t attribute = open_axis_attribute(dataset, "DIMENSION_LIST", H5T_VLEN, rank_of(dataset));
-    if (attribute < 0) return 0;
-    hid_t type = H5Aget_type(attribute), base = H5Tget_super(type), space = H5Aget_space(attribute);
-    hvl_t *lists = must_malloc((size_t)rank_of(dataset) * sizeof *lists);
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
+    if (!open_axis_attribute(dataset, "DIMENSION_LIST", H5T_VLEN, rank_of(dataset), &attribute)) return 0;
+    OWNED_ID hid_t base = H5Tget_super(attribute.type);
+    OWNED hvl_t *lists = must_malloc((size_t)attribute.count * sizeof *lists);
     int count = 0;
-    if (H5Tequal(base, H5T_STD_REF_OBJ) > 0 && H5Aread(attribute, type, lists) >= 0) {
+    if (H5Tequal(base, H5T_STD_REF_OBJ) > 0 && H5Aread(attribute.id, attribute.type, lists) >= 0) {
         const hobj_ref_t *references = lists[axis].p;
         *scales = must_malloc((lists[axis].len + 1) * sizeof **scales);
         for (size_t i = 0; i < lists[axis].len; i++) {
@@ -77,57 +64,48 @@ int h5_axis_scales(hid_t dataset, int axis, hid_t **scales) {
             else
                 H5Oclose(scale);
         }
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, lists);
+        H5Dvlen_reclaim(attribute.type, attribute.space, H5P_DEFAULT, lists);
     }
-    free(lists);
-    H5Sclose(space);
-    H5Tclose(base);
-    H5Tclose(type);
-    H5Aclose(attribute);
     return count;
+}
+
+void h5_close_scales(int count, hid_t scales[]) {
+    for (int i = 0; i < count; i++)
+        if (scales[i] >= 0) H5Dclose(scales[i]);
+    free(scales);
 }
 
 bool h5_axis_has_scales(hid_t dataset, int axis) {
     hid_t *scales;
     int count = h5_axis_scales(dataset, axis, &scales);
-    for (int i = 0; i < count; i++)
-        if (scales[i] >= 0) H5Dclose(scales[i]);
-    free(scales);
+    h5_close_scales(count, scales);
     return count > 0;
 }
 
 char *h5_scale_name(hid_t scale) {
     ssize_t length = H5Iget_name(scale, NULL, 0);
-    char *path = must_malloc((size_t)(length > 0 ? length : 0) + 1);
+    OWNED char *path = must_malloc((size_t)(length > 0 ? length : 0) + 1);
     path[0] = '\0';
     if (length > 0) H5Iget_name(scale, path, (size_t)length + 1);
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-    char *name = must_strdup(*last && h5_is_utf8(last) ? last : "scale");
-    free(path);
-    return name;
+    return must_strdup(*last && h5_is_utf8(last) ? last : "scale");
 }
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
 
 herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to) {
     (void)about;
-    hid_t old = H5Aopen(from, name, H5P_DEFAULT);
-    if (old < 0) return -1;
-    hid_t stored_type = H5Aget_type(old), type = H5Tcopy(stored_type),
-          space = H5Aget_space(old); /* a copy that belongs to no file */
-    hid_t new = H5Acreate2(*(hid_t *)to, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    void *value = calloc(H5Tget_size(type) * (size_t)H5Sget_simple_extent_npoints(space) + 1, 1);
-    herr_t copied = new < 0 || !value ? -1 : H5Aread(old, type, value);
+    FREED_BY(h5_attribute_close) struct h5_attribute old = {0};
+    if (!h5_attribute_open(from, name, &old)) return -1;
+    OWNED_ID hid_t type = H5Tcopy(old.type); /* a copy that belongs to no file */
+    OWNED_ID hid_t new = H5Acreate2(*(hid_t *)to, name, type, old.space, H5P_DEFAULT, H5P_DEFAULT);
+    void *value = calloc(H5Tget_size(type) * (size_t)old.count + 1, 1);
+    herr_t copied = new < 0 || !value ? -1 : H5Aread(old.id, type, value);
     if (copied >= 0) {
         copied = H5Awrite(new, type, value);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, value); /* frees variable-length texts */
+        H5Dvlen_reclaim(type, old.space, H5P_DEFAULT, value); /* frees variable-length texts */
     }
     free(value);
-    if (new >= 0) H5Aclose(new);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Tclose(stored_type);
-    H5Aclose(old);
     return copied;
 }
 
@@ -144,10 +122,9 @@ static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, vo
     for (size_t i = 0; i < sizeof file_relations / sizeof *file_relations; i++)
         if (strcmp(name, file_relations[i]) == 0) return 0;
     if (copying->leave_out && copying->leave_out(name)) return 0;
-    hid_t attribute = H5Aopen(from, name, H5P_DEFAULT), type = H5Aget_type(attribute);
-    bool refers = type < 0 || H5Tdetect_class(type, H5T_REFERENCE) > 0;
-    if (type >= 0) H5Tclose(type);
-    if (attribute >= 0) H5Aclose(attribute);
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
+    if (!h5_attribute_open(from, name, &attribute)) return 0;
+    bool refers = H5Tdetect_class(attribute.type, H5T_REFERENCE) > 0;
     if (!refers && h5_copy_attribute(from, name, about, &to) < 0) H5Adelete(to, name);
     return 0;
 }
@@ -168,7 +145,7 @@ static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize
     for (hsize_t done = 0; done < count && good; done += now) {
         now = count - done < most ? count - done : most;
         hsize_t start = first + done * step;
-        hid_t memory = H5Screate_simple(1, &now, NULL), old = H5Dget_space(from), new = H5Dget_space(to);
+        OWNED_ID hid_t memory = H5Screate_simple(1, &now, NULL), old = H5Dget_space(from), new = H5Dget_space(to);
         char *data = calloc((size_t)now, bytes);
         good = data && H5Sselect_hyperslab(old, H5S_SELECT_SET, &start, &step, &now, NULL) >= 0 &&
                H5Sselect_hyperslab(new, H5S_SELECT_SET, &done, NULL, &now, NULL) >= 0 &&
@@ -178,9 +155,6 @@ static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize
             H5Dvlen_reclaim(type, memory, H5P_DEFAULT, data);
         }
         free(data);
-        H5Sclose(memory);
-        H5Sclose(old);
-        H5Sclose(new);
     }
     return good;
 }
@@ -189,11 +163,10 @@ static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize
  * coordinates like that. */
 static bool is_unwritten(hid_t scale) {
     H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
-    hid_t creation = H5Dget_create_plist(scale);
+    OWNED_ID hid_t creation = H5Dget_create_plist(scale);
     H5D_layout_t layout = H5Pget_layout(creation);
     H5Pfill_value_defined(creation, &fill);
     bool here = (layout == H5D_CONTIGUOUS && H5Pget_external_count(creation) <= 0) || layout == H5D_CHUNKED;
-    H5Pclose(creation);
     return here && fill == H5D_FILL_VALUE_DEFAULT && H5Dget_storage_size(scale) == 0;
 }
 
@@ -208,10 +181,11 @@ static enum status set_fixed_text(hid_t scale, const char *name, const char *val
  * no space for the REFERENCE_LIST of many outputs. */
 const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
                           const char *name) {
-    hsize_t size[H5S_MAX_RANK], kept = (hsize_t)count;
-    struct error ignored = {STATUS_OK, ""};
-    hid_t stored_type = H5Dget_type(scale), type = H5Tcopy(stored_type), space = H5Dget_space(scale);
-    hid_t creation = h5_creation(H5P_DATASET_CREATE), new = H5I_INVALID_HID, line = H5Screate_simple(1, &kept, NULL);
+    hsize_t size[H5S_MAX_RANK];
+    struct error ignored = {.status = STATUS_OK};
+    OWNED_ID hid_t stored_type = H5Dget_type(scale), type = H5Tcopy(stored_type), space = H5Dget_space(scale);
+    OWNED_ID hid_t creation = h5_creation(H5P_DATASET_CREATE), line = h5_space(1, &count);
+    hid_t new = H5I_INVALID_HID;
     const char *why = NULL;
     if (H5Sget_simple_extent_dims(space, size, NULL) != 1 || size[0] != (hsize_t)length)
         why = "it has another shape than the axis";
@@ -219,61 +193,47 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
         why = "it holds references";
     if (!why) new = H5Dcreate2(group, name, type, line, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (!why && new < 0) why = h5_error_text();
-    if (!why && !is_unwritten(scale) && !copy_elements(scale, new, type, (hsize_t)first, kept, (hsize_t)step))
+    if (!why && !is_unwritten(scale) && !copy_elements(scale, new, type, (hsize_t)first, (hsize_t)count, (hsize_t)step))
         why = h5_error_text();
     if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
     if (!why && H5Aexists(new, "CLASS") <= 0) set_fixed_text(new, "CLASS", "DIMENSION_SCALE", &ignored);
     if (new >= 0) H5Dclose(new);
     if (new >= 0 && why) H5Ldelete(group, name, H5P_DEFAULT);
-    H5Sclose(line);
-    H5Pclose(creation);
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Tclose(stored_type);
     return why;
 }
 
 enum status h5_create_placeholder(hid_t group, const char *name, int64_t length, struct error *error) {
     char text[96];
-    const hsize_t size = (hsize_t)length;
-    hid_t creation = h5_creation(H5P_DATASET_CREATE), line = H5Screate_simple(1, &size, NULL);
-    hid_t new = H5Dcreate2(group, name, H5T_IEEE_F32BE, line, H5P_DEFAULT, creation, H5P_DEFAULT);
+    OWNED_ID hid_t creation = h5_creation(H5P_DATASET_CREATE), line = h5_space(1, &length);
+    OWNED_ID hid_t new = H5Dcreate2(group, name, H5T_IEEE_F32BE, line, H5P_DEFAULT, creation, H5P_DEFAULT);
     snprintf(text, sizeof text, H5_PLACEHOLDER_NAME ".%10lld", (long long)length);
-    enum status status = STATUS_OK;
-    if (new < 0) status = FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
-    if (!status) status = set_fixed_text(new, "CLASS", "DIMENSION_SCALE", error);
-    if (!status) status = set_fixed_text(new, "NAME", text, error);
-    if (new >= 0) H5Dclose(new);
-    H5Sclose(line);
-    H5Pclose(creation);
-    return status;
+    if (new < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
+    TRY(set_fixed_text(new, "CLASS", "DIMENSION_SCALE", error));
+    return set_fixed_text(new, "NAME", text, error);
 }
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
 
 enum status h5_set_scales(hid_t dataset, int rank, const struct h5_axis_list axes[], struct error *error) {
     hvl_t lists[MAX_RANK] = {{0}};
-    hsize_t size = (hsize_t)rank;
+    int64_t size = rank;
     for (int i = 0; i < rank; i++) lists[i] = (hvl_t){(size_t)axes[i].count, axes[i].scales};
     hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
-    return h5_set_attribute(dataset, "DIMENSION_LIST", type, H5Screate_simple(1, &size, NULL), lists, error);
+    return h5_set_attribute(dataset, "DIMENSION_LIST", type, h5_space(1, &size), lists, error);
 }
 
 enum status h5_set_axis_labels(hid_t dataset, int rank, char *const labels[], struct error *error) {
     const char *texts[MAX_RANK];
-    hsize_t size = (hsize_t)rank;
+    int64_t size = rank;
     for (int i = 0; i < rank; i++) texts[i] = labels[i] ? labels[i] : "";
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, H5T_VARIABLE);
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    return h5_set_attribute(dataset, "DIMENSION_LABELS", type, H5Screate_simple(1, &size, NULL), texts, error);
+    return h5_set_attribute(dataset, "DIMENSION_LABELS", h5_text_type(), h5_space(1, &size), texts, error);
 }
 
 enum status h5_set_attached(hid_t scale, int count, const struct h5_attached axes[], struct error *error) {
-    hsize_t size = (hsize_t)count;
+    int64_t size = count;
     hid_t type = H5Tcreate(H5T_COMPOUND, sizeof *axes);
     H5Tinsert(type, "dataset", HOFFSET(struct h5_attached, dataset), H5T_STD_REF_OBJ);
     H5Tinsert(type, "dimension", HOFFSET(struct h5_attached, axis), H5T_NATIVE_INT);
-    return h5_set_attribute(scale, "REFERENCE_LIST", type, H5Screate_simple(1, &size, NULL), axes, error);
+    return h5_set_attribute(scale, "REFERENCE_LIST", type, h5_space(1, &size), axes, error);
 }

@@ -15,11 +15,12 @@ char *h5_axis_text(hid_t object, const char *name, int rank, int axis);
 /* The label of an axis; NULL: none, or not UTF-8. The caller frees. */
 char *h5_axis_label(hid_t dataset, int axis);
 /* Opens the scales of an axis and returns their number; a negative id in the list is a scale that cannot be opened. The
- * caller closes the others with H5Dclose, and frees the list. */
+ * caller closes the list with h5_close_scales. */
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales);
+void h5_close_scales(int count, hid_t scales[]);
 bool h5_axis_has_scales(hid_t dataset, int axis);
 
-/* A name for a copy of the scale: the name of its link in its file. The caller frees. */
+/* Returns a name for a copy of the scale: the last component of its name in its file. The caller frees. */
 char *h5_scale_name(hid_t scale);
 
 /* Copies a part of a scale of any type, `count` elements every `step` from `first` on, and its attributes, into a group

@@ -1,6 +1,17 @@
 /* h5slab.c - creates, limits and measures hyperslabs. */
-#define H5_USE_110_API
 #include "h5slab.h"
+
+herr_t h5_slab_select(hid_t space, const struct selection *selection) {
+    hsize_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
+    int rank = H5Sget_simple_extent_ndims(space);
+    for (int i = 0; i < rank; i++) {
+        if (selection->count[i] == 0) return H5Sselect_none(space);
+        start[i] = (hsize_t)selection->start[i];
+        count[i] = (hsize_t)selection->count[i];
+        step[i] = (hsize_t)selection->step[i];
+    }
+    return rank > 0 ? H5Sselect_hyperslab(space, H5S_SELECT_SET, start, step, count, NULL) : 0;
+}
 
 void h5_as_slab(hid_t space) {
     hsize_t size[H5S_MAX_RANK], start[H5S_MAX_RANK] = {0};
@@ -25,43 +36,46 @@ hssize_t h5_slab_points(hid_t space) {
     return count < 0 ? 0 : count;
 }
 
-int h5_slab_unlimited_axis(hid_t space, hsize_t start[], hsize_t stride[], hsize_t count[], hsize_t block[]) {
-    int rank = H5Sget_simple_extent_ndims(space);
-    if (H5Sis_regular_hyperslab(space) <= 0 || H5Sget_regular_hyperslab(space, start, stride, count, block) < 0)
-        return -1;
-    for (int i = 0; i < rank; i++)
-        if (count[i] == H5S_UNLIMITED || block[i] == H5S_UNLIMITED) return i;
-    return -1;
+struct h5_slab h5_slab_of(hid_t space) {
+    struct h5_slab slab = {.rank = -1, .unlimited = -1};
+    if (H5Sis_regular_hyperslab(space) <= 0 ||
+        H5Sget_regular_hyperslab(space, slab.start, slab.stride, slab.count, slab.block) < 0)
+        return slab;
+    slab.rank = H5Sget_simple_extent_ndims(space);
+    for (int i = 0; i < slab.rank && slab.unlimited < 0; i++)
+        if (slab.count[i] == H5S_UNLIMITED || slab.block[i] == H5S_UNLIMITED) slab.unlimited = i;
+    return slab;
 }
 
+/* The last block may be cut, so the result is a regular hyperslab of whole blocks and a part of one. */
 hid_t h5_slab_limited(hid_t space, hsize_t slices) {
-    hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK], size[H5S_MAX_RANK];
-    int rank = H5Sget_simple_extent_dims(space, size, NULL),
-        axis = h5_slab_unlimited_axis(space, start, stride, count, block);
-    hsize_t each = block[axis] == H5S_UNLIMITED ? slices : block[axis], remainder = each ? slices % each : 0;
-    hsize_t whole = each ? slices / each : 0;
-    size[axis] = start[axis] + (whole + 1) * stride[axis] + each;
+    struct h5_slab slab = h5_slab_of(space);
+    hsize_t size[H5S_MAX_RANK];
+    const int rank = H5Sget_simple_extent_dims(space, size, NULL), axis = slab.unlimited;
+    hsize_t each = slab.block[axis] == H5S_UNLIMITED ? slices : slab.block[axis];
+    hsize_t whole = each ? slices / each : 0, remainder = each ? slices % each : 0;
+    size[axis] = slab.start[axis] + (whole + 1) * slab.stride[axis] + each;
     hid_t part = H5Screate_simple(rank, size, NULL);
-    count[axis] = whole;
-    block[axis] = each;
-    if (stride[axis] < each) stride[axis] = each;
+    slab.count[axis] = whole;
+    slab.block[axis] = each;
+    if (slab.stride[axis] < each) slab.stride[axis] = each;
     H5Sselect_none(part);
-    if (whole) H5Sselect_hyperslab(part, H5S_SELECT_SET, start, stride, count, block);
-    start[axis] += whole * stride[axis];
-    count[axis] = 1;
-    block[axis] = remainder;
-    if (remainder) H5Sselect_hyperslab(part, H5S_SELECT_OR, start, stride, count, block);
+    if (whole) H5Sselect_hyperslab(part, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
+    slab.start[axis] += whole * slab.stride[axis];
+    slab.count[axis] = 1;
+    slab.block[axis] = remainder;
+    if (remainder) H5Sselect_hyperslab(part, H5S_SELECT_OR, slab.start, slab.stride, slab.count, slab.block);
     return part;
 }
 
 hsize_t h5_slab_slices(hid_t space, hsize_t size) {
-    hsize_t start[H5S_MAX_RANK], stride[H5S_MAX_RANK], count[H5S_MAX_RANK], block[H5S_MAX_RANK];
-    int axis = h5_slab_unlimited_axis(space, start, stride, count, block);
-    if (axis < 0 || size <= start[axis]) return 0;
-    hsize_t length = size - start[axis];
-    if (block[axis] == H5S_UNLIMITED) return length;
-    hsize_t last = length % stride[axis];
-    return length / stride[axis] * block[axis] + (last < block[axis] ? last : block[axis]);
+    const struct h5_slab slab = h5_slab_of(space);
+    const int axis = slab.unlimited;
+    if (axis < 0 || size <= slab.start[axis]) return 0;
+    hsize_t length = size - slab.start[axis], block = slab.block[axis];
+    if (block == H5S_UNLIMITED) return length;
+    hsize_t last = length % slab.stride[axis];
+    return length / slab.stride[axis] * block + (last < block ? last : block);
 }
 
 bool h5_slab_reaches(hid_t seen, int axis, hsize_t size) {

@@ -1,8 +1,8 @@
 /* h5type.c - element types, groups, attributes and error texts of HDF5. */
-#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
 #include "h5type.h"
 
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "filters.h"
 #include <limits.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ struct error_record {
     char text[512];
     bool any;
 };
-static _Thread_local struct error_record error_record; /* of the last failed call */
+static _Thread_local struct error_record error_record; /* describes the last failed call */
 
 /* H5E_WALK_UPWARD begins at the cause; the description by the API function comes last. */
 static herr_t append_error(unsigned number, const H5E_error2_t *entry, void *context) {
@@ -61,8 +61,8 @@ void h5_prepare(void) {
     /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
      * disk. */
     H5dont_atexit();
-    setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}",
-           0); /* external storage lies beside its file, not in the current folder */
+    /* The files of external storage are beside their file, not in the current folder. */
+    setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}", 0);
     h5_record_errors();
     filters_register();
 }
@@ -72,6 +72,10 @@ const char *h5_version(char text[H5_VERSION_TEXT]) {
     H5get_libversion(&major, &minor, &release);
     snprintf(text, H5_VERSION_TEXT, "%u.%u.%u", major, minor, release);
     return text;
+}
+
+void h5_release_id(const hid_t *id) {
+    if (*id > 0) H5Idec_ref(*id); /* 0: H5P_DEFAULT or H5S_ALL */
 }
 
 /* ---- types ---- */
@@ -90,8 +94,8 @@ static const struct {
     {FLOAT64, {8, 63, 52, 11, 0, 52, 1023}},
 };
 
-static hid_t small_float(const struct float_layout *layout) {
-    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+static hid_t float_type(const struct float_layout *layout) {
+    hid_t type = H5Tcopy(H5T_IEEE_F64LE);
     H5Tset_fields(type, layout->sign, layout->exponent, layout->exponent_bits, layout->fraction, layout->fraction_bits);
     H5Tset_size(type, layout->size);
     H5Tset_ebias(type, layout->bias);
@@ -99,38 +103,27 @@ static hid_t small_float(const struct float_layout *layout) {
 }
 
 hid_t h5_type(enum dtype dtype) {
-    switch (dtype) {
-    case FLOAT32: return H5Tcopy(H5T_IEEE_F32LE);
-    case FLOAT64: return H5Tcopy(H5T_IEEE_F64LE);
-    case FLOAT16: return small_float(&floats[0].layout);
-    case BFLOAT16: return small_float(&floats[1].layout);
-    case INT8: return H5Tcopy(H5T_STD_I8LE);
-    case INT16: return H5Tcopy(H5T_STD_I16LE);
-    case INT32: return H5Tcopy(H5T_STD_I32LE);
-    case INT64: return H5Tcopy(H5T_STD_I64LE);
-    case UINT8: return H5Tcopy(H5T_STD_U8LE);
-    case UINT16: return H5Tcopy(H5T_STD_U16LE);
-    case UINT32: return H5Tcopy(H5T_STD_U32LE);
-    case UINT64: return H5Tcopy(H5T_STD_U64LE);
-    case DTYPE_COUNT: break;
-    }
-    return H5I_INVALID_HID;
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (floats[i].dtype == dtype) return float_type(&floats[i].layout);
+    hid_t type = H5Tcopy(dtype_is_signed(dtype) ? H5T_STD_I64LE : H5T_STD_U64LE);
+    H5Tset_size(type, dtype_size(dtype));
+    return type;
 }
 
 void h5_find_float(hid_t type, enum dtype *dtype, bool *plain) {
-    struct float_layout it = {.size = H5Tget_size(type), .bias = H5Tget_ebias(type)};
+    struct float_layout layout = {.size = H5Tget_size(type), .bias = H5Tget_ebias(type)};
     H5T_order_t order = H5Tget_order(type);
-    H5Tget_fields(type, &it.sign, &it.exponent, &it.exponent_bits, &it.fraction, &it.fraction_bits);
+    H5Tget_fields(type, &layout.sign, &layout.exponent, &layout.exponent_bits, &layout.fraction, &layout.fraction_bits);
     *plain = true;
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
-        if (memcmp(&it, &floats[i].layout, sizeof it) == 0 && H5Tget_norm(type) == H5T_NORM_IMPLIED &&
+        if (memcmp(&layout, &floats[i].layout, sizeof layout) == 0 && H5Tget_norm(type) == H5T_NORM_IMPLIED &&
             (order == H5T_ORDER_LE || order == H5T_ORDER_BE)) {
             *dtype = floats[i].dtype;
             return;
         }
     *plain = false;
-    bool fits = it.fraction_bits <= 23 && it.exponent_bits <= 8 && it.bias <= 127;
-    *dtype = fits && ((size_t)1 << it.exponent_bits) <= it.bias + 129 ? FLOAT32 : FLOAT64;
+    bool fits = layout.fraction_bits <= 23 && layout.exponent_bits <= 8 && layout.bias <= 127;
+    *dtype = fits && ((size_t)1 << layout.exponent_bits) <= layout.bias + 129 ? FLOAT32 : FLOAT64;
 }
 
 /* ---- groups ---- */
@@ -145,8 +138,9 @@ hid_t h5_creation(hid_t class) {
 }
 
 enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error) {
-    hid_t creation = h5_creation(H5P_GROUP_CREATE);
-    char *copy = must_strdup(path), *save = NULL;
+    OWNED_ID hid_t creation = h5_creation(H5P_GROUP_CREATE);
+    OWNED char *copy = must_strdup(path);
+    char *save = NULL;
     hid_t at = H5Gopen2(file, "/", H5P_DEFAULT);
     for (char *name = strtok_r(copy, "/", &save); name && at >= 0; name = strtok_r(NULL, "/", &save)) {
         hid_t next = H5Lexists(at, name, H5P_DEFAULT) > 0 ? H5Gopen2(at, name, H5P_DEFAULT)
@@ -155,10 +149,27 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
         H5Gclose(at);
         at = status ? H5I_INVALID_HID : next;
     }
-    free(copy);
-    H5Pclose(creation);
     *group = at;
     return at < 0 ? fail(error, STATUS_IO, "%s: %s", path, h5_error_text()) : STATUS_OK;
+}
+
+/* ---- data sets ---- */
+
+hid_t h5_space(int rank, const int64_t size[]) {
+    hsize_t sizes[MAX_RANK];
+    for (int i = 0; i < rank; i++) sizes[i] = (hsize_t)size[i];
+    return rank ? H5Screate_simple(rank, sizes, NULL) : H5Screate(H5S_SCALAR);
+}
+
+enum status h5_create_id(hid_t file, const char *path, hid_t type, hid_t space, hid_t creation, hid_t access, hid_t *id,
+                         struct error *error) {
+    const char *slash = strrchr(path, '/');
+    OWNED char *parent = must_printf("%.*s", slash ? (int)(slash - path) : 0, path);
+    OWNED_ID hid_t group = *id = H5I_INVALID_HID;
+    TRY(h5_group(file, parent, &group, error));
+    *id = H5Dcreate2(group, slash ? slash + 1 : path, type, space, H5P_DEFAULT, creation, access);
+    if (*id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", h5_error_text());
+    return STATUS_OK;
 }
 
 /* ---- attributes ---- */
@@ -166,14 +177,33 @@ enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *e
 enum status h5_set_attribute(hid_t object, const char *name, hid_t type, hid_t space, const void *value,
                              struct error *error) {
     if (H5Aexists(object, name) > 0) H5Adelete(object, name);
-    hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    OWNED_ID hid_t attribute = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     enum status status = STATUS_OK;
     if (attribute < 0 || H5Awrite(attribute, type, value) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Awrite", h5_error_text());
-    if (attribute >= 0) H5Aclose(attribute);
     H5Sclose(space);
     H5Tclose(type);
     return status;
+}
+
+void h5_attribute_close(const struct h5_attribute *attribute) {
+    h5_release_id(&attribute->space);
+    h5_release_id(&attribute->type);
+    h5_release_id(&attribute->id);
+}
+
+bool h5_attribute_open(hid_t object, const char *name, struct h5_attribute *attribute) {
+    hid_t id = H5Aexists(object, name) > 0 ? H5Aopen(object, name, H5P_DEFAULT) : H5I_INVALID_HID;
+    if (id < 0) return false;
+    *attribute = (struct h5_attribute){.id = id, .type = H5Aget_type(id), .space = H5Aget_space(id)};
+    if (attribute->type < 0 || attribute->space < 0) {
+        h5_attribute_close(attribute);
+        *attribute = (struct h5_attribute){0};
+        return false;
+    }
+    attribute->class = H5Tget_class(attribute->type);
+    attribute->count = H5Sget_simple_extent_npoints(attribute->space);
+    return true;
 }
 
 bool h5_has_attributes(hid_t object) {
@@ -181,11 +211,15 @@ bool h5_has_attributes(hid_t object) {
     return H5Oget_info2(object, &about, H5O_INFO_NUM_ATTRS) >= 0 && about.num_attrs > 0;
 }
 
-enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error) {
+hid_t h5_text_type(void) {
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, H5T_VARIABLE);
     H5Tset_cset(type, H5T_CSET_UTF8);
-    return h5_set_attribute(object, name, type, H5Screate(H5S_SCALAR), &value, error);
+    return type;
+}
+
+enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error) {
+    return h5_set_attribute(object, name, h5_text_type(), H5Screate(H5S_SCALAR), &value, error);
 }
 
 enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error) {
@@ -233,47 +267,43 @@ static char *read_long_text(hid_t attribute, hid_t type) {
 }
 
 char *h5_get_text(hid_t object, const char *name) {
-    if (H5Aexists(object, name) <= 0) return NULL;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = H5Aget_type(attribute);
-    hid_t space = H5Aget_space(attribute);
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
     char *text = NULL;
-    if (H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1) {
-        if (H5Tis_variable_str(type) > 0) {
-            text = read_long_text(attribute, type);
+    if (!h5_attribute_open(object, name, &attribute)) return NULL;
+    if (attribute.class == H5T_STRING && attribute.count == 1) {
+        if (H5Tis_variable_str(attribute.type) > 0) {
+            text = read_long_text(attribute.id, attribute.type);
         } else {
-            size_t size = H5Tget_size(type);
+            size_t size = H5Tget_size(attribute.type);
             text = size < SIZE_MAX ? calloc(size + 1, 1) : NULL; /* a damaged file may claim any size */
-            if (text && H5Aread(attribute, type, text) < 0) *text = '\0';
+            if (text && H5Aread(attribute.id, attribute.type, text) < 0) *text = '\0';
         }
     }
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(attribute);
     return text;
 }
 
+char *h5_get_text_of(hid_t file, const char *object, const char *name) {
+    OWNED_ID hid_t id = H5Oopen(file, object, H5P_DEFAULT);
+    return id < 0 ? NULL : h5_get_text(id, name);
+}
+
 bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value) {
-    if (H5Aexists(object, name) <= 0) return false;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = h5_type(dtype), space = H5Aget_space(attribute);
-    bool read = H5Sget_simple_extent_npoints(space) == 1 && H5Aread(attribute, type, value) >= 0;
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(attribute);
-    return read;
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
+    if (!h5_attribute_open(object, name, &attribute)) return false;
+    OWNED_ID hid_t type = h5_type(dtype);
+    return attribute.count == 1 && H5Aread(attribute.id, type, value) >= 0;
+}
+
+int64_t h5_get_integer(hid_t object, const char *name, int64_t missing) {
+    int64_t value;
+    return h5_get_number(object, name, INT64, &value) ? value : missing;
 }
 
 bool h5_is_utf8(const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        int more = *at < 0x80                  ? 0
-                   : *at >= 0xC2 && *at < 0xE0 ? 1
-                   : *at >= 0xE0 && *at < 0xF0 ? 2
-                   : *at >= 0xF0 && *at < 0xF5 ? 3
-                                               : -1;
-        if (more < 0) return false;
-        for (at++; more > 0; more--, at++)
-            if ((*at & 0xC0) != 0x80) return false;
-    }
-    return true;
+    int length = 1;
+    for (size_t left = strlen(text); left > 0 && length > 0; text += length, left -= (size_t)length)
+        length = utf8_length(text, left);
+    return length > 0;
 }
 
 char *h5_get_trimmed_text(hid_t object, const char *name) {

@@ -1,10 +1,11 @@
-/* h5virtual.h - virtual data sets, whose elements lie in data sets of other files. */
+/* h5virtual.h - makes and examines virtual data sets, whose elements are stored in other data sets, the sources, mostly
+ * of other files. */
 #ifndef RUNNER_H5VIRTUAL_H
 #define RUNNER_H5VIRTUAL_H
 
 #include "h5io.h"
 
-/* A mapping: a box of the virtual data set shows all of a source of that size. */
+/* A source, all of which is shown at `place`, a box of the virtual data set. */
 struct h5_source {
     const char *file; /* relative to the folder of the file that the virtual data set is in */
     const char *name; /* "/output" */
@@ -17,6 +18,8 @@ enum status h5_create_virtual(hid_t file, const char *path, enum dtype dtype, co
                               const struct h5_source sources[], int count, struct error *error);
 
 bool h5_is_virtual(hid_t dataset);
+/* Do the creation properties say that other files store the elements of a data set: sources or external storage? */
+bool h5_is_scattered(hid_t creation);
 
 /* Name of the attribute that marks a file whose virtual data sets need all of their sources; its value is the folder of
  * the sources. */

@@ -1,5 +1,5 @@
-/* mapping.c - an mmap, and a thread that populates its pages step by step, up to `ahead` bytes beyond the written
- * bytes.
+/* mapping.c - maps a part of a file with mmap, and populates its pages in a thread, step by step, up to `ahead` bytes
+ * beyond the written bytes.
  *
  * Writing to a page that is no longer in the file, or that the disk cannot provide, raises SIGBUS. write() would return
  * an error instead, but is half as fast (rawwrite.c). So the signal handler jumps back into mapping_write of that
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  (INT64_C(2) << 20) /* of one madvise call, which locks the address space */
+#define STEP_BYTES  (INT64_C(2) << 20) /* size of one madvise call, which locks the address space */
 #define LEAST_BYTES (INT64_C(16) << 20)
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and pages are populated by their first write */

@@ -2,7 +2,6 @@
  *
  * Chunks are read in lanes: one lane for each worker, or fewer if the two buffers of a chunk for each lane would exceed
  * BUFFERS_BYTES. A lane takes the next chunk until none is left. */
-#define H5_USE_110_API
 #include "rawread.h"
 
 #include "../../base/fail.h"
@@ -30,7 +29,7 @@ struct chunk {
 
 struct rawread {
     const struct h5_dataset *dataset;
-    struct shape extent, chunk; /* in the own axes of the data set */
+    struct shape extent, chunk; /* along the data set's own axes */
     int descriptor;
     int64_t size; /* bytes of an element */
     bool swap;
@@ -38,9 +37,9 @@ struct rawread {
     /* Chunked: */
     struct filters filters;
     bool plain_edges;     /* chunks at the edge of the data set are not filtered */
-    int64_t chunk_bytes;  /* of a decoded chunk */
+    int64_t chunk_bytes;  /* bytes of a decoded chunk */
     hid_t lookup;         /* second handle of the data set, to look up chunks */
-    struct chunk *chunks; /* of the whole grid; looked up when first needed */
+    struct chunk *chunks; /* all chunks of the grid; looked up when first needed */
     uint64_t fill;        /* the fill value, in the first `size` bytes */
     struct filter_buffers **buffers;
     int lanes;
@@ -50,20 +49,18 @@ struct rawread {
 
 /* The descriptor of the file that holds a data set; -1: the file is not a single plain file. */
 static int find_descriptor(hid_t id) {
-    hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
+    OWNED_ID hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
     void *handle = NULL;
     int descriptor = -1;
     if (H5Pget_driver(access) == H5FD_SEC2 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle)
         descriptor = *(int *)handle;
-    H5Pclose(access);
-    H5Fclose(file);
     return descriptor;
 }
 
 /* false: HDF5 must read the data set. */
 static bool open_extent(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
-    raw->address = H5Dget_offset(raw->dataset->id);
+    raw->address = h5_extent_address(raw->dataset->id);
     return raw->address != HADDR_UNDEF;
 }
 
@@ -91,6 +88,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     return true;
 }
 
+/* Returns NULL if the data set's layout, type or filters need HDF5 for this purpose. */
 static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose purpose) {
     const bool for_check = purpose == TO_CHECK;
     struct rawread *raw = must_malloc(sizeof *raw);
@@ -99,8 +97,8 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     raw->extent = h5_dataset_axes(dataset, &dataset->shape);
     raw->chunk = h5_dataset_axes(dataset, &dataset->chunk);
     raw->lookup = H5I_INVALID_HID;
-    hid_t creation = dataset->creation, stored = H5Dget_type(dataset->id);
-    hid_t type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
+    hid_t creation = dataset->creation;
+    OWNED_ID hid_t stored = H5Dget_type(dataset->id), type = H5Tcopy(dataset->memory >= 0 ? dataset->memory : stored);
     H5T_order_t order = H5Tget_order(stored);
     H5D_layout_t layout = H5Pget_layout(creation);
     raw->swap = order == H5T_ORDER_BE;
@@ -113,17 +111,12 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
                 shape_elements(&dataset->shape) > 0;
     able = able && ((layout == H5D_CONTIGUOUS && !for_check && open_extent(raw, creation)) ||
                     (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
-    H5Tclose(type);
-    H5Tclose(stored);
-    if (able) return raw;
-    rawread_close(raw);
-    return NULL;
+    if (!able) rawread_close(&raw);
+    return raw;
 }
 
-enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error) {
-    (void)error;
-    *result = open_raw(dataset, TO_READ);
-    return STATUS_OK;
+struct rawread *rawread_open(const struct h5_dataset *dataset) {
+    return open_raw(dataset, TO_READ);
 }
 
 struct rawread *rawread_open_check(const struct h5_dataset *dataset) {
@@ -131,13 +124,13 @@ struct rawread *rawread_open_check(const struct h5_dataset *dataset) {
 }
 
 bool rawread_can_read(const struct h5_dataset *dataset) {
-    struct rawread *raw = open_raw(dataset, TO_DESCRIBE);
-    bool able = raw != NULL;
-    rawread_close(raw);
-    return able;
+    FREED_BY(rawread_close) struct rawread *raw = open_raw(dataset, TO_DESCRIBE);
+    return raw != NULL;
 }
 
-void rawread_close(struct rawread *raw) {
+void rawread_close(struct rawread **closed) {
+    struct rawread *raw = *closed;
+    *closed = NULL;
     if (!raw) return;
     for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
     free(raw->buffers);
@@ -277,13 +270,15 @@ static const char *read_run(const struct reading *reading, const struct row_run 
     return why;
 }
 
+/* Reads the runs of a piece: directly into the target if the elements are stored as they are wanted, else by a
+ * buffer. */
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rows *rows = &reading->rows;
     struct read_counts counts = {0};
     struct row_run run;
     const char *why = NULL, *from;
     bool straight = rows->walk.step == 1 && !rows->near && is_as_stored(reading);
-    char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
+    OWNED char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
     struct window window = {room, 0, 0};
     for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
         char *to = target_at(reading, run.in_box);
@@ -297,7 +292,6 @@ static void read_piece(struct reading *reading, int64_t piece, int thread) {
     }
     if (why) report_failure(reading, NULL, why);
     add_counts(reading, &counts);
-    free(room);
 }
 
 static void read_rows(void *context, int64_t lane, int thread) {
@@ -318,7 +312,7 @@ void rawread_limit_plain(int threads) {
 /* Asks HDF5 for the addresses of the chunks that are not known yet. */
 static enum status look_up_chunks(struct reading *reading) {
     struct rawread *raw = reading->raw;
-    struct error error = {STATUS_OK, ""};
+    struct error error = {.status = STATUS_OK};
     struct cell cell;
     enum status status = STATUS_OK;
     int rank = raw->extent.rank;
@@ -349,7 +343,7 @@ static void scatter(const struct reading *reading, const struct cell *cell, cons
     }
 }
 
-/* The same for a chunk that was never stored: its elements are the fill value. */
+/* Like scatter, but for a chunk that was never stored: its elements are the fill value. */
 static void scatter_fill(const struct reading *reading, const struct cell *cell, struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
@@ -432,12 +426,11 @@ bool rawread_is_contiguous(const struct rawread *raw) {
     return !raw->chunks;
 }
 
-enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
-                         struct trace *trace, struct error *error) {
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, struct error *error) {
     struct selection selection = selection_of_box(box);
     struct read_counts counts = {0};
     const struct read_target target = {data, raw->dataset->dtype, NULL, &counts};
-    return rawread_selected(raw, &selection, &target, visitor, trace, error);
+    return rawread_selected(raw, &selection, &target, NULL, NULL, error);
 }
 
 enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,

@@ -12,10 +12,10 @@
 
 struct rawread;
 
-/* *result is NULL if HDF5 must read the data set; else the caller frees it with rawread_close. The data set must
- * outlive it. */
-enum status rawread_open(const struct h5_dataset *dataset, struct rawread **result, struct error *error);
-void rawread_close(struct rawread *raw);
+/* Opens a data set, which must outlive the result. NULL: HDF5 must read it. Close with rawread_close. */
+struct rawread *rawread_open(const struct h5_dataset *dataset);
+/* Closes it, unless it is NULL, and sets it to NULL. */
+void rawread_close(struct rawread **closed);
 
 /* Can the data set be read without HDF5? */
 bool rawread_can_read(const struct h5_dataset *dataset);
@@ -40,10 +40,10 @@ bool rawread_is_contiguous(const struct rawread *raw);
 
 /* Reads a box into packed memory, bit for bit as h5_read does. A chunk that the box contains only in part is decoded
  * completely, and again for the next box. STATUS_IO names the file, the data set and, for a damaged chunk, its
- * position. Not thread-safe. `trace` records the decoding of each chunk; `visitor` and `trace` may be NULL. */
-enum status rawread_read(struct rawread *raw, const struct box *box, void *data, const struct rawread_visitor *visitor,
-                         struct trace *trace, struct error *error);
-/* The same for a selection; the reading threads convert to the type of the target. */
+ * position. Not thread-safe. */
+enum status rawread_read(struct rawread *raw, const struct box *box, void *data, struct error *error);
+/* Like rawread_read, but for a selection; the reading threads convert to the type of the target. `trace` records the
+ * decoding of each chunk; `visitor` and `trace` may be NULL. */
 enum status rawread_selected(struct rawread *raw, const struct selection *selection, const struct read_target *target,
                              const struct rawread_visitor *visitor, struct trace *trace, struct error *error);
 

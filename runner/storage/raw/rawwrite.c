@@ -12,7 +12,6 @@
  * file takes pwrites one at a time (6 GB/s on the host of an H200, with any number of threads), but several threads can
  * write pages of a mapping at once (4 threads: 11.5 GB/s; 8 hinder each other: 2.2 GB/s; more if pages are populated
  * ahead, mapping.c). */
-#define H5_USE_110_API
 #include "rawwrite.h"
 
 #include "../../base/fail.h"
@@ -31,7 +30,7 @@
 #include <unistd.h>
 
 #define PIECE_BYTES   (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
-#define BLOCK_BYTES   (16 << 10)         /* of converted elements */
+#define BLOCK_BYTES   (16 << 10)         /* bytes of a block of converted elements */
 #define MAPPERS       4                  /* workers that write to one mapping */
 #define BUFFERS_BYTES (INT64_C(128) << 20)
 
@@ -39,11 +38,11 @@ struct rawwrite {
     struct h5_dataset *dataset;
     int descriptor, *failure;
     bool mappable;           /* blocks are allocated, and the file system writes mappings fast */
-    struct mapping *mapping; /* of all unfiltered data; NULL: pwrite is used */
+    struct mapping *mapping; /* maps all unfiltered data; NULL: pwrite is used */
     int64_t size;            /* bytes of an element */
     haddr_t address;         /* contiguous */
-    haddr_t *addresses;      /* of unfiltered chunks, in row-major order of the grid */
-    int64_t chunk_bytes;     /* of an unencoded chunk; 0: contiguous */
+    haddr_t *addresses;      /* addresses of unfiltered chunks, in row-major order of the grid */
+    int64_t chunk_bytes;     /* bytes of an unencoded chunk; 0: contiguous */
     struct filters filters;
     struct filter_buffers **buffers; /* one for each lane; filtered chunks only */
     int lanes;
@@ -133,15 +132,14 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     }
     if (!status) status = h5_check_writes(dataset, error);
     if (!status && !raw->buffers) map_file(raw, bytes, ahead);
-    if (status) {
-        rawwrite_close(raw);
-        raw = NULL;
-    }
+    if (status) rawwrite_close(&raw);
     *result = raw;
     return status;
 }
 
-void rawwrite_close(struct rawwrite *raw) {
+void rawwrite_close(struct rawwrite **closed) {
+    struct rawwrite *raw = *closed;
+    *closed = NULL;
     if (!raw) return;
     for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
     mapping_close(raw->mapping);
@@ -315,6 +313,7 @@ static enum status place_chunk(const struct writing *writing, const struct cell 
     return status;
 }
 
+/* Gathers, encodes and writes a chunk that the box covers completely. Only the write holds the mutex. */
 static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};

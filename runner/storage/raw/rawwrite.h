@@ -13,7 +13,8 @@ struct rawwrite;
  * write (scalars, empty arrays). If each box will follow the previous one, in the order of rows, pages are populated up
  * to `ahead` bytes before they are written; else pass 0. STATUS_IO: for example, the disk is full. */
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
-void rawwrite_close(struct rawwrite *raw);
+/* Closes it, unless it is NULL, and sets it to NULL. */
+void rawwrite_close(struct rawwrite **closed);
 
 /* The source of a write: packed elements of type `dtype`. The losses of their conversion to the type of the data set
  * are added to `casts`, which may be NULL if the types are equal. */

@@ -1,12 +1,11 @@
-/* fence.c - the handler for crash signals, and for a timer of the CPU time of the thread. The handler only calls
- * async-signal-safe functions. */
+/* fence.c - sets a fence: a path in a variable of the thread, and a timer of the thread's CPU time. One handler
+ * receives the signals of crashes and of the timer; it only calls async-signal-safe functions. */
 #include "fence.h"
 
 #include "../../base/fail.h"
 #include "../../base/text.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -18,18 +17,19 @@
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
-extern const char __executable_start[], etext[]; /* from the linker: begin and end of the program code */
+extern const char __executable_start[], etext[]; /* begin and end of the program code, set by the linker */
 
-static _Thread_local const char *volatile fenced;
+static _Thread_local const char *volatile fenced; /* path of the innermost fence; NULL: none */
 
 int fence_seconds = 30;
 static _Thread_local timer_t timer;
 static _Thread_local bool has_timer;
 
-/* Sends TOO_LONG to this thread after `seconds` seconds of CPU time; 0: never. */
-enum { TOO_LONG = SIGVTALRM };
+enum { TOO_LONG = SIGVTALRM }; /* the signal of the timer */
 
+/* Sends TOO_LONG to this thread after `seconds` seconds of CPU time; 0: never. */
 static void set_time_limit(int seconds) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = TOO_LONG};
     const struct itimerspec time = {.it_value = {.tv_sec = seconds}};
@@ -72,6 +72,7 @@ static uintptr_t crash_address(const ucontext_t *context) {
 #endif
 }
 
+/* Writes a text with a `?` for each character that is not safe to print. */
 static void write_stderr(const char *text) {
     for (size_t left = strlen(text); left > 0;) {
         int shown = text_shown(text, left), bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, left);
@@ -103,6 +104,8 @@ static int find_code(struct dl_phdr_info *object, size_t bytes, void *address) {
     return 0;
 }
 
+/* Writes the beginning of a message: "tilerun: ", then the fenced file or, without a fence, the operation or file that
+ * the process works on (fail_set_subject). */
 static void write_subject(void) {
     const char *subject = fail_subject();
     write_stderr("tilerun: ");
@@ -131,31 +134,45 @@ static bool is_own(uintptr_t at) {
     return at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
 }
 
-static bool is_hdf5(const void *at) {
+static bool is_hdf5(uintptr_t at) {
     Dl_info about;
-    if ((uintptr_t)at >= library_begin && (uintptr_t)at < library_end) return true;
-    return dladdr(at, &about) && about.dli_sname && strncmp(about.dli_sname, "H5", 2) == 0;
+    if (at >= library_begin && at < library_end) return true;
+    return dladdr(__executable_start + (at - (uintptr_t)__executable_start), &about) && about.dli_sname &&
+           strncmp(about.dli_sname, "H5", 2) == 0;
 }
 
-/* Did HDF5 crash, or a function of another library that it called, such as memcpy? Walks the stack from the innermost
- * frame; the first frames are the handler and the kernel's call of it. */
+/* A walk of the stack from the innermost frame outwards. */
+struct walk {
+    uintptr_t crash; /* address of the instruction that crashed */
+    bool reached;    /* the frames before it are the handler and the kernel's call of it */
+    bool hdf5;       /* a frame of HDF5 is between the crash and the program's own code */
+};
+
+static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *frame, void *of_walk) {
+    struct walk *walk = of_walk;
+    uintptr_t at = (uintptr_t)_Unwind_GetIP(frame);
+    walk->reached = walk->reached || at == walk->crash;
+    if (!walk->reached) return _URC_NO_REASON;
+    walk->hdf5 = !is_own(at) && is_hdf5(at);
+    return walk->hdf5 || is_own(at) ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/* Did HDF5 crash, or a function of another library that it called, such as memcpy? */
 static bool hdf5_was_running(uintptr_t at) {
-    void *callers[64];
-    int count = backtrace(callers, sizeof callers / sizeof *callers), i = 0;
-    while (i < count && (uintptr_t)callers[i] != at) i++;
-    for (; i < count && !is_own((uintptr_t)callers[i]); i++)
-        if (is_hdf5(callers[i])) return true;
-    return false;
+    struct walk walk = {.crash = at};
+    _Unwind_Backtrace(visit_frame, &walk);
+    return walk.hdf5;
 }
 
+/* Inside a fence a crash outside the program's own code, or the timer, ends the process with the file's name. Outside,
+ * a crash inside HDF5 ends it too. Any other crash stays a crash. */
 static void on_signal(int number, siginfo_t *about, void *context) {
     uintptr_t at = crash_address(context);
     bool ours = is_own(at);
     (void)about;
     if (fenced && (!ours || number == TOO_LONG)) {
-        write_stderr("tilerun: ");
-        write_stderr(fenced);
-        write_stderr(number == TOO_LONG ? ": the HDF5 library does not finish" : ": the HDF5 library crashed");
+        write_subject();
+        write_stderr(number == TOO_LONG ? "the HDF5 library does not finish" : "the HDF5 library crashed");
         write_stderr(" reading this file, which is damaged or malicious\n");
         _exit(STATUS_IO);
     }
@@ -172,14 +189,12 @@ static void on_signal(int number, siginfo_t *about, void *context) {
 }
 
 void fence_install(void) {
-    static char handler_stack
-        [1
-         << 16]; /* stack for the handler in the main thread: endless recursion of a library uses up the normal stack */
+    /* The handler has its own stack in the main thread, because endless recursion of a library uses up the normal one.
+     */
+    static char handler_stack[1 << 16];
     const stack_t stack = {.ss_sp = handler_stack, .ss_size = sizeof handler_stack};
     struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigaltstack(&stack, NULL);
-    void *loads[1];
-    backtrace(loads, 1); /* the first call allocates memory, which is not allowed in a handler */
     for (int i = 0; i < CRASH_SIGNALS; i++) sigaction(crash_signals[i], &action, &previous_actions[i]);
     sigaction(TOO_LONG, &action, NULL);
 }

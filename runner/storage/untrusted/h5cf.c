@@ -1,5 +1,5 @@
-/* h5cf.c - reads and writes the attributes of the CF conventions. */
-#define H5_USE_110_API
+/* h5cf.c - converts between HDF5 attributes and struct cf (decode.h), which holds the attributes of the CF conventions.
+ */
 #include "h5cf.h"
 
 #include "../../base/fail.h"
@@ -14,50 +14,41 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The type of the numbers of an attribute; for an unusual width, the type that HDF5 converts them to. */
+/* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one. */
 static enum dtype type_of_number(hid_t type) {
-    static const enum dtype integer_types[2][4] = {{UINT8, UINT16, UINT32, UINT64}, {INT8, INT16, INT32, INT64}};
     enum dtype dtype = FLOAT64;
     bool plain;
-    int width = 0;
     if (H5Tget_class(type) == H5T_FLOAT) h5_find_float(type, &dtype, &plain);
     if (H5Tget_class(type) != H5T_INTEGER) return dtype;
-    while (width < 3 && (size_t)1 << width < H5Tget_size(type)) width++;
-    return integer_types[H5Tget_sign(type) == H5T_SGN_2][width];
+    return cf_integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
 }
 
-/* Reads at most `most` numbers of an attribute and returns their number; 0: it does not exist or cannot be used.
- * `*unusable`: it exists, but holds no numbers, or too many. */
+/* Reads at most `most` numbers of an attribute and returns their count; 0: it does not exist or cannot be used.
+ * *unusable becomes true if the attribute exists, but holds no numbers, or more than `most`. */
 static int read_numbers(hid_t object, const char *name, int most, struct cf_number numbers[], bool *unusable) {
+    FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
     *unusable = false;
-    if (H5Aexists(object, name) <= 0) return 0;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-    if (attribute < 0) return 0;
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    hssize_t count = H5Sget_simple_extent_npoints(space);
-    H5T_class_t kind = H5Tget_class(type);
-    enum dtype dtype = type_of_number(type);
+    if (!h5_attribute_open(object, name, &attribute)) return 0;
+    hssize_t count = attribute.count;
+    enum dtype dtype = type_of_number(attribute.type);
     double reals[2 * CF_MISSING];
     int64_t integers[2 * CF_MISSING] = {0};
     bool is_float = dtype_is_float(dtype);
-    *unusable = (kind != H5T_INTEGER && kind != H5T_FLOAT) || count < 1 || count > most;
-    if (!*unusable) *unusable = H5Aread(attribute, H5T_NATIVE_DOUBLE, reals) < 0;
+    *unusable = (attribute.class != H5T_INTEGER && attribute.class != H5T_FLOAT) || count < 1 || count > most;
+    if (!*unusable) *unusable = H5Aread(attribute.id, H5T_NATIVE_DOUBLE, reals) < 0;
     if (!*unusable && !is_float)
-        *unusable = H5Aread(attribute, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
+        *unusable = H5Aread(attribute.id, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
     for (int i = 0; i < count && !*unusable; i++) numbers[i] = (struct cf_number){true, dtype, reals[i], integers[i]};
-    H5Sclose(space);
-    H5Tclose(type);
-    H5Aclose(attribute);
     return *unusable ? 0 : (int)count;
 }
 
 static char *ignored_text(hid_t object, const char *name) {
-    char *text = h5_get_text(object, name), *sentence;
+    OWNED char *text = h5_get_text(object, name);
+    char *sentence;
     if (text)
         sentence = must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
     else
         sentence = must_printf("attribute %s is not one number, and is ignored", name);
-    free(text);
     return sentence;
 }
 
@@ -85,21 +76,18 @@ static void read_range(const struct cf_reading *reading, struct cf *cf) {
 }
 
 static enum cf_sign read_sign(hid_t object) {
-    char *text = h5_get_trimmed_text(object, "_Unsigned");
+    OWNED char *text = h5_get_trimmed_text(object, "_Unsigned");
     enum cf_sign sign = CF_SIGN_AS_STORED;
     if (text && strcasecmp(text, "true") == 0) sign = CF_SIGN_UNSIGNED;
     if (text && strcasecmp(text, "false") == 0) sign = CF_SIGN_SIGNED;
-    free(text);
     return sign;
 }
 
 /* ---- netCDF-4 ---------------------------------------------------------------------------------------------------- */
 
 static bool is_netcdf_scale(hid_t scale) {
-    char *name = h5_get_text(scale, "NAME");
-    bool is = (name && strncmp(name, "This is a netCDF dimension", 26) == 0) || H5Aexists(scale, "_Netcdf4Dimid") > 0;
-    free(name);
-    return is;
+    OWNED char *name = h5_get_text(scale, "NAME");
+    return (name && strncmp(name, "This is a netCDF dimension", 26) == 0) || H5Aexists(scale, "_Netcdf4Dimid") > 0;
 }
 
 static bool has_netcdf_scales(hid_t dataset, int rank) {
@@ -107,26 +95,24 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
     for (int axis = 0; axis < rank && !has; axis++) {
         hid_t *scales;
         int count = h5_axis_scales(dataset, axis, &scales);
-        for (int i = 0; i < count; i++) {
-            has = has || (scales[i] >= 0 && is_netcdf_scale(scales[i]));
-            if (scales[i] >= 0) H5Dclose(scales[i]);
-        }
-        free(scales);
+        for (int i = 0; i < count && !has; i++) has = scales[i] >= 0 && is_netcdf_scale(scales[i]);
+        h5_close_scales(count, scales);
     }
     return has;
 }
 
-/* Is it in a file of netCDF-4? Files of tilerun may contain netCDF scales, but they state every fill value. */
+/* Did netCDF-4 write the data set? Files of tilerun do not count: they may contain scales of netCDF, but state every
+ * fill value. */
 static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
-    hid_t file = H5Iget_file_id(dataset->id);
-    char *schema = h5_get_text(file, "schema");
+    OWNED_ID hid_t file = H5Iget_file_id(dataset->id);
+    OWNED char *schema = h5_get_text(file, "schema");
     bool own = schema && strncmp(schema, "tilerun-", 8) == 0;
-    free(schema);
     bool marked = H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
-    H5Fclose(file);
     return !own && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
 }
 
+/* Reads the attributes of a data set. Without _FillValue in a file of netCDF, the fill value is netCDF's default, but
+ * not where _Unsigned changes the type. */
 static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {
     struct cf_reading reading = {dataset->id, ignored};
     *cf = (struct cf){.sign = CF_SIGN_AS_STORED};
@@ -141,7 +127,8 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
         if (!dtype_is_float(dataset->dtype)) cf->sign = read_sign(dataset->id);
     }
     struct cf_number fill = cf_netcdf_fill(dataset->dtype);
-    if (cf->fill.there || !fill.there || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
+    bool other_sign = cf->sign && dtype_is_signed(dataset->dtype) == (cf->sign == CF_SIGN_UNSIGNED);
+    if (cf->fill.there || !fill.there || other_sign || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
     if (!is_netcdf(dataset, any)) return;
     cf->fill = fill;
     cf->netcdf = true;
@@ -203,7 +190,7 @@ static void store_number(enum dtype dtype, void *data, int index, const struct c
         dtype_store_integer(dtype, data, index, number->integer);
 }
 
-/* Writes a scalar if `count` is 0. */
+/* Writes an attribute: an array of `count` numbers, or one scalar if `count` is 0. */
 static enum status write_numbers(hid_t dataset, const char *name, enum dtype dtype, const struct cf_number numbers[],
                                  int count, struct error *error) {
     uint64_t values[2 * CF_MISSING];
@@ -217,8 +204,8 @@ static enum status write_number(hid_t dataset, const char *name, const struct cf
     return number->there ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
 }
 
-/* Does the type represent the number? A number that no element equals is not written: in another type, elements might
- * equal it. */
+/* Does the type represent the number exactly? Only then may an element equal the number, and only then is it written:
+ * rounded to the type, it might equal other elements. */
 static bool represents(enum dtype dtype, const struct cf_number *number) {
     uint64_t room = 0;
     store_number(dtype, &room, 0, number);
@@ -232,25 +219,23 @@ enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct er
     int count = 0;
     for (int i = 0; i < attributes->missing_count; i++)
         if (represents(decoding->stored, &attributes->missing[i])) missing[count++] = attributes->missing[i];
-    enum status status = STATUS_OK;
     if (attributes->sign)
-        status = h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error);
-    if (!status && attributes->fill.there && represents(decoding->stored, &attributes->fill))
-        status = write_numbers(dataset, "_FillValue", decoding->stored, &attributes->fill, 0, error);
-    if (!status && count > 0)
-        status = write_numbers(dataset, "missing_value", decoding->stored, missing, count > 1 ? count : 0, error);
-    if (!status) status = write_number(dataset, "scale_factor", &attributes->factor, error);
-    if (!status) status = write_number(dataset, "add_offset", &attributes->offset, error);
-    if (!status) status = write_number(dataset, "valid_min", &attributes->low, error);
-    if (!status) status = write_number(dataset, "valid_max", &attributes->high, error);
-    return status;
+        TRY(h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error));
+    if (attributes->fill.there && represents(decoding->stored, &attributes->fill))
+        TRY(write_numbers(dataset, "_FillValue", decoding->stored, &attributes->fill, 0, error));
+    if (count > 0)
+        TRY(write_numbers(dataset, "missing_value", decoding->stored, missing, count > 1 ? count : 0, error));
+    TRY(write_number(dataset, "scale_factor", &attributes->factor, error));
+    TRY(write_number(dataset, "add_offset", &attributes->offset, error));
+    TRY(write_number(dataset, "valid_min", &attributes->low, error));
+    return write_number(dataset, "valid_max", &attributes->high, error);
 }
 
 void h5cf_retype(hid_t dataset, enum dtype dtype) {
     static const char *const names[] = {"_FillValue", "missing_value"};
     for (int n = 0; n < 2; n++) {
         struct cf_number numbers[2 * CF_MISSING];
-        struct error ignored = {STATUS_OK, ""};
+        struct error ignored = {.status = STATUS_OK};
         bool unusable;
         int count = read_numbers(dataset, names[n], CF_MISSING, numbers, &unusable), kept = 0;
         for (int i = 0; i < count; i++)
@@ -264,7 +249,7 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
 
 /* ---- as text ----------------------------------------------------------------------------------------------------- */
 
-/* NULL: there is nothing to print. The caller frees. */
+/* Returns the text or the numbers of an attribute for people; NULL: it has neither. The caller frees. */
 static char *attribute_text(hid_t dataset, const char *name) {
     struct cf_number numbers[2 * CF_MISSING];
     char number[CF_NUMBER_TEXT];
@@ -272,28 +257,23 @@ static char *attribute_text(hid_t dataset, const char *name) {
     char *text = h5_get_trimmed_text(dataset, name);
     if (text) return text;
     int count = read_numbers(dataset, name, 2 * CF_MISSING, numbers, &unusable);
-    for (int i = 0; i < count; i++) {
-        char *longer =
-            must_printf("%s%s%s%s%s", text ? text : "", text ? ", " : "", cf_number_text(&numbers[i], number),
-                        i == count - 1 ? " " : "", i == count - 1 ? dtype_name(numbers[i].dtype) : "");
-        free(text);
-        text = longer;
-    }
+    if (count == 0) return NULL;
+    text = must_strdup("");
+    for (int i = 0; i < count; i++) must_append(&text, "%s%s", i ? ", " : "", cf_number_text(&numbers[i], number));
+    must_append(&text, " %s", dtype_name(numbers[count - 1].dtype));
     return text;
 }
 
 void h5cf_list(const char *path, const char *name, void (*print)(const char *name, const char *text)) {
     static const char *const others[] = {"conversion", "offset", "unit", "unitSI"};
     FENCE(path);
-    struct error ignored = {STATUS_OK, ""};
-    struct h5_dataset *dataset;
+    struct error ignored = {.status = STATUS_OK};
+    OWNED_DATASET struct h5_dataset *dataset = NULL;
     if (h5_open(path, name, &dataset, &ignored)) return;
     size_t own = sizeof packing / sizeof *packing;
     for (size_t i = 0; i < own + sizeof others / sizeof *others; i++) {
         const char *attribute = i < own ? packing[i] : others[i - own];
-        char *text = attribute_text(dataset->id, attribute);
+        OWNED char *text = attribute_text(dataset->id, attribute);
         if (text) print(attribute, text);
-        free(text);
     }
-    h5_close(dataset);
 }

@@ -2,29 +2,30 @@
 #ifndef RUNNER_H5CF_H
 #define RUNNER_H5CF_H
 
-#include "../../job/job.h"
+#include "../../base/job_input.h"
 #include "../elements/decode.h"
 #include "../h5/h5io.h"
 
 /* Returns how the stored numbers of an input are decoded, by its attributes and the job keys `decode` and `missing`;
- * NULL: they are not. *remark becomes a sentence about an attribute that cannot be applied, or NULL. The caller frees
- * both. *unit_lost: with `decode: none` the numbers are not in the unit of the data set. A variable of a netCDF-4 file
- * without `_FillValue` has the default of netCDF. */
+ * NULL: they are used as they are stored. *remark becomes a sentence about an attribute that cannot be applied, or
+ * NULL. The caller frees both. *unit_lost becomes true if the job says `decode: none` and the stored numbers are not in
+ * the unit that the attributes state. A variable of a netCDF-4 file without `_FillValue` has the default fill value of
+ * netCDF. */
 struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct job_input *input, bool *unit_lost,
                                char **remark);
 
 /* Is `name` an attribute that defines how stored numbers become values? */
 bool h5cf_is_packing(const char *name);
-/* Writes the attributes with which other programs decode a data set of stored numbers as `decoding` does: `_FillValue`
- * and `missing_value` in the stored type, the others in their own. */
+/* Writes the attributes by which other programs decode the stored numbers of a data set as `decoding` does.
+ * `_FillValue` and `missing_value` get the stored type; the others keep their own types. */
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error);
 
 /* Converts `_FillValue` and `missing_value` to the new type of a data set; deletes a number that the type does not
  * represent. */
 void h5cf_retype(hid_t dataset, enum dtype dtype);
 
-/* Calls `print` for each attribute of data set `name` that defines the meaning of its numbers: those of CF, and factors
- * and units of NWB and openPMD. Prints nothing if the file cannot be opened. */
+/* Calls `print` for each attribute of data set `name` that defines the meaning of its numbers: the attributes of CF,
+ * and the factors and units of NWB and openPMD. Does nothing if the data set cannot be opened. */
 void h5cf_list(const char *path, const char *name, void (*print)(const char *name, const char *text));
 
 #endif

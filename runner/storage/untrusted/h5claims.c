@@ -1,5 +1,4 @@
-/* h5claims.c - compares claimed sizes with the size of the file. */
-#define H5_USE_110_API
+/* h5claims.c - reads the first bytes of a file itself, and opens the file only if their claims fit into it. */
 #include "h5claims.h"
 
 #include "../../base/fail.h"
@@ -17,7 +16,7 @@
 
 /* ---- a file's first bytes ---------------------------------------------------------------------------------------- */
 
-static uint64_t little_endian(const unsigned char *bytes, int count) {
+uint64_t h5_little_endian(const unsigned char *bytes, int count) {
     uint64_t value = 0;
     while (count-- > 0) value = value << 8 | bytes[count];
     return value;
@@ -35,18 +34,20 @@ static int superblock_fault(int descriptor, uint64_t file_bytes) {
         if (got != sizeof superblock || memcmp(superblock, "\211HDF\r\n\032\n", 8) != 0) continue;
         if (superblock[8] > 1 || superblock[13] > LONGEST_ADDRESS) return 0;
         uint64_t offset =
-            little_endian(superblock + (superblock[8] ? 28 : 24) + DRIVER_ADDRESS * superblock[13], superblock[13]);
-        if (offset > file_bytes) return 0; /* usually the undefined address */
+            h5_little_endian(superblock + (superblock[8] ? 28 : 24) + DRIVER_ADDRESS * superblock[13], superblock[13]);
+        if (offset > file_bytes) return 0; /* the file has no such block: this is the undefined address */
         got = pread(descriptor, driver, sizeof driver, (off_t)(at + offset));
         if (got < 0) return errno;
-        bool fits = got != sizeof driver || at + offset + sizeof driver + little_endian(driver + 4, 4) <= file_bytes;
+        bool fits = got != sizeof driver || at + offset + sizeof driver + h5_little_endian(driver + 4, 4) <= file_bytes;
         return fits ? 0 : -1;
     }
     return 0;
 }
 
-/* Removes "/./", because HDF5 refuses a data set that is open by another spelling of its folder. The caller frees. */
+/* Removes "./" at the beginning and "/./", because HDF5 refuses a data set that is open by another spelling of its
+ * folder. The caller frees. */
 static char *plain_path(const char *path) {
+    while (strncmp(path, "./", 2) == 0) path += 2 + strspn(path + 2, "/");
     char *plain = must_strdup(path);
     for (char *at; (at = strstr(plain, "/./"));) memmove(at, at + 2, strlen(at + 2) + 1);
     return plain;
@@ -55,11 +56,9 @@ static char *plain_path(const char *path) {
 /* Opens a file even if its integers use few of their bits: HDF5 1.14.4 and later take that for damage. */
 static hid_t open_relaxed(const char *path, unsigned flags, hid_t access) {
 #if H5_VERSION_GE(1, 14, 4)
-    hid_t relaxed = access == H5P_DEFAULT ? H5Pcreate(H5P_FILE_ACCESS) : H5Pcopy(access);
+    OWNED_ID hid_t relaxed = access == H5P_DEFAULT ? H5Pcreate(H5P_FILE_ACCESS) : H5Pcopy(access);
     H5Pset_relax_file_integrity_checks(relaxed, H5F_RFIC_UNUSUAL_NUM_UNUSED_NUMERIC_BITS);
-    hid_t file = H5Fopen(path, flags, relaxed);
-    H5Pclose(relaxed);
-    return file;
+    return H5Fopen(path, flags, relaxed);
 #else
     return H5Fopen(path, flags, access);
 #endif
@@ -73,15 +72,13 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
         fault = superblock_fault(descriptor, (uint64_t)about.st_size);
     if (descriptor >= 0) close(descriptor);
     if (!fault) {
-        char *plain = plain_path(path);
+        OWNED char *plain = plain_path(path);
         file = open_relaxed(plain, H5F_ACC_RDONLY, access);
-        free(plain);
         if (file < 0 &&
             strstr(h5_error_text(), "already open for")) { /* a SWMR writer has it open: read what it has flushed */
-            char *reason = must_strdup(h5_error_text());
+            OWNED char *reason = must_strdup(h5_error_text());
             file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
             if (file < 0) h5_set_error_text(reason);
-            free(reason);
         }
     } else {
         h5_set_error_text(fault < 0 ? "the driver information block is longer than the file" : strerror(fault));
@@ -102,7 +99,7 @@ static double file_bytes(hid_t dataset) {
 
 static enum status check_extent(const struct h5_dataset *dataset, double bytes, const char *path, const char *name,
                                 struct error *error) {
-    haddr_t address = H5Dget_offset(dataset->id);
+    haddr_t address = h5_extent_address(dataset->id);
     char text[32];
     if (address == HADDR_UNDEF || bytes == 0 || (double)address + bytes <= file_bytes(dataset->id)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' is damaged: part of its %s lies beyond the end of the file", path, name,

@@ -1,18 +1,22 @@
-/* h5claims.h - checks sizes that a file claims against the size of the file. */
+/* h5claims.h - checks claims: sizes that a file states about itself, such as the length of a block or the number of
+ * chunks. HDF5 allocates memory for a claim before it looks for the bytes; this module first compares the claim with
+ * the size of the file. */
 #ifndef RUNNER_H5CLAIMS_H
 #define RUNNER_H5CLAIMS_H
 
 #include "../h5/h5io.h"
 
-/* Opens a file for reading with the given access properties; a file that a SWMR writer has open is opened as SWMR
- * reader, up to its last flush. Negative: H5Fopen failed, or the first bytes of the file claim more than it has, for
- * which HDF5 would allocate and zero that much memory. errno then says why the system denied access, or is 0;
- * h5_error_text is set in both cases. */
+/* The number in the first `count` bytes, which a file stores with its lowest byte first. */
+uint64_t h5_little_endian(const unsigned char *bytes, int count);
+
+/* Opens a file for reading with the given access properties; if a SWMR writer has the file open, up to its last flush.
+ * Negative: H5Fopen failed, or the first bytes of the file claim a block that is longer than the file. h5_error_text
+ * then has the reason; errno is why the system denied access, or 0. */
 hid_t h5_open_to_read(const char *path, hid_t access);
 
-/* For an open data set whose shape, type and chunks are known. STATUS_USAGE: its elements lie beyond the end of the
- * file, or it has more than 2^20 chunks and more chunks than the file has bytes. *held becomes the bytes that the file
- * stores for it; infinity: it is stored in other files. */
+/* Checks an open data set whose shape, type and chunks are known. STATUS_USAGE: its elements are beyond the end of the
+ * file, or it has more than 2^20 chunks and more chunks than the file has bytes. *held becomes the number of bytes that
+ * the file stores for the data set; infinity: other files store it. */
 enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
                             struct error *error);
 

@@ -1,5 +1,5 @@
-/* h5foreign.c - the table of first bytes of formats. */
-#include "h5foreign.h"
+/* h5foreign.c - one table with the first bytes of each format. */
+#include "h5fault.h"
 
 #include "../../base/text.h"
 
@@ -31,10 +31,7 @@ static const struct {
     {0, 40, "version https://git-lfs.github.com/spec/", IS("a pointer of Git LFS") ": `git lfs pull` fetches the file"},
     {0, 2, "\x1f\x8b", IS("gzip-compressed") ": `gunzip` it"},
     {0, 3, "BZh", IS("bzip2-compressed") ": `bunzip2` it"},
-    {0, 6,
-     "\xfd"
-     "7zXZ",
-     IS("xz-compressed") ": `unxz` it"},
+    {0, 6, "\3757zXZ", IS("xz-compressed") ": `unxz` it"},
     {0, 4, "\x28\xb5\x2f\xfd", IS("zstd-compressed") ": `unzstd` it"},
     {0, 4, "\x04\x22\x4d\x18", IS("LZ4-compressed") ": `unlz4` it"},
     {0, 4, "PK\3\4",
@@ -55,10 +52,7 @@ static const struct {
     {0, 6, "ARROW1",
      IS("an Arrow table") BY("pandas as p; h5py.File('OUT.h5', 'w')['x'] = p.read_feather('IN').values")},
     {0, 4, "GRIB", IS("a GRIB file") ": `grib_to_netcdf -k 3 -o OUT IN` makes one"},
-    {0, 4,
-     "\x7f"
-     "ELF",
-     IS("a program")},
+    {0, 4, "\177ELF", IS("a program")},
     {0, 4, "%PDF", IS("a PDF document")},
     {0, 7, "SQLite ", IS("an SQLite database")},
     {0, 2, "\x80\x04", IS("a Python pickle")},
@@ -71,7 +65,7 @@ static const char web_page[] =
 static const char text[] = IS("text") BY("numpy as np; h5py.File('OUT.h5', 'w')['x'] = np.loadtxt('IN', "
                                          "delimiter=',')");
 
-/* Does the text begin with an HTML tag, in any case, after blanks? */
+/* Does the text begin with an HTML tag, after blanks? The case of letters does not count. */
 static bool is_markup(const char *bytes) {
     static const char *const begins[] = {"<!doctype html", "<html", "<head", "<body"};
     bytes += strspn(bytes, " \t\r\n");
@@ -80,7 +74,7 @@ static bool is_markup(const char *bytes) {
     return false;
 }
 
-/* Is it UTF-8 text? The last character may be cut off. */
+/* Are the bytes UTF-8 text? The last character may be cut off. */
 static bool is_text(const char *bytes, size_t length) {
     for (size_t at = 0; at < length;) {
         int length_of_character = strchr("\n\r\t\f", bytes[at]) && bytes[at] ? 1 : text_shown(bytes + at, length - at);
@@ -105,14 +99,20 @@ static const char *folder_format(const char *path) {
     return "is a directory, not an HDF5 file";
 }
 
+/* Reads the file's first bytes. Returns their number; negative: it failed. */
+static ssize_t read_first(const char *path, char bytes[BYTES_READ + 1]) {
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t length = descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);
+    if (descriptor >= 0) close(descriptor);
+    return length;
+}
+
 const char *h5_foreign_format(const char *path) {
     char bytes[BYTES_READ + 1] = "";
     struct stat about;
     if (stat(path, &about) != 0) return NULL;
     if (S_ISDIR(about.st_mode)) return folder_format(path);
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t length = descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);
-    if (descriptor >= 0) close(descriptor);
+    ssize_t length = read_first(path, bytes);
     if (length == 0) return IS("empty") ": was its copy or download broken off?";
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i].at + formats[i].length <= length &&
@@ -121,4 +121,15 @@ const char *h5_foreign_format(const char *path) {
     if (length < 0) return NULL;
     if (is_markup(bytes)) return web_page;
     return is_text(bytes, (size_t)length) ? text : NULL;
+}
+
+const char *h5_driver_format(const char *path) {
+    char bytes[BYTES_READ + 1] = "";
+    ssize_t length = read_first(path, bytes);
+    if (length > 0 && memmem(bytes, (size_t)length, "NCSAfami", 8))
+        return "is the first file of an HDF5 family: `h5repart -family_to_sec2 NAME%d.h5 OUT.h5` joins its files";
+    if (length > 0 && memmem(bytes, (size_t)length, "NCSAmult", 8))
+        return "is one of several files of HDF5's driver 'split' or 'multi': copy its data sets into one file, in h5py "
+               "from h5py.File(NAME, driver='split')";
+    return NULL;
 }

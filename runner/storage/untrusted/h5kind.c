@@ -1,5 +1,5 @@
-/* h5kind.c - classifies data sets by one table of rules, from their attributes, names and groups. */
-#define H5_USE_110_API
+/* h5kind.c - finds the kind of a data set by one table of rules about its attributes, its name and its group; then by
+ * the other data sets of the group. */
 #include "h5kind.h"
 
 #include "../h5/h5scale.h"
@@ -33,10 +33,8 @@ const char *h5_kind_name(enum h5_kind kind, double count) {
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
 static bool attribute_begins(hid_t object, const char *attribute, const char *text) {
-    char *value = h5_get_text(object, attribute);
-    bool same = value && strncmp(value, text, strlen(text)) == 0;
-    free(value);
-    return same;
+    OWNED char *value = h5_get_text(object, attribute);
+    return value && strncmp(value, text, strlen(text)) == 0;
 }
 
 unsigned h5_attribute_marks(hid_t dataset) {
@@ -46,26 +44,26 @@ unsigned h5_attribute_marks(hid_t dataset) {
         marks |= H5_MARK_SCALE;
         if (attribute_begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
     }
-    char *class = h5_get_text(dataset, "MATLAB_class");
+    OWNED char *class = h5_get_text(dataset, "MATLAB_class");
     if (!class) return marks;
     marks |= H5_MARK_MATLAB;
     if (strcmp(class, "char") == 0) marks |= H5_MARK_TEXT;
     if (strcmp(class, "logical") == 0) marks |= H5_MARK_LOGICAL;
     if (H5Aexists(dataset, "MATLAB_empty") > 0) marks |= H5_MARK_EMPTY;
-    free(class);
     return marks;
 }
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
 
-/* The first rule that applies decides. A text is a list of shell patterns, compared without case. */
+/* A rule applies if the data set meets all conditions that are set; the first rule that applies decides. A text is a
+ * list of shell patterns, one of which must match; the case of letters does not count. */
 struct rule {
     enum h5_kind kind;
-    unsigned mark;      /* any of these flags */
-    const char *path;   /* of the groups below the one that was asked for, with a slash at both ends */
-    const char *name;   /* of the data set */
-    int most_axes;      /* 0: any number */
-    bool only_integers; /* excludes "refractive_index" */
+    unsigned mark;      /* the data set has one of these marks */
+    const char *path;   /* path from the group that was asked for to the data set's group, with a slash at both ends */
+    const char *name;   /* last component of the data set's name */
+    int most_axes;      /* largest number of axes that are longer than 1; 0: any number */
+    bool only_integers; /* the elements are integers: this excludes a "refractive_index" */
 };
 
 static const struct rule rules[] = {
@@ -91,10 +89,10 @@ static const struct rule rules[] = {
 };
 
 static bool matches_any(const char *patterns, const char *text) {
-    char *list = must_strdup(patterns), *rest = list;
+    OWNED char *list = must_strdup(patterns);
+    char *rest = list;
     bool found = false;
     for (char *pattern; !found && (pattern = strsep(&rest, " "));) found = fnmatch(pattern, text, FNM_CASEFOLD) == 0;
-    free(list);
     return found;
 }
 
@@ -111,11 +109,10 @@ static bool rule_applies(const struct rule *rule, const struct h5_entry *entry, 
 static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
     const char *slash = strrchr(entry->name, '/');
     if (!slash || slash < entry->name + below) return H5_VALUES; /* the user asked for this data set itself */
-    char *path = must_printf("%.*s/", (int)(slash - entry->name - (long)below), entry->name + below);
+    OWNED char *path = must_printf("%.*s/", (int)(slash - entry->name - (long)below), entry->name + below);
     enum h5_kind kind = H5_VALUES;
     for (size_t i = 0; i < sizeof rules / sizeof *rules && kind == H5_VALUES; i++)
         if (rule_applies(&rules[i], entry, path, slash + 1)) kind = rules[i].kind;
-    free(path);
     if (kind < H5_NO_INPUT && entry->rank == 0 && entry->elements == 1) return H5_SCALAR;
     return kind < H5_CODES && entry->elements == 1 ? H5_SINGLE : kind;
 }
@@ -128,7 +125,6 @@ enum h5_kind h5_kind_of_field(const char *name) {
 
 /* ---- other data sets of the group -------------------------------------------------------------------------------- */
 
-/* The length of the name of the group of an entry. */
 static size_t group_length(const struct h5_entry *entry) {
     return (size_t)(strrchr(entry->name, '/') - entry->name);
 }
@@ -148,9 +144,8 @@ static bool letters_are_coordinates(const struct h5_list *list, int at) {
     const char *name = list->entries[at].name;
     size_t length = group_length(&list->entries[at]), parent = length;
     while (parent > 0 && name[parent - 1] != '/') parent--;
-    char *group = must_printf("%.*s", (int)(length - parent), name + parent);
+    OWNED char *group = must_printf("%.*s", (int)(length - parent), name + parent);
     bool called = matches_any("position* coord* axes* grid*", group), others = false;
-    free(group);
     for (int step = -1; step <= 1; step += 2)
         for (int i = at + step; i >= 0 && i < list->count && !others; i += step) {
             if (strncmp(list->entries[i].name, name, length + 1) != 0) break;
@@ -175,40 +170,34 @@ static struct h5_entry *sibling(const struct h5_list *list, int at, const char *
 static char *sparse_shape(hid_t group, const char *name) {
     int64_t size[2] = {0};
     bool found = false;
-    if (H5Aexists(group, name) > 0) {
-        hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), space = H5Aget_space(attribute);
-        found = H5Sget_simple_extent_npoints(space) == 2 && H5Aread(attribute, H5T_NATIVE_INT64, size) >= 0;
-        H5Sclose(space);
-        H5Aclose(attribute);
+    struct h5_attribute attribute;
+    if (h5_attribute_open(group, name, &attribute)) {
+        found = attribute.count == 2 && H5Aread(attribute.id, H5T_NATIVE_INT64, size) >= 0;
+        h5_attribute_close(&attribute);
     } else if (H5Lexists(group, name, H5P_DEFAULT) > 0) {
-        hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT), space = dataset < 0 ? dataset : H5Dget_space(dataset);
+        OWNED_ID hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
+        OWNED_ID hid_t space = dataset < 0 ? dataset : H5Dget_space(dataset);
         found = space >= 0 && H5Sget_simple_extent_npoints(space) == 2 &&
                 H5Dread(dataset, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, size) >= 0;
-        if (space >= 0) H5Sclose(space);
-        if (dataset >= 0) H5Dclose(dataset);
     }
     return found ? must_printf(", %lldx%lld", (long long)size[0], (long long)size[1]) : must_strdup("");
 }
 
 /* The format and shape of a sparse matrix, from its group. The caller frees. */
 static char *sparse_form(hid_t group, const struct h5_entry *columns) {
-    int64_t rows = 0;
-    if (h5_get_number(group, "MATLAB_sparse", INT64, &rows))
-        return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);
-    char *encoding = h5_get_text(group, "encoding-type");
+    int64_t rows = h5_get_integer(group, "MATLAB_sparse", -1);
+    if (rows >= 0) return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);
+    OWNED char *encoding = h5_get_text(group, "encoding-type");
     if (!encoding) encoding = h5_get_text(group, "h5sparse_format");
     const char *format = encoding && strncmp(encoding, "csr", 3) == 0   ? "csr"
                          : encoding && strncmp(encoding, "csc", 3) == 0 ? "csc"
                                                                         : "csr or csc";
-    char *shape = sparse_shape(group, H5Aexists(group, "h5sparse_shape") > 0 ? "h5sparse_shape" : "shape");
-    char *form = must_printf("%s%s", format, shape);
-    free(shape);
-    free(encoding);
-    return form;
+    OWNED char *shape = sparse_shape(group, H5Aexists(group, "h5sparse_shape") > 0 ? "h5sparse_shape" : "shape");
+    return must_printf("%s%s", format, shape);
 }
 
-/* Recognises a sparse matrix by its data sets: data, indices, indptr (anndata, scipy; 10x Genomics, where `shape` is
- * a data set); data, ir, jc (MATLAB, where an empty matrix has only jc). */
+/* Recognises a sparse matrix by the names of its data sets: data, indices, indptr (anndata, scipy; 10x Genomics, where
+ * `shape` is a data set too); or data, ir, jc (MATLAB, where an empty matrix has only jc). */
 static void find_sparse(hid_t file, struct h5_list *list, int at) {
     const char *name = strrchr(list->entries[at].name, '/') + 1;
     bool matlab = strcmp(name, "jc") == 0;
@@ -216,23 +205,20 @@ static void find_sparse(hid_t file, struct h5_list *list, int at) {
     struct h5_entry *parts[] = {&list->entries[at], sibling(list, at, matlab ? "ir" : "indices"),
                                 sibling(list, at, "data"), sibling(list, at, "shape")};
     size_t length = group_length(&list->entries[at]);
-    char *path = must_printf("%.*s", length ? (int)length : 1, list->entries[at].name);
-    hid_t group = H5Gopen2(file, path, H5P_DEFAULT);
+    OWNED char *path = must_printf("%.*s", length ? (int)length : 1, list->entries[at].name);
+    OWNED_ID hid_t group = H5Gopen2(file, path, H5P_DEFAULT);
     if (group >= 0 && (matlab ? H5Aexists(group, "MATLAB_sparse") > 0 : parts[1] && parts[2])) {
-        char *form = sparse_form(group, parts[0]);
+        OWNED char *form = sparse_form(group, parts[0]);
         parts[0]->note = must_printf("%s is a sparse matrix (%s, %.0f elements stored)", path, form,
                                      parts[2] ? parts[2]->elements : 0);
-        free(form);
         for (int i = 0; i < 4; i++)
             if (parts[i]) parts[i]->kind = H5_SPARSE;
     }
-    if (group >= 0) H5Gclose(group);
-    free(path);
 }
 
 /* ---- links to one data set --------------------------------------------------------------------------------------- */
 
-/* Sorts entries by object; of the same object, hard links come first. */
+/* Sorts entries by object; of the entries of one object, hard links come first. */
 static int compare_objects(const void *one, const void *other) {
     const struct h5_entry *const a = *(struct h5_entry *const *)one, *const b = *(struct h5_entry *const *)other;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
@@ -242,7 +228,7 @@ static int compare_objects(const void *one, const void *other) {
 }
 
 static void find_aliases(struct h5_list *list) {
-    struct h5_entry **by_object = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
+    OWNED struct h5_entry **by_object = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
     for (int i = 0; i < list->count; i++) by_object[i] = &list->entries[i];
     qsort(by_object, (size_t)list->count, sizeof(struct h5_entry *), compare_objects);
     const struct h5_entry *first = NULL;
@@ -255,7 +241,6 @@ static void find_aliases(struct h5_list *list) {
             first = entry;
         }
     }
-    free(by_object);
 }
 
 void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {

@@ -1,5 +1,6 @@
-/* h5kind.h - classifies data sets of other programs: values to compute with, coordinates, indices, or internal data of
- * a library. `tilerun inspect` lists and proposes inputs by that; a job may read any of them. */
+/* h5kind.h - finds the kind of another program's data set: values to compute with, coordinates, indices, or internal
+ * data of a library. `tilerun inspect` lists data sets by kind, and proposes only some kinds as inputs; a job may read
+ * any. */
 #ifndef RUNNER_H5KIND_H
 #define RUNNER_H5KIND_H
 
@@ -23,13 +24,13 @@ enum h5_kind {
     H5_KINDS
 };
 
-/* "coordinates"; "scalar", "scalars". */
+/* The name of a kind for `count` data sets: "scalar", "scalars". */
 const char *h5_kind_name(enum h5_kind kind, double count);
 
 /* The kind of a field of a table, by its name alone. */
 enum h5_kind h5_kind_of_field(const char *name);
 
-/* Flags for what the attributes of a data set say. */
+/* Marks: flags for what the attributes of a data set state. */
 enum {
     H5_MARK_SCALE = 1,
     H5_MARK_PLACEHOLDER = 2,

@@ -1,14 +1,15 @@
-/* h5list.c - walks the links of a file and describes each data set by its properties, without reading elements. */
-#define H5_USE_110_API
+/* h5list.c - visits the links of a file, describes each data set by its properties, without reading elements, and names
+ * its axes. */
 #include "h5list.h"
-
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
+#include "../h5/h5scale.h"
 #include "../h5/h5type.h"
+#include "../h5/h5virtual.h"
 #include "fence.h"
+#include "h5fault.h"
 #include "h5guard.h"
 #include "h5open.h"
-#include "h5refused.h"
 #include "h5visit.h"
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 /* ---- one data set ------------------------------------------------------------------------------------------------ */
 
-/* "100x512x512"; the caller frees. */
+/* Returns sizes as a text, "100x512x512"; the caller frees. */
 static char *sizes_text(int rank, const hsize_t size[]) {
     char text[H5S_MAX_RANK * 24] = "";
     for (int i = 0, length = 0; i < rank; i++)
@@ -63,9 +64,8 @@ static void print_filter(FILE *to, hid_t creation, unsigned number) {
     else
         fprintf(to, "filter %d%s%.40s", (int)id, *own ? " " : "", own);
     if (id == H5Z_FILTER_DEFLATE && count > 0) fprintf(to, " %u", values[0]);
-    char *missing = filters_missing(creation, number);
+    OWNED char *missing = filters_missing(creation, number);
     if (missing) fputs(" (not installed)", to);
-    free(missing);
 }
 
 static char *filters_text(hid_t creation) {
@@ -79,10 +79,8 @@ static char *filters_text(hid_t creation) {
 
 static char *chunks_text(hid_t creation) {
     hsize_t chunk[H5S_MAX_RANK];
-    char *sizes = sizes_text(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), chunk);
-    char *text = must_printf("chunks %s", sizes);
-    free(sizes);
-    return text;
+    OWNED char *sizes = sizes_text(H5Pget_chunk(creation, H5S_MAX_RANK, chunk), chunk);
+    return must_printf("chunks %s", sizes);
 }
 
 static char *layout_text(hid_t creation) {
@@ -107,21 +105,19 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
     }
 }
 
-/* Describes a data set whose sources must not be opened: HDF5 opens the sources of a virtual data set to find its
- * shape. */
-static struct h5_entry describe_refused(hid_t dataset, hid_t creation) {
-    hid_t type = H5Dget_type(dataset);
-    struct h5_entry entry = {.type = h5_type_text(type),
-                             .shape = must_strdup("unknown"),
-                             .layout = layout_text(creation),
-                             .filters = must_strdup("")};
-    H5Tclose(type);
+/* Describes an object that cannot be opened (`dataset` is negative), of which array_describe reports why; or a data set
+ * whose sources must not be opened, as HDF5 does to find the shape of a virtual data set. */
+static struct h5_entry describe_unknown(hid_t dataset, hid_t creation) {
+    struct h5_entry entry = {.shape = must_strdup("unknown"), .filters = must_strdup("")};
+    OWNED_ID hid_t type = dataset < 0 ? H5I_INVALID_HID : H5Dget_type(dataset);
+    entry.type = type < 0 ? must_strdup("unknown") : h5_type_text(type);
+    entry.layout = dataset < 0 ? must_strdup("unknown") : layout_text(creation);
     return entry;
 }
 
-/* Describes all but the name. */
+/* Describes a data set, but does not set the name and what the links to it tell. */
 static struct h5_entry describe(hid_t dataset, hid_t creation) {
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
+    OWNED_ID hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     bool is_virtual = H5Pget_layout(creation) == H5D_VIRTUAL, empty = H5Sget_simple_extent_type(space) == H5S_NULL;
@@ -141,17 +137,7 @@ static struct h5_entry describe(hid_t dataset, hid_t creation) {
     entry.bytes *= entry.elements;
     count_chunks(creation, size, (double)H5Tget_size(type), &entry);
     if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);
-    H5Sclose(space);
-    H5Tclose(type);
     return entry;
-}
-
-/* Describes an object that cannot be opened; array_describe reports why. */
-static struct h5_entry describe_unreadable(void) {
-    return (struct h5_entry){.type = must_strdup("unknown"),
-                             .shape = must_strdup("unknown"),
-                             .layout = must_strdup("unknown"),
-                             .filters = must_strdup("")};
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
@@ -159,32 +145,27 @@ static struct h5_entry describe_unreadable(void) {
 struct walk {
     struct h5_list *list;
     const char *path, *group; /* path of the file; name of the group: "/raw", "" for the root */
-    hid_t links;
     struct h5_guard *guard;
 };
 
-/* Only a virtual data set, or one in external storage, leads to other files. */
+/* Does the data set refer only to files of its folder? */
 static bool is_permitted(const char *path, const char *name, hid_t dataset, hid_t creation) {
-    if (H5Pget_layout(creation) != H5D_VIRTUAL && H5Pget_external_count(creation) <= 0) return true;
-    struct h5_guard guard;
+    if (!h5_is_scattered(creation)) return true;
     struct error refused = {0};
-    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
-    h5_guard_check_open(&guard, name, dataset, &refused);
-    h5_guard_end(&guard);
+    H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, name);
+    h5_guard_check_open(&guard, dataset, &refused);
     return !refused.status;
 }
 
-/* Takes ownership of `name`. `dataset` is negative if it cannot be opened. */
+/* Appends an entry to the list, which owns `name` from then on. `dataset` is negative if it cannot be opened. */
 static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     int count = list->count++;
     if ((count & (count - 1)) == 0) /* the array is full when its count is a power of two */
         list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
     struct h5_entry *entry = &list->entries[count];
-    hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
-    *entry = dataset < 0                                   ? describe_unreadable()
-             : is_permitted(path, name, dataset, creation) ? describe(dataset, creation)
-                                                           : describe_refused(dataset, creation);
-    if (creation >= 0) H5Pclose(creation);
+    OWNED_ID hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
+    bool known = dataset >= 0 && is_permitted(path, name, dataset, creation);
+    *entry = (known ? describe : describe_unknown)(dataset, creation);
     entry->name = name;
     if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;
@@ -200,21 +181,21 @@ static void record_link(hid_t group, const char *name, const H5L_info_t *link, s
     unsigned flags;
     entry->linked = link->type != H5L_TYPE_HARD;
     if (link->type != H5L_TYPE_EXTERNAL || link->u.val_size == 0) return;
-    char *value = must_malloc(link->u.val_size);
+    OWNED char *value = must_malloc(link->u.val_size);
     if (H5Lget_val(group, name, value, link->u.val_size, H5P_DEFAULT) >= 0 &&
         H5Lunpack_elink_val(value, link->u.val_size, &flags, &file, &object) >= 0) {
         entry->link_file = must_strdup(file);
         entry->link_object = must_strdup(object);
     }
-    free(value);
 }
 
+/* Adds a data set to the list, and counts links that lead nowhere or that the guard refused. */
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct walk *walk = context;
     fence_renew(); /* a file may contain a million links */
-    char *path = must_printf("%s/%s", walk->group, name);
+    OWNED char *path = must_printf("%s/%s", walk->group, name);
     walk->guard->error.status = STATUS_OK;
-    hid_t object = H5Oopen(group, name, walk->links);
+    OWNED_ID hid_t object = H5Oopen(group, name, walk->guard->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
         append(walk->list, walk->path, object, path);
         record_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
@@ -224,16 +205,13 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
             walk->list->first_outside = path;
             path = NULL;
         }
-    } else if (object < 0 && (link->type == H5L_TYPE_HARD || H5Oexists_by_name(group, name, walk->links) > 0)) {
+    } else if (object < 0 && (link->type == H5L_TYPE_HARD || H5Oexists_by_name(group, name, walk->guard->links) > 0)) {
         append(walk->list, walk->path, object, path);
         path = NULL;
     } else if (object < 0 && walk->list->broken++ == 0) {
-        char *fault = h5_link_fault(group, walk->path, name);
+        OWNED char *fault = h5_link_fault(group, walk->path, name);
         walk->list->first_broken = fault ? must_printf("%s, %s", path, fault) : must_strdup(path);
-        free(fault);
     }
-    free(path);
-    if (object >= 0) H5Oclose(object);
     return 0;
 }
 
@@ -252,21 +230,14 @@ static char *absolute_name(const char *object) {
 
 static enum status walk_object(hid_t file, const char *path, const char *name, struct h5_list *list,
                                struct error *error) {
-    struct h5_guard guard;
-    h5_guard_begin(&guard, EXTERNAL_SAME_FOLDER, path);
-    guard.dataset = *name ? name : "/";
-    hid_t links = h5_guard_links(&guard), object = H5Oopen(file, guard.dataset, links);
-    struct h5_dataset *none = NULL;
-    if (object < 0) { /* h5_open gives the message */
-        H5Pclose(links);
-        h5_guard_end(&guard);
-        if (guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
-        if (!h5_open(path, name, &none, error)) h5_close(none);
-        return error->status ? error->status : fail(error, STATUS_USAGE, "%s: '%s' cannot be opened", path, name);
-    }
+    H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, *name ? name : "/");
+    hid_t object = H5Oopen(file, guard.dataset, guard.links);
+    if (object < 0)
+        return guard.error.status ? fail(error, guard.error.status, "%s", guard.error.text)
+                                  : h5_fail_object(file, path, name, error);
     enum status status = STATUS_OK;
     H5I_type_t kind = H5Iget_type(object);
-    struct walk walk = {list, path, name, links, &guard};
+    struct walk walk = {list, path, name, &guard};
     if (kind == H5I_DATASET)
         append(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
@@ -274,8 +245,6 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
     else if (h5_visit(object, H5_ITER_NATIVE, visit_link, &walk) < 0)
         status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_error_text());
     H5Oclose(object);
-    H5Pclose(links);
-    h5_guard_end(&guard);
     if (list->count > 0) qsort(list->entries, (size_t)list->count, sizeof *list->entries, compare_names);
     if (!status) h5_find_kinds(file, list, strlen(name));
     return status;
@@ -285,10 +254,8 @@ enum status h5_list(const char *path, const char *object, struct h5_list *list, 
     *list = (struct h5_list){.file = H5I_INVALID_HID};
     FENCE(path);
     TRY(h5_open_file(path, &list->file, error));
-    char *name = absolute_name(object);
-    enum status status = walk_object(list->file, path, name, list, error);
-    free(name);
-    return status;
+    OWNED char *name = absolute_name(object);
+    return walk_object(list->file, path, name, list, error);
 }
 
 void h5_list_free(struct h5_list *list) {
@@ -305,4 +272,85 @@ void h5_list_free(struct h5_list *list) {
     free(list->first_broken);
     free(list->first_outside);
     *list = (struct h5_list){0};
+}
+
+/* ---- axes -------------------------------------------------------------------------------------------------------- */
+
+/* Returns the last component of the name of a scale: from the list if it has the scale, because H5Iget_name searches
+ * the whole file. The caller frees. */
+static char *scale_name(const struct h5_list *list, hid_t scale) {
+    H5O_info_t about;
+    if (H5Oget_info2(scale, &about, H5O_INFO_BASIC) >= 0)
+        for (int i = 0; i < list->count; i++)
+            if (list->entries[i].file == about.fileno && list->entries[i].address == about.addr)
+                return must_strdup(strrchr(list->entries[i].name, '/') + 1);
+    return h5_scale_name(scale);
+}
+
+static char *first_scale(const struct h5_list *list, hid_t dataset, int axis) {
+    hid_t *scales;
+    char *name = NULL;
+    int count = h5_axis_scales(dataset, axis, &scales);
+    for (int i = 0; i < count && !name; i++)
+        if (scales[i] >= 0) name = scale_name(list, scales[i]);
+    h5_close_scales(count, scales);
+    return name;
+}
+
+/* Returns the name of an axis; NULL: it has none. The caller frees. */
+static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, int rank, int axis) {
+    char *name = h5_axis_label(dataset, axis);
+    if (!name) name = first_scale(list, dataset, axis);
+    if (!name) name = h5_axis_text(dataset, "_ARRAY_DIMENSIONS", rank, axis); /* xarray */
+    if (!name) name = h5_axis_text(dataset, "axisLabels", rank, axis);        /* openPMD, also of a group */
+    if (!name && group >= 0) name = h5_axis_text(group, "axisLabels", rank, axis);
+    if (!name && group >= 0) name = h5_axis_text(group, "axes", rank, axis); /* NeXus */
+    return name;
+}
+
+/* The group of the last data set stays open, because the next data set is often in the same group. */
+struct group {
+    char *path;
+    hid_t id; /* negative: the group has no attributes, or cannot be opened */
+};
+
+static void close_group(struct group *group) {
+    if (group->id >= 0) H5Oclose(group->id);
+    free(group->path);
+}
+
+static void enter_group(hid_t file, hid_t links, const struct h5_entry *entry, struct group *group) {
+    const char *slash = strrchr(entry->name, '/');
+    char *path = must_printf("%.*s", slash == entry->name ? 1 : (int)(slash - entry->name), entry->name);
+    if (group->path && strcmp(path, group->path) == 0) {
+        free(path);
+        return;
+    }
+    close_group(group);
+    *group = (struct group){path, H5Oopen(file, path, links)};
+    if (group->id < 0 || h5_has_attributes(group->id)) return;
+    H5Oclose(group->id);
+    group->id = H5I_INVALID_HID;
+}
+
+static void find_axes(hid_t file, hid_t links, const struct h5_list *list, struct group *group,
+                      struct h5_entry *entry) {
+    enter_group(file, links, entry, group);
+    if (group->id < 0 && !(entry->marks & H5_MARK_ANY)) return;
+    OWNED_ID hid_t dataset = H5Oopen(file, entry->name, links);
+    for (int axis = 0; axis < entry->rank && axis < MAX_RANK && dataset >= 0; axis++) {
+        free(entry->axes[axis]);
+        entry->axes[axis] = axis_name(list, dataset, group->id, entry->rank, axis);
+    }
+}
+
+void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count) {
+    FENCE(path);
+    H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, "/");
+    struct group group = {NULL, H5I_INVALID_HID};
+    for (int i = 0; i < count; i++) {
+        fence_renew();
+        find_axes(list->file, guard.links, list, &group, which[i]);
+    }
+    close_group(&group);
 }

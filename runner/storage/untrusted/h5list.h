@@ -1,5 +1,5 @@
-/* h5list.h - lists the data sets of a file, whatever they contain, for people (`tilerun inspect`). array_describe
- * (array.h) decides whether one can be an input. */
+/* h5list.h - lists all data sets of a file, whatever they contain, for people (`tilerun inspect`). array_describe
+ * (array.h) decides whether a data set can be an input. */
 #ifndef RUNNER_H5LIST_H
 #define RUNNER_H5LIST_H
 
@@ -9,25 +9,25 @@
 #include <stdbool.h>
 
 struct h5_entry {
-    char *name;    /* from the root: "/raw/frames" */
+    char *name;    /* path from the root: "/raw/frames" */
     char *type;    /* "int16", "int16 big-endian"; "uint8 (bool)"; the class of a type that no job reads: "string" */
     char *shape;   /* "100x512x512"; "scalar", "empty" */
     char *layout;  /* "chunks 1x512x512"; else "contiguous", "compact", "virtual", "external" */
     char *filters; /* "shuffle, gzip 4", in the order in which writing applies them; "": none */
-    double bytes;  /* elements in the type of the file; 0: unknown, for strings of varying length and the like */
-    double stored; /* bytes that the file stores; virtual and external data sets: 0 */
+    double bytes;  /* size of all elements in the file's type; 0: not known, as for strings of varying length */
+    double stored; /* bytes that the file stores; 0 for virtual and external data sets */
     int rank, long_axes;        /* number of axes, and of axes longer than 1: a MATLAB vector has one */
-    double elements;            /* 0: empty, or not known */
+    double elements;            /* number of elements; 0: empty, or not known */
     double chunks, chunk_bytes; /* number of chunks, and decoded bytes of a chunk; 0: not chunked */
     enum h5_kind kind;
     unsigned marks;       /* H5_MARK_... flags */
-    const char *same_as;  /* for H5_ALIAS: name of the entry that is the same data set */
-    char *note;           /* a sentence about its group; NULL: none */
+    const char *same_as;  /* name of the first entry of the same data set; only for H5_ALIAS */
+    char *note;           /* a sentence about the data set's group; NULL: none */
     char *axes[MAX_RANK]; /* "time", "lat", "lon", set by h5_list_axes; NULL: no name */
     bool linked;          /* reached by a soft or an external link */
-    char *link_file;      /* of an external link: file name in the link; NULL: no external link */
-    char *link_object;    /* of an external link: data set in that file */
-    unsigned long file;   /* with `address`: identifies the data set */
+    char *link_file;      /* file name in an external link; NULL: not an external link */
+    char *link_object;    /* data set in that file */
+    unsigned long file;   /* identifies the data set, together with `address` */
     unsigned long long address;
 };
 
@@ -35,15 +35,15 @@ struct h5_list {
     int count;
     struct h5_entry *entries; /* sorted by name */
     int broken;               /* links that lead nowhere */
-    char *first_broken;       /* name and description of the first; NULL: none */
-    int outside; /* links out of the folder of the file, or to something that is not a file; not followed */
-    char *first_outside;
-    int64_t file; /* hid_t of the file, open as long as the list, so that describing an entry does not open it again */
+    char *first_broken;       /* name and fault of the first of them; NULL: none */
+    int outside;         /* links that a guard refused: they lead out of the file's folder, or to no regular file */
+    char *first_outside; /* name of the first of them; NULL: none */
+    int64_t file;        /* hid_t of the file, which stays open until h5_list_free, as HDF5 opens it faster again */
 };
 
 /* Lists the data sets of a file at and below `object` ("/": all), each under every link that leads to it, including
- * links to other files of its folder. STATUS_USAGE: the file or object does not exist; the message names the nearest
- * one. The caller frees the list with h5_list_free, whatever the status. */
+ * links to other files of its folder. STATUS_USAGE: the file or object does not exist; the message has the nearest
+ * name. The caller frees the list with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
 /* Sets the axis names of the given entries, from dimension scales, labels, and attributes of xarray, openPMD and NeXus.
  */

@@ -1,30 +1,28 @@
-/* h5newer.c - HDF5 reports that a message of an object header has an unknown version, but not always which. So this
- * module walks the messages of the header itself, as the HDF5 File Format Specification (III) defines them. */
-#define H5_USE_110_API
-#include "h5newer.h"
+/* h5newer.c - finds the version of the header message that HDF5 does not know. An object header consists of messages;
+ * HDF5 reports that one has an unknown version, but not always which. So this module walks the messages itself, as the
+ * HDF5 File Format Specification (III) defines them. */
+#include "h5fault.h"
 
 #include "../../base/fail.h"
-#include "../h5/h5.h"
-#include "h5names.h"
+#include "h5claims.h"
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { LONGEST = 1 << 20, MOST_CHUNKS = 64, CONTINUATION = 0x10, DATATYPE = 3, COMPLEX = 11, SHARED = 2 };
 
-/* A text in the HDF5 error, the header message that it is about, and the first library that wrote each of its versions.
+/* A header message, a text in the HDF5 error that is about it, and the first library that wrote each of its versions.
  */
 static const struct kind {
     const char *in_error, *name;
-    int message; /* message type; -1: not in the header */
+    int message; /* message type; -1: this is not a header message */
     struct {
         int version;
         const char *since;
-    } of[2]; /* in rising order */
+    } of[2]; /* sorted by version */
 } messages[] = {
     {"layout message", "layout message", 0x08, {{4, "1.10"}, {5, "2.0"}}},
     {"datatype message", "datatype message", DATATYPE, {{4, "1.12"}, {5, "2.0"}}},
@@ -39,7 +37,7 @@ static const struct kind {
 
 struct header {
     int descriptor;
-    uint64_t base; /* base address */
+    uint64_t base; /* where the HDF5 part of the file begins; addresses count from there */
     int version, flags;
     int message;      /* type of the message to find */
     int found, class; /* version of the message, and class of a data type; -1: not found */
@@ -49,15 +47,9 @@ struct header {
     int count;
 };
 
-static uint64_t little(const unsigned char *bytes, int count) {
-    uint64_t value = 0;
-    while (count-- > 0) value = value << 8 | bytes[count];
-    return value;
-}
-
 static void take_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
     if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
-        header->chunks[header->count++] = (struct extent){little(data, 8), little(data + 8, 8)};
+        header->chunks[header->count++] = (struct extent){h5_little_endian(data, 8), h5_little_endian(data + 8, 8)};
     if (type != header->message || bytes == 0 || flags & SHARED || header->found >= 0) return;
     header->found = type == DATATYPE ? data[0] >> 4 : data[0];
     header->class = data[0] & 15;
@@ -68,8 +60,8 @@ static void walk(struct header *header, const unsigned char *at, uint64_t bytes)
     const uint64_t before = header->version == 1 ? 8 : header->flags & 4 ? 6 : 4;
     while (bytes >= before) {
         bool old = header->version == 1;
-        int type = old ? (int)little(at, 2) : at[0], flags = old ? at[4] : at[3];
-        uint64_t length = little(at + (old ? 2 : 1), 2);
+        int type = old ? (int)h5_little_endian(at, 2) : at[0], flags = old ? at[4] : at[3];
+        uint64_t length = h5_little_endian(at + (old ? 2 : 1), 2);
         at += before;
         bytes -= before;
         if (length > bytes) return;
@@ -82,12 +74,12 @@ static void walk(struct header *header, const unsigned char *at, uint64_t bytes)
 /* Reads `bytes` bytes and walks the messages in them, without the first `skip` and the last `spare` bytes. */
 static void walk_extent(struct header *header, uint64_t address, uint64_t bytes, uint64_t skip, uint64_t spare) {
     if (bytes > LONGEST || bytes < skip + spare) return;
-    unsigned char *memory = must_malloc(bytes);
+    OWNED unsigned char *memory = must_malloc(bytes);
     ssize_t got = pread(header->descriptor, memory, bytes, (off_t)(header->base + address));
     if (got == (ssize_t)bytes) walk(header, memory + skip, bytes - skip - spare);
-    free(memory);
 }
 
+/* Walks the messages of an object header of version 1 or 2, and of its continuation chunks. */
 static void walk_header(struct header *header, uint64_t address) {
     unsigned char head[64] = {0};
     uint64_t skip, bytes;
@@ -97,12 +89,12 @@ static void walk_header(struct header *header, uint64_t address) {
         header->flags = head[5];
         int size = 1 << (header->flags & 3);
         skip = 6 + (header->flags & 32 ? 16 : 0) + (header->flags & 16 ? 4 : 0);
-        bytes = little(head + skip, size);
+        bytes = h5_little_endian(head + skip, size);
         skip += (uint64_t)size;
     } else {
         header->version = head[0];
         skip = 16;
-        bytes = little(head + 8, 4);
+        bytes = h5_little_endian(head + 8, 4);
     }
     if (header->version != 1 && header->version != 2) return;
     if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
@@ -116,10 +108,9 @@ static void find_version(struct header *header, hid_t file, const char *name) {
     H5L_info_t link;
     hsize_t base = 0;
     char path[4096] = "";
-    hid_t creation = H5Fget_create_plist(file);
+    OWNED_ID hid_t creation = H5Fget_create_plist(file);
     bool there = H5Lget_info(file, name, &link, H5P_DEFAULT) >= 0 && link.type == H5L_TYPE_HARD &&
                  H5Pget_userblock(creation, &base) >= 0 && H5Fget_name(file, path, sizeof path) > 0;
-    H5Pclose(creation);
     if (!there) return;
     header->base = base;
     header->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -130,13 +121,14 @@ static void find_version(struct header *header, hid_t file, const char *name) {
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
+/* The cause is the first of the errors in the text; only a "bad version" means a newer HDF5. */
 char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
     if (!strstr(error_text, "bad version")) return NULL;
     char here[H5_VERSION_TEXT];
     const char *since = NULL, *got = strstr(error_text, ", got ");
     const struct kind *kind = NULL;
     const char *cause_ends = strstr(error_text, " < ");
-    char *cause =
+    OWNED char *cause =
         must_printf("%.*s", cause_ends ? (int)(cause_ends - error_text) : (int)strlen(error_text), error_text);
     for (size_t i = 0; i < sizeof messages / sizeof *messages && !kind; i++)
         if (strstr(cause, messages[i].in_error)) kind = &messages[i];
@@ -144,16 +136,12 @@ char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
     if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
     for (int i = 0; kind && i < 2; i++)
         if (kind->of[i].since && (header.found < 0 || kind->of[i].version == header.found)) since = kind->of[i].since;
-    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* it could be either version */
+    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* either version may be the cause */
     h5_version(here);
-    char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
-    char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);
-    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* a class of HDF5 2.0 */
-    char *text = must_printf(
+    OWNED char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
+    OWNED char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);
+    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* a complex type, new in HDF5 2.0 */
+    return must_printf(
         "needs %s%s (%s); this is %s; %s", since ? "HDF5 " : "a later HDF5", since ? since : "", what, here,
         own ? "h5py's `new['x'] = old['x'][()]` makes a copy it can read" : "`h5repack` makes a copy it can read");
-    free(what);
-    free(version);
-    free(cause);
-    return text;
 }

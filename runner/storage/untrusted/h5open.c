@@ -1,25 +1,31 @@
-/* h5open.c - opens data sets of other programs, with a message for every error. */
-#define H5_USE_110_API /* later libraries keep the signatures of 1.10 under this name */
+/* h5open.c - opens a data set of another program, checks its type, shape, chunks and filters, and reports every error
+ * with a message of its own. */
 #include "h5open.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/match.h"
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
 #include "../h5/h5type.h"
+#include "../h5/h5virtual.h"
 #include "h5claims.h"
-#include "h5foreign.h"
+#include "h5fault.h"
 #include "h5guard.h"
-#include "h5mapped.h"
-#include "h5refused.h"
+#include "h5sources.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+/* Reports that a file does not exist or cannot be looked up. */
+static enum status fail_lookup(const char *path, int number, struct error *error) {
+    OWNED char *hint = number == ENOENT ? match_hint(path) : must_strdup("");
+    return fail(error, STATUS_USAGE, "%s: %s%s", path, strerror(number), hint);
+}
+
 enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     struct stat about;
-    if (stat(path, &about) != 0) return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
+    if (stat(path, &about) != 0) return fail_lookup(path, errno, error);
     if (S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s: %s", path, h5_foreign_format(path));
     if (!S_ISREG(about.st_mode)) return fail(error, STATUS_USAGE, "%s: is not a regular file", path);
     *file = h5_open_to_read(path, H5P_DEFAULT);
@@ -28,62 +34,65 @@ enum status h5_open_file(const char *path, hid_t *file, struct error *error) {
     return h5_fail_file(path, error);
 }
 
-/* How to open a data set. */
+/* The data set to open, and the checks. */
 struct opening {
-    const char *path, *name, *field; /* field: NULL: none */
-    bool chunks_alone;               /* accept elements of any type */
-    bool checked;                    /* everything that it refers to must be permitted by `rule` */
+    const char *path, *name;
+    const char *field; /* field of a table; NULL: none */
+    bool chunks_alone; /* accept elements of any type */
+    bool checked;      /* a guard with `rule` follows all references of the data set */
     enum job_external rule;
 };
 
-/* Links to pipes are refused even if the sources are not checked. */
+/* Reports why the data set cannot be used. */
+static enum status fail_dataset(const struct opening *opening, const char *why, struct error *error) {
+    return fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, why);
+}
+
+/* Opens the object. A guard refuses links to pipes even if it does not follow the references of the data set. */
 static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
     const char *path = opening->path, *dataset = opening->name;
-    struct h5_guard guard;
-    h5_guard_begin(&guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path);
-    guard.dataset = dataset;
-    hid_t links = h5_guard_links(&guard), object = H5Oopen(file, dataset, links);
-    H5Pclose(links);
+    H5_GUARD(guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path, dataset);
+    hid_t object = H5Oopen(file, dataset, guard.links);
     enum status status = STATUS_OK;
     if (object < 0 && guard.error.status) status = fail(error, guard.error.status, "%s", guard.error.text);
-    if (object >= 0 && opening->checked) status = h5_guard_check_open(&guard, dataset, object, error);
-    h5_guard_end(&guard);
+    if (object >= 0 && opening->checked) status = h5_guard_check_open(&guard, object, error);
     if (status && object >= 0) H5Oclose(object);
     if (status) return status;
     if (object < 0) return h5_fail_object(file, path, dataset, error);
     H5I_type_t kind = H5Iget_type(object);
     if (kind != H5I_DATASET) {
         H5Oclose(object);
-        return fail(error, STATUS_USAGE, "%s: '%s' is a %s, not a data set", path, dataset,
-                    kind == H5I_GROUP ? "group" : "named data type");
+        return fail_dataset(
+            opening, kind == H5I_GROUP ? "is a group, not a data set" : "is a named data type, not a data set", error);
     }
     *id = object;
     return STATUS_OK;
 }
 
-/* Sets `shape` to the extent of the data set; rank -1: HDF5 cannot determine it. Returns why it cannot be used, or
- * NULL. */
+static const char too_many_elements[] = "has more elements than 64 bits can count; is the file damaged?";
+
+/* Sets `shape` to the shape of the data set; rank -1: HDF5 cannot determine it. Returns why such a shape cannot be
+ * used; NULL: it can. */
 static const char *find_shape(hid_t id, struct shape *shape) {
-    hid_t space = H5Dget_space(id);
+    OWNED_ID hid_t space = H5Dget_space(id);
     hsize_t size[H5S_MAX_RANK];
     shape->rank = -1;
     if (space < 0) return NULL;
     H5S_class_t kind = H5Sget_simple_extent_type(space);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    H5Sclose(space);
     if (kind == H5S_NULL) return "is empty (it has no shape)";
     if (rank > MAX_RANK) return "has more than 8 axes";
     shape->rank = rank;
     for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
-    return shape_countable(shape) ? NULL : "has more elements than 64 bits can count; is the file damaged?";
+    return shape_countable(shape) ? NULL : too_many_elements;
 }
 
-/* HDF5 1.14 cannot determine the shape of a virtual data set whose last numbered file is unreadable: names the absent
- * source. */
+/* Reports that HDF5 cannot determine the shape, and the first absent source: HDF5 1.14 cannot determine the shape of a
+ * virtual data set whose last numbered file is unreadable. */
 static enum status fail_shape(const struct opening *opening, hid_t id, struct error *error) {
     const struct selection none = {.rank = 0};
     struct h5_absent absent;
-    char *reason = must_strdup(h5_error_text());
+    OWNED char *reason = must_strdup(h5_error_text());
     enum status status = h5_find_absent(id, opening->path, opening->name, &none, &absent, error);
     if (!status && absent.first)
         status = fail(error, STATUS_USAGE,
@@ -93,34 +102,27 @@ static enum status fail_shape(const struct opening *opening, hid_t id, struct er
         status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot determine: %s", opening->path,
                       opening->name, reason);
     free(absent.first);
-    free(reason);
     return status;
 }
 
 hid_t h5_open_unlocked(const char *path) {
-    hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
+    OWNED_ID hid_t access_list = H5Pcreate(H5P_FILE_ACCESS);
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERSION_GE(1, 10, 7) && !H5_VERSION_GE(1, 12, 0))
     H5Pset_file_locking(access_list, false, true);
 #endif
-    hid_t file = h5_open_to_read(path, access_list);
-    H5Pclose(access_list);
-    return file;
+    return h5_open_to_read(path, access_list);
 }
 
 bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct shape *shape) {
     struct shape held = {.rank = 0};
     struct h5_element element = {.memory = H5I_INVALID_HID};
-    hid_t id = H5Oopen(file, path, H5P_DEFAULT);
+    OWNED_ID hid_t id = H5Oopen(file, path, H5P_DEFAULT);
     if (id < 0) return false;
-    hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
-    char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
+    OWNED_ID hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    OWNED char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
     bool is = of >= 0 && !unfit && element.plain && element.dtype == dtype;
-    is = is && !find_shape(id, &held) && held.rank == shape->rank;
-    for (int i = 0; i < held.rank && is; i++) is = held.size[i] == shape->size[i];
+    is = is && !find_shape(id, &held) && shape_equal(&held, shape);
     if (element.memory >= 0) H5Tclose(element.memory);
-    if (of >= 0) H5Tclose(of);
-    H5Oclose(id);
-    free(unfit);
     return is;
 }
 
@@ -128,8 +130,8 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
 static enum status find_layout(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
     hid_t creation = dataset->creation = H5Dget_create_plist(dataset->id);
     if (creation < 0) return FAIL_CALL(error, STATUS_IO, "H5Dget_create_plist", h5_error_text());
-    char *missing = NULL;
-    dataset->scattered = H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0;
+    OWNED char *missing = NULL;
+    dataset->scattered = h5_is_scattered(creation);
     if (H5Pget_layout(creation) == H5D_CHUNKED) {
         hsize_t size[H5S_MAX_RANK];
         dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
@@ -138,30 +140,22 @@ static enum status find_layout(const struct opening *opening, struct h5_dataset 
         dataset->filtered = filters > 0;
         for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
     }
-    enum status status = STATUS_OK;
-    if (missing)
-        status = fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
-    free(missing);
-    return status;
+    if (!missing) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
 }
 
 /* Finds how elements are read. `element` receives the array dimensions of their type. */
 static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
                                 struct error *error) {
-    hid_t type = H5Dget_type(dataset->id);
-    char *unusable = h5_find_element(type, opening->field, element);
-    H5Tclose(type);
+    OWNED_ID hid_t type = H5Dget_type(dataset->id);
+    OWNED char *unusable = h5_find_element(type, opening->field, element);
     dataset->dtype = element->dtype;
     dataset->element = element->bytes;
     dataset->plain = element->plain;
     dataset->codes = element->codes;
     dataset->memory = element->memory;
     dataset->inner = element->rank;
-    if (unusable && !opening->chunks_alone)
-        fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, unusable);
-    enum status status = unusable && !opening->chunks_alone ? STATUS_USAGE : STATUS_OK;
-    free(unusable);
-    return status;
+    return unusable && !opening->chunks_alone ? fail_dataset(opening, unusable, error) : STATUS_OK;
 }
 
 /* Adds the array dimensions of the element type to shape and chunk. */
@@ -169,32 +163,29 @@ static enum status add_inner_axes(const struct opening *opening, const struct h5
                                   struct h5_dataset *dataset, struct error *error) {
     struct shape *const shapes[] = {&dataset->shape, &dataset->chunk};
     if (dataset->shape.rank + element->rank > MAX_RANK)
-        return fail(error, STATUS_USAGE, "%s: '%s' has more than 8 axes, with those of the arrays in its elements",
-                    opening->path, opening->name);
+        return fail_dataset(opening, "has more than 8 axes, with those of the arrays in its elements", error);
     for (int i = 0; i < 2; i++)
         for (int axis = 0; axis < element->rank && (i == 0 || dataset->chunk.rank); axis++)
             shapes[i]->size[shapes[i]->rank++] = element->size[axis];
-    if (shape_countable(&dataset->shape)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: '%s' has more elements than 64 bits can count; is the file damaged?",
-                opening->path, opening->name);
+    return shape_countable(&dataset->shape) ? STATUS_OK : fail_dataset(opening, too_many_elements, error);
 }
 
+/* Finds element type, shape and layout of an open data set. A chunked one is opened again with a larger chunk cache. */
 static enum status examine(const struct opening *opening, struct h5_dataset *dataset, struct error *error) {
     const char *path = opening->path, *name = opening->name;
     struct h5_element element;
     TRY(find_element(opening, dataset, &element, error));
     const char *unfit = find_shape(dataset->id, &dataset->shape);
-    if (unfit) return fail(error, STATUS_USAGE, "%s: '%s' %s", path, name, unfit);
+    if (unfit) return fail_dataset(opening, unfit, error);
     if (dataset->shape.rank < 0) return fail_shape(opening, dataset->id, error);
     TRY(find_layout(opening, dataset, error));
     if (dataset->chunk.rank == 0) return add_inner_axes(opening, &element, dataset, error);
     if (dataset->chunk.rank != dataset->shape.rank)
         return fail(error, STATUS_USAGE, "%s: '%s' is damaged: its shape has %d axes, its chunks have %d", path, name,
                     dataset->shape.rank, dataset->chunk.rank);
-    hid_t access = h5_cache_access(dataset->element, &dataset->shape, &dataset->chunk);
+    OWNED_ID hid_t access = h5_cache_access(dataset->element, &dataset->shape, &dataset->chunk);
     H5Dclose(dataset->id);
     dataset->id = H5Dopen2(dataset->file, name, access);
-    H5Pclose(access);
     if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     return add_inner_axes(opening, &element, dataset, error);
 }
@@ -202,16 +193,15 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
 static enum status open_file_and_object(const struct opening *opening, struct h5_dataset *dataset,
                                         struct error *error) {
     dataset->file = dataset->id = H5I_INVALID_HID;
-    TRY(h5_open_file(opening->path, &dataset->file, error));
+    enum status status = h5_open_file(opening->path, &dataset->file, error);
+    if (status) return error->key = "file", status;
     return open_object(opening, dataset->file, &dataset->id, error);
 }
 
-/* Is it virtual, or in external storage? */
+/* Do other files store the elements of the data set? */
 static bool refers_to_files(hid_t dataset) {
-    hid_t creation = H5Dget_create_plist(dataset);
-    bool refers = creation >= 0 && (H5Pget_layout(creation) == H5D_VIRTUAL || H5Pget_external_count(creation) > 0);
-    if (creation >= 0) H5Pclose(creation);
-    return refers;
+    OWNED_ID hid_t creation = H5Dget_create_plist(dataset);
+    return creation >= 0 && h5_is_scattered(creation);
 }
 
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
@@ -219,8 +209,8 @@ static enum status open_any(const struct opening *opening, struct h5_dataset **r
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     dataset->creation = H5I_INVALID_HID;
     enum status status = open_file_and_object(opening, dataset, error);
-    if (!status && opening->checked &&
-        refers_to_files(dataset->id)) { /* HDF5 1.14 remembers sources that it looked at */
+    /* HDF5 1.14 remembers what it found in the sources while the guard followed them, so the file is opened anew. */
+    if (!status && opening->checked && refers_to_files(dataset->id)) {
         struct opening again = *opening;
         again.checked = false;
         H5Oclose(dataset->id);
@@ -230,10 +220,7 @@ static enum status open_any(const struct opening *opening, struct h5_dataset **r
     if (!status && (dataset->id = h5_reopen_past_gaps(dataset->id)) < 0)
         status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     if (!status) status = examine(opening, dataset, error);
-    if (status) {
-        h5_close(dataset);
-        dataset = NULL;
-    }
+    if (status) h5_close(&dataset);
     *result = dataset;
     return status;
 }

@@ -1,117 +1,467 @@
-/* h5sources.c - follows a data set to the files that it is read from. All paths that HDF5 would try for a file count.
- */
-#define H5_USE_110_API
+/* h5sources.c - walks the mappings of a virtual data set, and those of its sources, which may be virtual too. A mapping
+ * shows a part of a source at a place in the virtual data set.
+ *
+ * H5Sselect_project_intersection projects the selected elements of the place of a mapping into its source and into
+ * memory. HDF5 1.10 reads a source that is missing, or cannot be opened, as fill values; later versions fail. Both fail
+ * if a source does not have the shape that was mapped. */
 #include "h5sources.h"
 
-#include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../h5/filters.h"
+#include "../h5/h5slab.h"
+#include "../h5/h5type.h"
 #include "../h5/h5virtual.h"
-#include "h5claims.h"
+#include "h5fault.h"
+#include "h5guard.h"
 #include "h5names.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
-enum { DEEPEST = 16, MOST_BLOCKS = 1 << 20 };
+enum { DEEPEST = 16, SPARE_FILES = 64 };
 
-struct search {
-    const struct stat *wanted;
-    bool found;
+struct walk {
+    const char *path, *name;  /* the outermost data set's, for messages */
+    struct h5_absent *absent; /* counts absent elements; NULL: the walk reads */
+    void *data;               /* where a walk that reads stores elements */
+    hid_t type;               /* type in memory; in a walk that counts: the type of the outermost data set */
+    struct h5_guard guard;    /* refuses links to pipes */
+    struct error error;
     int depth;
 };
 
-/* Context of search_source: the file at `path` contains the data set. */
-struct sources {
-    struct search *search;
-    const char *path;
+/* An open source. */
+struct source {
+    hid_t file, dataset; /* negative: cannot be opened */
+    char *why;           /* why the source, or a part of it, is absent; NULL: it is there */
 };
 
-/* Looks for the wanted file among paths. true: at least one of them exists. */
-static bool compare_files(struct search *search, const struct h5_names *names) {
-    bool any = false;
-    struct stat about;
-    for (int i = 0; i < names->count; i++) {
-        any |= stat(names->path[i], &about) == 0;
-        search->found |= path_is_file(names->path[i], search->wanted);
+static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory);
+
+/* ---- sources ----------------------------------------------------------------------------------------------------- */
+
+static hid_t open_file(const char *from, const char *name, char **why) {
+    FREED_BY(texts_clear) struct texts names = h5_names_of(from, name, "HDF5_VDS_PREFIX");
+    struct error error = {0};
+    int number = 0;
+    hid_t file = h5_open_first(&names, &number, &error);
+    if (file < 0) *why = must_strdup(error.status ? fail_without_path(&error, names.of[number]) : "is not there");
+    return file;
+}
+
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
+
+/* One mapping: `place`, a selection of the virtual data set, shows `part` of a source. */
+struct mapping {
+    hid_t whole;       /* the virtual data set, */
+    const char *path;  /* and its file */
+    char *file, *name; /* file and name of the source */
+    hid_t place, part;
+};
+
+/* Returns mapping number `number` as the file stores it: with %b in its names, and unlimited selections. */
+static struct mapping stored_mapping(hid_t whole, hid_t creation, const char *path, size_t number) {
+    char file[PATH_MAX] = "", name[PATH_MAX] = "";
+    H5Pget_virtual_filename(creation, number, file, sizeof file);
+    H5Pget_virtual_dsetname(creation, number, name, sizeof name);
+    return (struct mapping){.whole = whole,
+                            .path = path,
+                            .file = must_strdup(file),
+                            .name = must_strdup(name),
+                            .place = H5Pget_virtual_vspace(creation, number),
+                            .part = H5Pget_virtual_srcspace(creation, number)};
+}
+
+/* Returns a copy of a mapping with the names of block number `block`. */
+static struct mapping block_mapping(const struct mapping *stored, int block) {
+    bool numbered;
+    struct mapping mapping = *stored;
+    mapping.file = h5_block_name(stored->file, block, &numbered);
+    mapping.name = h5_block_name(stored->name, block, &numbered);
+    mapping.place = H5Scopy(stored->place);
+    mapping.part = H5Scopy(stored->part);
+    return mapping;
+}
+
+/* Replaces both selections of a mapping. */
+static void set_selections(struct mapping *mapping, hid_t place, hid_t part) {
+    H5Sclose(mapping->place);
+    H5Sclose(mapping->part);
+    mapping->place = place;
+    mapping->part = part;
+}
+
+static void close_mapping(const struct mapping *mapping) {
+    H5Sclose(mapping->place);
+    H5Sclose(mapping->part);
+    free(mapping->file);
+    free(mapping->name);
+}
+
+/* Opens the source of a mapping; if it fails, `dataset` is negative and `why` has the reason. */
+static struct source open_source(const struct walk *walk, const struct mapping *mapping) {
+    const char *file = mapping->file, *name = mapping->name;
+    struct source source = {H5I_INVALID_HID, H5I_INVALID_HID, NULL};
+    source.file = strcmp(file, ".") == 0 ? H5Iget_file_id(mapping->whole) : open_file(mapping->path, file, &source.why);
+    if (source.file < 0) return source;
+    struct error error = {0};
+    source.dataset = H5Oopen(source.file, name, walk->guard.links);
+    if (source.dataset < 0 && h5_fail_object(source.file, file, name, &error)) {
+        const char *text = fail_without_path(&error, file);
+        source.why =
+            strncmp(text, "has no data set", 15) == 0 ? must_strdup("has no such data set") : must_strdup(text);
+    } else if (H5Iget_type(source.dataset) != H5I_DATASET) {
+        H5Oclose(source.dataset);
+        source.dataset = H5I_INVALID_HID;
+        source.why = must_strdup("has an object of that name that is not a data set");
+    } else {
+        source.dataset = h5_reopen_past_gaps(source.dataset);
+        if (source.dataset < 0) source.why = must_printf("cannot be opened: %s", h5_error_text());
     }
-    return any;
+    return source;
 }
 
-static void search_dataset(struct search *search, const char *path, const char *name);
-
-/* HDF5 calls this for each external link that it follows. */
-static herr_t search_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
-                          hid_t access, void *context) {
-    (void)group;
-    (void)object;
-    *flags = H5F_ACC_RDONLY;
-    (void)access;
-    struct h5_names names = h5_names_of(from, file, "HDF5_EXT_PREFIX");
-    compare_files(context, &names);
-    h5_names_free(&names);
-    return 0;
+static void close_source(const struct source *source) {
+    if (source->dataset >= 0) H5Dclose(source->dataset);
+    if (source->file >= 0) H5Fclose(source->file);
+    free(source->why);
 }
 
-static void search_external(struct search *search, hid_t creation, const char *path) {
+/* Counts `elements` elements of the source of a mapping as absent. */
+static void count_absent(const struct walk *walk, const struct mapping *mapping, hssize_t elements, const char *why) {
+    const char *file = mapping->file, *name = mapping->name;
+    if (!walk->absent) return;
+    walk->absent->elements += elements;
+    walk->absent->read_by_source = true;
+    if (walk->absent->sources++ == 0)
+        walk->absent->first = strcmp(file, ".") == 0 ? must_printf("'%s', which %s", name, why)
+                                                     : must_printf("'%s' in %s, which %s", name, file, why);
+}
+
+/* Creates a box of `rank` axes with the elements of `place`, a regular hyperslab, without axes of one element.
+ * Negative: there is no such box. */
+static hid_t box_of_place(hid_t place, int rank) {
+    const struct h5_slab slab = h5_slab_of(place);
+    hsize_t size[H5S_MAX_RANK];
+    int kept = 0, drop = slab.rank - rank;
+    for (int i = 0; i < slab.rank; i++)
+        if (drop > 0 && slab.count[i] * slab.block[i] == 1)
+            drop--;
+        else
+            size[kept++] = slab.count[i] * slab.block[i];
+    return kept == rank && rank > 0 ? h5_slab_box(rank, size) : H5I_INVALID_HID;
+}
+
+/* Fits a mapping whose part is H5S_ALL, which does not state the shape of the source. HDF5 maps the same number of
+ * elements of any shape, and fails if their number has changed. false: no shape fits the place. */
+static bool fit_whole_source(struct walk *walk, struct mapping *mapping, hid_t space) {
+    bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
+    hid_t part = same ? H5Scopy(space) : box_of_place(mapping->place, H5Sget_simple_extent_ndims(space));
+    if (!same && walk->absent) walk->absent->read_by_source = true;
+    if (part < 0) return false;
+    h5_as_slab(part);
+    set_selections(mapping, H5Scopy(mapping->place), part);
+    return true;
+}
+
+/* Removes the part of a mapping that is outside a shape. */
+static void remove_outside(struct mapping *mapping, int rank, const hsize_t size[]) {
+    OWNED_ID hid_t there = h5_slab_box(rank, size);
+    hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, there);
+    hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, there);
+    set_selections(mapping, place, part);
+}
+
+/* Fits a mapping to the shape of its source. Returns why a part of it is absent; NULL: nothing is. */
+static char *fit_to_source(struct walk *walk, struct mapping *mapping, hid_t source) {
+    hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
+    OWNED_ID hid_t space = H5Dget_space(source);
+    int rank = H5Sget_simple_extent_dims(space, size, NULL);
+    bool known = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
+         fits = true;
+    char text[SHAPE_TEXT];
+    struct shape shape = {.rank = rank < MAX_RANK ? rank : MAX_RANK};
+    for (int i = 0; i < shape.rank; i++) shape.size[i] = (int64_t)size[i];
+    shape_format(&shape, text);
+    if (!known || rank != H5Sget_simple_extent_ndims(mapping->part)) {
+        H5Sselect_none(mapping->place);
+        H5Sselect_none(mapping->part);
+        return must_printf("is %s, not what is mapped", text);
+    }
+    if (h5_slab_points(mapping->part) == 0 || H5Sget_select_bounds(mapping->part, first, last) < 0) return NULL;
+    for (int i = 0; i < rank; i++) fits = fits && last[i] < size[i];
+    if (fits) return NULL;
+    remove_outside(mapping, rank, size);
+    return must_printf("is only %s", text);
+}
+
+/* The number of elements of `part` at the positions where `place` and the seen elements overlap. */
+static hssize_t shared_points(hid_t place, hid_t part, hid_t seen) {
+    OWNED_ID hid_t shared = H5Sselect_project_intersection(place, part, seen);
+    return h5_slab_points(shared);
+}
+
+/* Visits the seen part of the source. */
+static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
+    OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen),
+                   space = H5Dget_space(source);
+    hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
+    if (h5_slab_points(shown) > 0) {
+        H5Sselect_copy(space, shown); /* keeps the extent of the source */
+        visit(walk, source, space, target);
+    }
+    if (target != H5S_ALL) H5Sclose(target);
+}
+
+/* Visits the source of a mapping, if a part of the mapping is seen. */
+static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+    h5_as_slab(mapping->place);
+    hssize_t wanted = shared_points(mapping->place, mapping->place, seen), there = 0;
+    if (wanted == 0) return;
+    FREED_BY(close_source) struct source source = open_source(walk, mapping);
+    unsigned intent = 0;
+    if (source.file >= 0) H5Fget_intent(source.file, &intent);
+    if (walk->absent) {
+        walk->absent->files += strcmp(mapping->file, ".") != 0;
+        walk->absent->read_by_source |= (intent & H5F_ACC_SWMR_READ) != 0; /* HDF5 does not open sources for SWMR */
+    }
+    if (source.dataset >= 0) {
+        source.why = fit_to_source(walk, mapping, source.dataset);
+        there = shared_points(mapping->place, mapping->part, seen);
+    }
+    if (there < wanted) count_absent(walk, mapping, wanted - there, source.why ? source.why : "is too small");
+    if (there > 0) visit_part(walk, mapping, source.dataset, seen, memory);
+}
+
+/* Checks that a source exists of which no elements are seen: it still determines the length of the virtual data set. */
+static void check_exists(const struct walk *walk, const struct mapping *mapping) {
+    if (!walk->absent) return;
+    FREED_BY(close_source) struct source source = open_source(walk, mapping);
+    if (source.dataset < 0) count_absent(walk, mapping, 0, source.why);
+}
+
+/* The size of the virtual data set along an axis; 0 if HDF5 1.14 cannot determine it, because a source is unreadable.
+ */
+static hsize_t length_along(hid_t dataset, int axis) {
+    hsize_t size[H5S_MAX_RANK] = {0};
+    OWNED_ID hid_t space = H5Dget_space(dataset);
+    H5Sget_simple_extent_dims(space, size, NULL);
+    return size[axis];
+}
+
+/* Visits a mapping with numbered sources: block number i of it shows all of source number i, at a place that moves
+ * along the unlimited axis. */
+static void visit_blocks(struct walk *walk, const struct mapping *stored, hid_t seen, hid_t memory) {
+    struct h5_slab slab = h5_slab_of(stored->place);
+    const int axis = slab.unlimited;
+    const hsize_t length = length_along(stored->whole, axis);
+    int found, last = h5_last_block(stored->path, stored->file, stored->name, walk->guard.links, &found);
+    if (last < 0) count_absent(walk, stored, 0, "is not there under any number");
+    slab.count[axis] = 1;
+    for (int i = 0; i <= last && !walk->error.status; i++, slab.start[axis] += slab.stride[axis]) {
+        bool within = slab.start[axis] < length; /* HDF5 counts blocks up to the last that it can open */
+        if (!within && !h5_slab_reaches(seen, axis, length)) break;
+        FREED_BY(close_mapping) struct mapping mapping = block_mapping(stored, i);
+        if (within) {
+            set_selections(&mapping, H5Scopy(seen), H5Scopy(mapping.part));
+            H5Sselect_hyperslab(mapping.place, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
+            visit_mapping(walk, &mapping, seen, memory);
+        } else {
+            check_exists(walk, &mapping);
+        }
+    }
+}
+
+/* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
+static void visit_unlimited(struct walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+    const hsize_t length = length_along(mapping->whole, h5_slab_of(mapping->place).unlimited);
+    const hsize_t slices = h5_slab_slices(mapping->place, length);
+    set_selections(mapping, h5_slab_limited(mapping->place, slices), h5_slab_limited(mapping->part, slices));
+    if (length == 0) check_exists(walk, mapping); /* no source determines its length */
+    visit_mapping(walk, mapping, seen, memory);
+}
+
+static void fill_target(struct walk *walk, hid_t creation, hid_t memory) {
+    size_t bytes = H5Tget_size(walk->type);
+    OWNED char *value = must_zeroed(bytes);
+    if (H5Pget_fill_value(creation, walk->type, value) < 0) memset(value, 0, bytes);
+    H5Dfill(value, walk->type, walk->data, walk->type, memory);
+}
+
+/* Visits all mappings of a virtual data set. A walk that reads first fills the target with the fill value. */
+static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen, hid_t memory) {
+    size_t count = 0;
+    char path[PATH_MAX] = "";
+    H5Fget_name(dataset, path, sizeof path);
+    H5Pget_virtual_count(creation, &count);
+    if (!walk->absent) fill_target(walk, creation, memory);
+    for (size_t i = 0; i < count && !walk->error.status; i++) {
+        FREED_BY(close_mapping) const struct mapping stored = stored_mapping(dataset, creation, path, i);
+        const bool place_unlimited = h5_slab_of(stored.place).unlimited >= 0;
+        const bool part_unlimited = h5_slab_of(stored.part).unlimited >= 0;
+        if (place_unlimited && !part_unlimited) {
+            visit_blocks(walk, &stored, seen, memory);
+        } else {
+            struct mapping mapping = block_mapping(&stored, 0); /* replaces each "%%" in its names by "%" */
+            (place_unlimited ? visit_unlimited : visit_mapping)(walk, &mapping, seen, memory);
+            close_mapping(&mapping);
+        }
+    }
+}
+
+/* ---- data sets --------------------------------------------------------------------------------------------------- */
+
+/* The byte range of the data set that contains a selection; false: the selection is empty. */
+static bool find_bytes(hid_t dataset, hid_t seen, hsize_t *from, hsize_t *to) {
+    hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK], size[H5S_MAX_RANK];
+    int rank = H5Sget_simple_extent_dims(seen, size, NULL);
+    OWNED_ID hid_t type = H5Dget_type(dataset);
+    hsize_t bytes = H5Tget_size(type), low = 0, high = 0;
+    if (H5Sget_select_npoints(seen) <= 0) return false;
+    bool bounded = rank > 0 && H5Sget_select_bounds(seen, first, last) >= 0;
+    for (int i = 0; bounded && i < rank; i++) {
+        low = low * size[i] + first[i];
+        high = high * size[i] + last[i];
+    }
+    *from = low * bytes;
+    *to = (high + 1) * bytes;
+    return true;
+}
+
+/* Checks an open data set in external storage: raw files that hold its elements in row-major order, one after another.
+ * STATUS_USAGE: a file with a part of the selection `seen` does not exist or is too short. */
+static enum status check_external(hid_t dataset, hid_t creation, const char *path, const char *name, hid_t seen,
+                                  struct error *error) {
+    hsize_t from, to, begins = 0, bytes = 0;
+    if (!find_bytes(dataset, seen, &from, &to)) return STATUS_OK;
     int count = H5Pget_external_count(creation);
-    for (int i = 0; i < count && !search->found; i++) {
+    for (int i = 0; i < count && begins < to; i++, begins += bytes) {
         char file[PATH_MAX] = "";
         off_t offset;
-        hsize_t bytes;
-        if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0) continue;
-        struct h5_names names = h5_names_external(path, file);
-        compare_files(search, &names);
-        h5_names_free(&names);
+        struct stat about;
+        if (H5Pget_external(creation, (unsigned)i, sizeof file - 1, file, &offset, &bytes) < 0)
+            return fail(error, STATUS_USAGE, "%s: '%s' has a list of external files that cannot be read", path, name);
+        if (bytes == H5F_UNLIMITED) bytes = HSIZE_UNDEF - begins;
+        if (begins + bytes <= from) continue;
+        hsize_t needed = (hsize_t)offset + (to < begins + bytes ? to - begins : bytes);
+        FREED_BY(texts_clear) struct texts names = h5_names_external(path, file);
+        bool there = stat(names.of[0], &about) == 0;
+        if (!there)
+            fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which is not there", path, name, names.of[0]);
+        else if ((hsize_t)about.st_size < needed)
+            fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which has %lld bytes of the %llu that are needed",
+                 path, name, names.of[0], (long long)about.st_size, (unsigned long long)needed);
+        if (error->status) return error->status;
     }
+    return STATUS_OK;
 }
 
-/* Searches the blocks of a source until one has no file. */
-static bool search_source(void *context, const char *file, const char *dataset) {
-    const struct sources *sources = context;
-    struct search *search = sources->search;
-    if (strcmp(file, ".") == 0) {
-        search_dataset(search, sources->path, dataset);
-        return !search->found;
-    }
-    bool any = true, numbered = true;
-    for (int block = 0; any && numbered && !search->found && block < MOST_BLOCKS; block++) {
-        char *name = h5_block_name(file, block, &numbered);
-        struct h5_names names = h5_names_of(sources->path, name, "HDF5_VDS_PREFIX");
-        any = compare_files(search, &names);
-        for (int i = 0; i < names.count && !search->found; i++) search_dataset(search, names.path[i], dataset);
-        h5_names_free(&names);
-        free(name);
-    }
-    return !search->found;
+/* Checks that the elements of a source can be read, and converted to the type of the virtual data set. */
+static void check_readable(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
+    char path[PATH_MAX] = "", name[512] = "";
+    OWNED char *missing = NULL;
+    H5Fget_name(dataset, path, sizeof path);
+    H5Iget_name(dataset, name, sizeof name);
+    if (H5Pget_external_count(creation) > 0) check_external(dataset, creation, path, name, seen, &walk->error);
+    for (int i = 0; i < H5Pget_nfilters(creation) && !missing; i++) missing = filters_missing(creation, (unsigned)i);
+    if (missing && walk->depth == 1)
+        fail(&walk->error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", path, name, missing);
+    if (missing)
+        fail(&walk->error, STATUS_USAGE, "%s: '%s' shows '%s' in %s, which is compressed by HDF5 %s", walk->path,
+             walk->name, name, path, missing);
+    OWNED_ID hid_t type = H5Dget_type(dataset);
+    H5T_cdata_t *conversion;
+    if (walk->depth > 1 && !H5Tfind(type, walk->type, &conversion))
+        fail(&walk->error, STATUS_USAGE, "%s: '%s' shows '%s' in %s, whose elements are not numbers", walk->path,
+             walk->name, name, path);
 }
 
-static void search_dataset(struct search *search, const char *path, const char *name) {
-    struct stat about;
-    if (search->depth == DEEPEST || stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return;
-    hid_t file = h5_open_to_read(path, H5P_DEFAULT);
-    if (file < 0) return;
-    search->depth++;
-    hid_t links = H5Pcreate(H5P_LINK_ACCESS);
-    H5Pset_elink_cb(links, search_link, search);
-    hid_t dataset = H5Oopen(file, name, links);
-    H5Pclose(links);
-    if (dataset >= 0 && H5Iget_type(dataset) == H5I_DATASET) {
-        char real[PATH_MAX] = "";
-        H5Fget_name(dataset, real, sizeof real);
-        search->found |= path_is_file(real, search->wanted);
-        hid_t creation = H5Dget_create_plist(dataset);
-        search_external(search, creation, real);
-        if (!search->found) h5_each_source(creation, NULL, search_source, &(struct sources){search, real});
-        H5Pclose(creation);
-    }
-    if (dataset >= 0) H5Oclose(dataset);
-    H5Fclose(file);
-    search->depth--;
+static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
+    OWNED_ID hid_t creation = H5Dget_create_plist(dataset);
+    walk->depth++;
+    if (walk->depth > DEEPEST + 1)
+        fail(&walk->error, STATUS_USAGE, "%s: '%s' is made of too many virtual data sets of virtual data sets",
+             walk->path, walk->name);
+    else if (H5Pget_layout(creation) == H5D_VIRTUAL)
+        visit_virtual(walk, dataset, creation, seen, memory);
+    else if (walk->absent)
+        check_readable(walk, dataset, creation, seen);
+    else if (H5Dread(dataset, walk->type, memory, seen, H5P_DEFAULT, walk->data) < 0)
+        walk->error.status = STATUS_IO; /* h5_error_text has the reason */
+    walk->depth--;
 }
 
-bool h5_reads_file(const char *path, const char *name, const struct stat *file) {
-    struct search search = {.wanted = file};
-    search.found = path_is_file(path, file);
-    if (!search.found) search_dataset(&search, path, name);
-    return search.found;
+static void walk_dataset(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
+    h5_guard_begin(&walk->guard, EXTERNAL_ALLOW, walk->path, walk->name);
+    visit(walk, dataset, seen, memory);
+    h5_guard_end(&walk->guard);
+}
+
+enum status h5_find_absent(hid_t dataset, const char *path, const char *name, const struct selection *seen,
+                           struct h5_absent *absent, struct error *error) {
+    *absent = (struct h5_absent){0};
+    struct walk walk = {.path = path, .name = name, .absent = absent, .type = H5Dget_type(dataset)};
+    OWNED_ID hid_t space = H5Dget_space(dataset);
+    if (seen)
+        h5_slab_select(space, seen);
+    else
+        h5_as_slab(space);
+    walk_dataset(&walk, dataset, space, H5S_ALL);
+    H5Tclose(walk.type);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)absent->files + SPARE_FILES > files.rlim_cur)
+        absent->read_by_source = true;
+    return walk.error.status ? fail(error, walk.error.status, "%s", walk.error.text) : STATUS_OK;
+}
+
+char *h5_absent_source(hid_t dataset, const char *path) {
+    if (H5Iget_type(dataset) != H5I_DATASET || !h5_is_virtual(dataset)) return NULL;
+    struct h5_absent absent;
+    struct error error = {0};
+    enum status status = h5_find_absent(dataset, path, "it", NULL, &absent, &error);
+    return status && !absent.first ? must_strdup(error.text) : absent.first;
+}
+
+herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
+    struct walk walk = {.path = "", .name = "", .data = data, .type = type};
+    OWNED_ID hid_t memory = H5Scopy(memory_space), seen = H5Scopy(file_space);
+    h5_as_slab(memory);
+    h5_as_slab(seen);
+    walk_dataset(&walk, dataset, seen, memory);
+    return walk.error.status ? -1 : 0;
+}
+
+/* The largest number of sources that are missing before an existing one, over all mappings with numbered sources. */
+struct gap {
+    const char *path;
+    hid_t links;
+    int sources;
+};
+
+/* Visits a source; if its name is numbered ("%b"), raises gap->sources to how many of its blocks are missing before the
+ * last existing one. Always returns true, so that all sources are visited. */
+static bool find_gap(void *context, const char *file, const char *name) {
+    struct gap *gap = context;
+    int found, last;
+    if (!strchr(file, '%') && !strchr(name, '%')) return true;
+    last = h5_last_block(gap->path, file, name, gap->links, &found);
+    if (last + 1 - found > gap->sources) gap->sources = last + 1 - found;
+    return true;
+}
+
+hid_t h5_reopen_past_gaps(hid_t dataset) {
+    char path[PATH_MAX] = "", name[PATH_MAX] = "";
+    if (!h5_is_virtual(dataset)) return dataset;
+    H5_GUARD(guard, EXTERNAL_ALLOW, path, "/");
+    H5Fget_name(dataset, path, sizeof path);
+    struct gap gap = {path, guard.links, 0};
+    OWNED_ID hid_t creation = H5Dget_create_plist(dataset);
+    h5_each_source(creation, NULL, find_gap, &gap);
+    if (gap.sources == 0) return dataset;
+    OWNED_ID hid_t access = H5Pcreate(H5P_DATASET_ACCESS), id = H5Iget_file_id(dataset);
+    H5Iget_name(dataset, name, sizeof name);
+    H5Dclose(dataset); /* its shape does not change while it is open */
+    H5Pset_virtual_printf_gap(access, (hsize_t)gap.sources);
+    return H5Dopen2(id, name, access);
 }

@@ -1,14 +1,14 @@
-/* h5visit.h - visits all links below a group, and always ends. */
+/* h5visit.h - visits every link below a group, as H5Lvisit does, but always ends, whatever the file contains. */
 #ifndef RUNNER_H5VISIT_H
 #define RUNNER_H5VISIT_H
 
 #include <hdf5.h>
 
-/* Calls each(group, name, link, context) for every link below the group, as H5Lvisit does: names are relative to the
- * group, a group comes before its members, and is entered once; by name in `order`. If `each` returns a value other
- * than 0, the visit ends and returns it.
+/* Calls each(group, name, link, context) for every link below the group, sorted by name in `order`: names are relative
+ * to the group; a group comes before its members, and is entered only once. If `each` returns a value other than 0, the
+ * visit ends and returns that value.
  *
- * H5Lvisit trusts the link count of a group, and loops for ever if a file gives 1 for a group that is part of a cycle.
+ * H5Lvisit trusts the link count of a group, and loops for ever if a file states 1 for a group that is part of a cycle.
  * This function identifies groups by their addresses. Negative, with the reason on the HDF5 error stack: a group cannot
  * be read, groups are nested more than 256 deep, a path is longer than 4095 bytes, or there are more links than the
  * file has space for. */

@@ -1,0 +1,33 @@
+/* before.h - a map whose values are the one input of another operation: a reduction of abs(A - B). The values exist for
+ * one tile at a time, in the workspace of a launch; in a variant that fuses the map, only in registers.
+ *
+ * The geometry of such an operation has the map's inputs; `mapped` is the operand that the operation itself sees. These
+ * functions serve operations with and without a map before them. */
+#ifndef KERNELS_BEFORE_H
+#define KERNELS_BEFORE_H
+
+#include "../core/operation.h"
+
+/* Does a map come before the geometry's operation? */
+bool has_map_before(const struct geometry *geometry);
+/* The first operand that the operation itself sees. */
+const struct operand *operand_seen(const struct geometry *geometry);
+
+/* geometry_make (axes.h). With a map before the operation, shapes and types are those of the map's inputs. */
+enum status operation_geometry(enum op op, const struct op_options *options, const struct shape shapes[],
+                               const enum dtype dtypes[], struct geometry *geometry, struct error *error);
+
+/* operation->launch, and operation->reference. */
+void operation_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
+                      const void *const in[], void *partial, void *out, struct launch *launch);
+enum status operation_reference(const struct geometry *geometry, const struct host_reader *reader,
+                                const struct box *box, struct truth *truth, struct error *error);
+
+/* kernel_refusal, also of the map before it. */
+const char *launch_refusal(const struct kernel *kernel, const struct launch *launch);
+/* kernel->launch, after the launch of the map before it. */
+int kernel_launch(const struct kernel *kernel, const struct launch *launch);
+/* Bytes that the map's values of a launch need, at `launch->before.y`; 0: there is no map before it, or it is fused. */
+int64_t mapped_bytes(const struct kernel *kernel, const struct launch *launch);
+
+#endif

@@ -1,0 +1,139 @@
+/* map/compiled.cu - the map as a kernel of its own, compiled at run time: each element is loaded once, goes through all
+ * steps in registers, and is stored once.
+ *
+ *     A  ----load---\
+ *     B  ----load----  (A - B) * gain  ---store---> y      16 bytes a thread and load; all loads are in flight
+ *
+ * An interpreter would fetch and decode a step for each few elements; a library of prepared kernels would write every
+ * intermediate array to memory. text.c writes the kernel, and the runner's compiler makes it once a process for each
+ * expression, types and shape of broadcasting. So the limit is the memory: the rate of a copy of the same bytes. */
+#include "compiled.cuh"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+static const char map_text[] = R"(
+extern "C" __global__ void __launch_bounds__(BLOCK) map(const arguments a) {
+    const INDEX block = (INDEX)blockIdx.y * gridDim.x + blockIdx.x, threads = (INDEX)gridDim.x * gridDim.y * BLOCK;
+    const INDEX vectors = a.aligned ? (INDEX)a.count / N : 0, first = block * (BLOCK * UNROLL) + threadIdx.x;
+    loaded in[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++)
+        if (first + u * BLOCK < vectors) load(a, first + u * BLOCK, in[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        const INDEX k = first + u * BLOCK;
+        if (k >= vectors) continue;
+        VALUE x[N];
+        vector<STORED, N> result;
+        values(a, k, in[u], x);
+#pragma unroll
+        for (int j = 0; j < N; j++) result.of[j] = stored(x[j]);
+        ((vector<STORED, N> *)a.y)[k] = result;
+    }
+    for (INDEX e = vectors * N + block * BLOCK + threadIdx.x; e < (INDEX)a.count; e += threads)
+        ((STORED *)a.y)[e] = stored(value(a, e));
+}
+)";
+
+#define KERNELS 256 /* that are kept, so that they are compiled once */
+
+struct made {
+    char *expression;
+    int capability;
+    struct map_form form;
+    struct loaded_kernel loaded;
+};
+
+static std::mutex making;
+static made kernels[KERNELS];
+static int made_count;
+
+const char *map_missing() {
+    return map_compiler ? map_compiler->missing() : "a compiler at run time";
+}
+
+static int compile(const struct map_args *args, const struct map_form *form, const char *constants,
+                   const char *kernel_text, int capability, made *kernel) {
+    struct error error = {};
+    auto *program = static_cast<struct map_program *>(malloc(sizeof(struct map_program)));
+    char *text = NULL, *expression = strdup(args->map->text);
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* loading is no part of what may be captured now */
+    bool good = program && expression && map_compiler && !map_program(args->map, args->dtypes, program, &error);
+    if (good) text = map_cuda_text(program, args, form, constants, kernel_text);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    good = good && text && !map_compiler->compile(text, capability, &kernel->loaded, &error);
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    free(program);
+    free(text);
+    if (!good) {
+        free(expression);
+        return cudaErrorInvalidSource;
+    }
+    kernel->expression = expression;
+    kernel->capability = capability;
+    kernel->form = *form;
+    return 0;
+}
+
+static bool serves(const made *kernel, const struct map_args *args, const struct map_form *form, int capability) {
+    return kernel->capability == capability && memcmp(&kernel->form, form, sizeof *form) == 0 &&
+           strcmp(kernel->expression, args->map->text) == 0;
+}
+
+int map_kernel(const struct map_args *args, const struct map_form *form, const char *constants, const char *kernel_text,
+               const struct loaded_kernel **found) {
+    int device, major, minor;
+    cudaError_t code = cudaGetDevice(&device);
+    if (!code) code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (!code) code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (code) return code;
+    const int capability = 10 * major + minor;
+    making.lock();
+    int number = 0, failed = 0;
+    while (number < made_count && !serves(&kernels[number], args, form, capability)) number++;
+    if (number == KERNELS) failed = cudaErrorMemoryAllocation;
+    if (!failed && number == made_count)
+        failed = compile(args, form, constants, kernel_text, capability, &kernels[number]);
+    if (!failed && number == made_count) made_count++;
+    making.unlock();
+    *found = failed ? NULL : &kernels[number].loaded;
+    return failed;
+}
+
+static int map_compiled_launch(const struct launch *launch) {
+    const struct map_args *args = &launch->args.map;
+    const struct map_form form = map_form(args, 16);
+    struct map_kernel_args values = map_kernel_args(args);
+    const struct loaded_kernel *kernel = NULL;
+    const int inputs = args->map->inputs, unroll = inputs == 1 ? 4 : inputs <= 3 ? 2 : 1;
+    char constants[256];
+    if (values.count == 0) return 0;
+    snprintf(constants, sizeof constants,
+             "typedef %s STORED;\nconstexpr int UNROLL = %d;\n"
+             "__device__ inline STORED stored(VALUE x) { return %s(x); }\n",
+             map_memory_type(args->out), unroll, map_storing(args->out));
+    const int failed = map_kernel(args, &form, constants, map_text, &kernel);
+    if (failed) return failed;
+    const dim3 grid = grid_of(ceil_div(values.count, int64_t(MAP_BLOCK) * unroll * form.elements));
+    const unsigned blocks[3] = {grid.x, grid.y, 1}, threads[3] = {MAP_BLOCK, 1, 1};
+    void *arguments[] = {&values};
+    return loaded_launch(kernel, blocks, threads, 0, launch->stream, arguments);
+}
+
+KERNEL(map_compiled) = {
+    .name = "compiled",
+    .op = OP_MAP,
+    .device = DEVICE_CUDA,
+    .summary = "a kernel of its own for the expression, compiled at run time",
+    .dtypes = DTYPES_ALL,
+    .edges = {{16, 1024, 2048, 4096, 8192, 16384}},
+    .accuracy = ACCURACY_FULL,
+    .near_roof = true,
+    .divisible = true,
+    .compute_capability = 80,
+    .missing = map_missing,
+    .launch = map_compiled_launch,
+};

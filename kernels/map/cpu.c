@@ -1,0 +1,143 @@
+/* map/cpu.c - the CPU variant: threads take vectors of elements through all steps of the map's program. */
+#include "../core/cpu.h"
+#include "vector.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are names that it declares
+/* Calls for each run of elements [at, at + count) that is adjacent along the innermost loop: its place in the vector,
+ * its length, and the three positions of its first element. */
+#define EACH_RUN(args, at, count, place, run, position)                                                                \
+    for (int64_t place = 0, run, position[3];                                                                          \
+         place < (count) && (run = run_at(args, (at) + place, (count)-place, position), true); place += run)
+// NOLINTEND(bugprone-macro-parentheses)
+
+static int64_t run_at(const struct map_args *args, int64_t at, int64_t most, int64_t position[3]) {
+    position[2] = at % args->extent[2];
+    position[1] = at / args->extent[2] % args->extent[1];
+    position[0] = at / args->extent[2] / args->extent[1];
+    return min_int64(most, args->extent[2] - position[2]);
+}
+
+static void repeat(size_t bytes, void *value, int64_t count) {
+    uint8_t *one = value;
+    uint64_t *eight = value;
+    uint32_t *four = value;
+    for (int64_t i = 1; i < count; i++)
+        if (bytes == 8)
+            eight[i] = eight[0];
+        else if (bytes == 4)
+            four[i] = four[0];
+        else
+            one[i] = one[0];
+}
+
+static size_t lane_bytes(enum map_lane lane) {
+    return lane == LANE_BOOL ? 1 : lane == LANE_FLOAT ? 4 : 8;
+}
+
+static void load_input(const struct map_args *args, int input, enum map_lane lane, int64_t at, int64_t count,
+                       char *values) {
+    enum dtype dtype = args->dtypes[input];
+    int64_t size = (int64_t)dtype_size(dtype), bytes = (int64_t)lane_bytes(lane), stride[3];
+    const char *x = args->x[input];
+    if (map_is_whole(args, input)) {
+        map_load(dtype, count, x + at * size, values);
+        return;
+    }
+    map_strides(args, input, stride);
+    EACH_RUN(args, at, count, place, run, position) {
+        int64_t from = position[0] * stride[0] + position[1] * stride[1] + position[2] * stride[2];
+        map_load(dtype, stride[2] ? run : 1, x + from * size, values + place * bytes);
+        if (!stride[2]) repeat((size_t)bytes, values + place * bytes, run);
+    }
+}
+
+static void load_index(const struct map_args *args, const struct map_axis *axis, int64_t at, int64_t count,
+                       int64_t *values) {
+    const bool moves = axis->loop == 2;
+    EACH_RUN(args, at, count, place, run, position) {
+        int64_t along = args->start[axis->loop] + position[axis->loop], index = along / axis->inner % axis->size;
+        int64_t left = moves ? axis->inner - along % axis->inner : run + 1; /* elements until the index changes */
+        for (int64_t i = 0; i < run; i++) {
+            values[place + i] = axis->first + index;
+            if (--left > 0) continue;
+            left = axis->inner;
+            index = index + 1 < axis->size ? index + 1 : 0;
+        }
+    }
+}
+
+/* Computes elements [at, at + count) of the tile. `registers` has program->places vectors. */
+static void compute(const struct map_args *args, const struct map_program *program, int64_t at, int64_t count,
+                    char *registers) {
+    const int64_t bytes = MAP_VECTOR * MAP_LANE_BYTES;
+    const void *results[MAP_STEPS];
+    for (int i = 0; i < program->count; i++) {
+        const struct map_step *step = &program->steps[i];
+        char *own = registers + step->place * bytes;
+        const void *in[MAP_OPERANDS] = {NULL};
+        results[i] = own;
+        for (int k = 0; k < MAP_OPERANDS; k++)
+            if (step->operands[k] >= 0) in[k] = results[step->operands[k]];
+        if (step->function == MAP_INPUT) {
+            bool in_place = map_is_whole(args, step->number) && dtype_size(args->dtypes[step->number]) >= 4 &&
+                            dtype_size(args->dtypes[step->number]) == lane_bytes(step->lane);
+            if (in_place)
+                results[i] = (const char *)args->x[step->number] + at * (int64_t)lane_bytes(step->lane);
+            else
+                load_input(args, step->number, step->lane, at, count, own);
+        } else if (step->function == MAP_INDEX) {
+            load_index(args, &args->axes[step->number], at, count, (int64_t *)own);
+        } else if (step->function != MAP_CONSTANT) {
+            map_vector(step, count, in, own);
+        }
+    }
+    enum dtype stored = map_stored(program->type);
+    map_store(program->type == MAP_BOOL ? DTYPE_COUNT : stored, count, results[program->count - 1],
+              (char *)args->y + at * (int64_t)dtype_size(stored));
+}
+
+static void fill_constants(const struct map_program *program, char *registers) {
+    const void *const none[MAP_OPERANDS] = {NULL};
+    for (int i = 0; i < program->count; i++)
+        if (program->steps[i].function == MAP_CONSTANT)
+            map_vector(&program->steps[i], MAP_VECTOR, none,
+                       registers + (int64_t)program->steps[i].place * MAP_VECTOR * MAP_LANE_BYTES);
+}
+
+static int map_cpu_launch(const struct launch *launch) {
+    const struct map_args *args = &launch->args.map;
+    int64_t elements = args->extent[0] * args->extent[1] * args->extent[2], failed = 0;
+    struct error ignored = {0};
+    struct map_program *program = malloc(sizeof *program);
+    if (!program || map_program(args->map, args->dtypes, program, &ignored)) failed = 1;
+#pragma omp parallel num_threads(cpu_threads(launch, (double)elements * args->map->count)) reduction(+ : failed)
+    {
+        char *registers =
+            failed ? NULL : aligned_alloc(64, (size_t)(program->places + 1) * MAP_VECTOR * MAP_LANE_BYTES);
+        if (!registers)
+            failed = 1;
+        else
+            fill_constants(program, registers);
+#pragma omp for
+        for (int64_t at = 0; at < elements; at += MAP_VECTOR)
+            if (registers) compute(args, program, at, min_int64(MAP_VECTOR, elements - at), registers);
+        free(registers);
+    }
+    free(program);
+    return failed > 0;
+}
+
+KERNEL(map_cpu) = {
+    .name = "cpu",
+    .op = OP_MAP,
+    .device = DEVICE_CPU,
+    .summary = "vectors of 1024 elements go through the steps of the expression, several threads",
+    .dtypes = DTYPES_ALL,
+    .edges = {{MAP_VECTOR}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .launch = map_cpu_launch,
+};

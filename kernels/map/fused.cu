@@ -1,0 +1,194 @@
+/* map/fused.cu - a reduction of a map's values that exist in registers only: the sum of abs(A - B) reads A and B, and
+ * writes nothing but the result.
+ *
+ *     A  --load--\
+ *                  abs(A - B)  ---take---> accumulator      8 loads of 16 bytes are in flight in each thread
+ *     B  --load--/
+ *
+ * The kernel (fused_text.cuh) is compiled at run time for an expression, an operator and a kind of shape. A
+ * block is an array [groups][rows][columns] over (outer, length, inner), as in reduce/tuned/stream.cu. Along contiguous
+ * rows (inner 1) a column is one accumulator, and the elements before the first whole vector of a row and behind the
+ * last are taken one by one. Across rows a column is a vector, an accumulator for each of its elements; where a row is
+ * no whole number of vectors, a column is one element. Where there are few outputs, blocks share a tile: each takes a
+ * chunk of the reduced axis, and the last to arrive merges all partial results in the order of their numbers.
+ *
+ * The order is fixed, so every run on every GPU gives the same bits; tiles of another size have another order. Sums are
+ * kept in two doubles, where narrow elements of a batch are first added in one. var and std are left to `stream`, which
+ * reads the map's values from memory.
+ *
+ * Measured on an H100, of 8192 x 16384 float32, the rate of stream's sum of one array being 1: sum of abs(A - B) 1.03
+ * over all, 1.01 over columns, 0.99 over rows; of A * A 1.00, 0.97 and 0.98. */
+#include "compiled.cuh"
+#include "fused_text.cuh"
+
+#include <algorithm>
+#include <cstdio>
+
+#define BLOCKS        2112 /* that may share tiles, at most: 16 on each of 132 multiprocessors */
+#define COLUMN_BLOCKS 528  /* the same across rows, where each block leaves many partial results */
+#define MIN_CHUNK     256  /* steps of a block that shares a tile, at least */
+#define LOADS         8    /* of 16 bytes, in flight in each thread */
+
+struct reduction {
+    long long outer, length, inner, offset, chunk, column_tiles, tiles;
+    int columns, rows, groups, splits, first, last;
+    double divisor;
+    void *state, *y, *partial;
+    unsigned *tickets;
+};
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+/* What follows from a launch's types and shape. */
+struct fused_plan {
+    struct map_form form;
+    int unroll; /* vectors that a thread has in flight */
+    struct reduction blocks;
+};
+
+static fused_plan plan_of(const struct launch *launch, bool aligned) {
+    const reduce_args &args = launch->args.reduce;
+    const struct map_args *map = &launch->before;
+    const bool along = args.inner == 1;
+    const int most_blocks = along ? BLOCKS : COLUMN_BLOCKS;
+    fused_plan plan = {map_form(map, aligned ? 8 : 1), std::max(LOADS / map->map->inputs, 1), {}};
+    if (!along && args.inner % plan.form.elements != 0) plan.form = map_form(map, 1);
+    plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 2 + along;
+
+    struct reduction &r = plan.blocks;
+    const int64_t width = along ? 1 : args.inner / plan.form.elements;
+    const int64_t steps = along ? args.length / plan.form.elements : args.length;
+    r.columns = power_of_two_up_to(width, 64);
+    r.column_tiles = ceil_div(width, r.columns);
+    /* 8 batches a thread, unless that leaves multiprocessors or threads idle. */
+    const int most_rows = MAP_BLOCK / r.columns;
+    const auto tiles = [&] { return ceil_div(args.outer, most_rows / r.rows) * r.column_tiles; };
+    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.unroll), most_rows);
+    if (along) r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
+    while (r.rows < most_rows && r.rows < steps && (tiles() < most_blocks || most_rows / r.rows > args.outer))
+        r.rows *= 2;
+    r.groups = most_rows / r.rows;
+    r.tiles = tiles();
+    r.splits = 1;
+    r.chunk = std::max<int64_t>(steps, 1);
+    const int64_t batch = int64_t(plan.unroll) * r.rows;
+    const int64_t splits = std::min<int64_t>(most_blocks / r.tiles, steps / std::max<int64_t>(2 * batch, MIN_CHUNK));
+    if (splits > 1) {
+        r.chunk = ceil_div(ceil_div(steps, splits), batch) * batch;
+        r.splits = int(ceil_div(steps, r.chunk));
+    }
+    return plan;
+}
+
+static const char *accumulator_of(enum reduce_operator operator_, enum dtype dtype, bool skip_nan) {
+    const bool real = dtype_is_float(dtype);
+    switch (operator_) {
+    case REDUCE_SUM: return real ? "total<false>" : "whole_number<SUM>";
+    case REDUCE_PROD: return real ? "product" : "whole_number<PRODUCT>";
+    case REDUCE_MIN: return "extreme<false>";
+    case REDUCE_MAX: return "extreme<true>";
+    case REDUCE_MEAN: return skip_nan ? "mean_of_numbers" : "total<false>";
+    case REDUCE_NORM2: return dtype == FLOAT64 ? "scaled_squares" : "total<true>";
+    case REDUCE_ARGMIN: return "position<false>";
+    case REDUCE_ARGMAX: return "position<true>";
+    case REDUCE_COUNT_NAN: return "whole_number<NANS>";
+    default: return NULL;
+    }
+}
+
+/* The type of the results. */
+static enum dtype result_type(enum reduce_operator operator_, enum dtype dtype) {
+    const bool selects = operator_ == REDUCE_MIN || operator_ == REDUCE_MAX;
+    const bool counts = operator_ == REDUCE_ARGMIN || operator_ == REDUCE_ARGMAX || operator_ == REDUCE_COUNT_NAN;
+    if (counts) return INT64;
+    if (selects || dtype_is_float(dtype)) return dtype;
+    return operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2 ? FLOAT64 : INT64;
+}
+
+/* Writes stored(), which rounds a result once; every NaN is the same one. */
+static const char *storing_of(enum dtype result) {
+    switch (result) {
+    case FLOAT16: return "double x) { return x == x ? float16_bits(odd(x)) : 0x7e00; }";
+    case BFLOAT16: return "double x) { return x == x ? bfloat16_bits(odd(x)) : 0x7fc0; }";
+    case FLOAT32: return "double x) { return x == x ? (float)x : __int_as_float(0x7fc00000); }";
+    case FLOAT64: return "double x) { return x == x ? x : __longlong_as_double(0x7ff8000000000000ll); }";
+    default: return "long long x) { return (STORED)x; }";
+    }
+}
+
+/* unsigned tickets[BLOCKS], zero before and after a launch, then accumulators partial[splits][outputs], which cover at
+ * least MIN_CHUNK elements each, and fill at most 16 elements for each thread of BLOCKS. */
+static size_t reduce_fused_workspace(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const int64_t most = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
+    const int64_t partials = std::min<int64_t>(most, int64_t(BLOCKS) * MAP_BLOCK * 16);
+    return BLOCKS * sizeof(unsigned) + size_t(partials) * 3 * sizeof(double);
+}
+
+static uint64_t reduce_fused_way(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const bool selects = args.operator_ == REDUCE_MIN || args.operator_ == REDUCE_MAX;
+    uint64_t way = 1;
+    if (!launch->before.map || args.outer == 0 || args.inner == 0) return 0;
+    if (selects || result_type(args.operator_, launch->before.out) == INT64) return 0; /* no order shows */
+    const fused_plan plan = plan_of(launch, true);
+    for (int64_t part : {int64_t(plan.form.elements), int64_t(plan.blocks.rows), int64_t(plan.blocks.splits),
+                         int64_t(plan.blocks.chunk)})
+        way = way * 0x9e3779b97f4a7c15 + uint64_t(part);
+    return way;
+}
+
+static const char *reduce_fused_refuses(const struct launch *launch) {
+    return launch->before.map ? NULL : "this variant takes the values of a `map:`, and there is none";
+}
+
+static int reduce_fused_launch(const struct launch *launch) {
+    const reduce_args &args = launch->args.reduce;
+    const struct map_args *map = &launch->before;
+    struct map_kernel_args values = map_kernel_args(map);
+    const struct loaded_kernel *kernel = NULL;
+    if (args.outer == 0 || args.inner == 0) return 0;
+    fused_plan plan = plan_of(launch, values.aligned);
+    const enum dtype result = result_type(args.operator_, map->out);
+    char constants[512];
+    snprintf(constants, sizeof constants,
+             "#define ACCUMULATOR %s\nconstexpr bool ALONG = %d, SKIP = %d;\nconstexpr int UNROLL = %d;\n"
+             "typedef %s STORED;\n__device__ inline STORED stored(%s\n",
+             accumulator_of(args.operator_, map->out, args.skip_nan), args.inner == 1, args.skip_nan, plan.unroll,
+             map_memory_type(result), storing_of(result));
+    const int failed = map_kernel(map, &plan.form, constants, fused_text, &kernel);
+    if (failed) return failed;
+    struct reduction &r = plan.blocks;
+    r.outer = args.outer, r.length = args.length, r.inner = args.inner, r.offset = args.offset;
+    r.first = args.first, r.last = args.last;
+    r.divisor = args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;
+    r.state = args.state, r.y = args.y;
+    r.tickets = static_cast<unsigned *>(launch->workspace);
+    r.partial = r.tickets + BLOCKS;
+    const dim3 grid = grid_of(r.tiles * r.splits);
+    const unsigned blocks[3] = {grid.x, grid.y, 1}, threads[3] = {MAP_BLOCK, 1, 1};
+    void *arguments[] = {&values, &r};
+    return loaded_launch(kernel, blocks, threads, 0, launch->stream, arguments);
+}
+
+KERNEL(reduce_fused) = {
+    .name = "fused",
+    .op = OP_REDUCE,
+    .device = DEVICE_CUDA,
+    .summary = "only with `map:`, whose values it takes in registers, by a kernel compiled at run time",
+    .dtypes = DTYPES_ALL,
+    .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_PROD) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
+                 REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_NORM2) | REDUCE_BIT(REDUCE_ARGMIN) |
+                 REDUCE_BIT(REDUCE_ARGMAX) | REDUCE_BIT(REDUCE_COUNT_NAN),
+    .edges = {{1}, {16, 64, 1024}, {8, 64}},
+    .accuracy = ACCURACY_FULL,
+    .near_roof = true,
+    .divisible = true,
+    .fuses = true,
+    .compute_capability = 80,
+    .way = reduce_fused_way,
+    .workspace = reduce_fused_workspace,
+    .missing = map_missing,
+    .refuses = reduce_fused_refuses,
+    .launch = reduce_fused_launch,
+};

@@ -1,0 +1,442 @@
+/* text.c - writes a map's program as CUDA C: one statement a step, after loads of 16 bytes. */
+#include "text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Functions that CUDA lacks, and the arguments of struct map_kernel_args. Floats are never contracted (--fmad is
+ * false), so that a GPU's results have the CPU's bits. */
+static const char prelude[] =
+    "#ifndef INFINITY\n"
+    "#define INFINITY __int_as_float(0x7f800000)\n"
+    "#endif\n"
+    "struct arguments {\n"
+    "    long long count, extent[3], start[3], stride[8][3];\n"
+    "    const void *x[8];\n"
+    "    void *y;\n"
+    "    long long inner[8], size[8], first[8];\n"
+    "    int aligned;\n"
+    "};\n"
+    "template <typename T, int N> struct __align__(sizeof(T) * N) vector { T of[N]; };\n"
+    "__device__ inline float float16(unsigned short bits) {\n"
+    "    float value;\n"
+    "    asm(\"{.reg .b16 h; mov.b16 h, %1; cvt.f32.f16 %0, h;}\" : \"=f\"(value) : \"h\"(bits));\n"
+    "    return value;\n"
+    "}\n"
+    "__device__ inline unsigned short float16_bits(float value) {\n"
+    "    unsigned short bits;\n"
+    "    asm(\"{.reg .b16 h; cvt.rn.f16.f32 h, %1; mov.b16 %0, h;}\" : \"=h\"(bits) : \"f\"(value));\n"
+    "    return bits;\n"
+    "}\n"
+    "__device__ inline float bfloat16(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }\n"
+    "__device__ inline unsigned short bfloat16_bits(float value) {\n"
+    "    unsigned bits = __float_as_uint(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;\n"
+    "    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;\n"
+    "}\n"
+    "__device__ inline float odd(double value) {\n" /* to odd, so that a second rounding gives what one would */
+    "    float near = __double2float_rn(value);\n"
+    "    unsigned bits = __float_as_uint(near), zero = bits - (fabs((double)near) > fabs(value));\n"
+    "    return __uint_as_float((double)near < value || (double)near > value ? zero | 1u : bits);\n"
+    "}\n"
+    "__device__ inline long long whole(double value) {\n"
+    "    if (value >= -9223372036854775808.0 && value < 9223372036854775808.0) return (long long)value;\n"
+    "    if (!(fabs(value) < INFINITY)) return 0;\n"
+    "    double rest = fmod(trunc(value), 18446744073709551616.0);\n"
+    "    return (long long)(unsigned long long)(rest < 0 ? rest + 18446744073709551616.0 : rest);\n"
+    "}\n"
+    "__device__ inline float modulo(float a, float b) { return fmodf(a, b); }\n"
+    "__device__ inline double modulo(double a, double b) { return fmod(a, b); }\n"
+    "__device__ inline float with_sign(float a, float b) { return copysignf(a, b); }\n"
+    "__device__ inline double with_sign(double a, double b) { return copysign(a, b); }\n"
+    "__device__ inline float lower(float a) { return floorf(a); }\n"
+    "__device__ inline double lower(double a) { return floor(a); }\n"
+    "template <typename T> __device__ inline T real_remainder(T a, T b) {\n"
+    "    T rest = modulo(a, b);\n"
+    "    if (b == 0) return rest;\n"
+    "    if (rest == 0) return with_sign(T(0), b);\n"
+    "    return (b < 0) != (rest < 0) ? rest + b : rest;\n"
+    "}\n"
+    "template <typename T> __device__ inline T real_floor_divide(T a, T b) {\n"
+    "    if (b == 0) return a / b;\n"
+    "    T rest = modulo(a, b), quotient = (a - rest) / b;\n"
+    "    if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;\n"
+    "    if (quotient == 0) return with_sign(T(0), a / b);\n"
+    "    T down = lower(quotient);\n"
+    "    return quotient - down > T(0.5) ? down + 1 : down;\n"
+    "}\n"
+    "template <typename T> __device__ inline T floor_divide(T a, T b) {\n"
+    "    if (b == 0) return 0;\n"
+    "    if (T(-1) < 0 && b == T(-1)) return T(0 - (unsigned long long)a);\n"
+    "    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));\n"
+    "}\n"
+    "template <typename T> __device__ inline T remainder_of(T a, T b) {\n"
+    "    if (b == 0 || (T(-1) < 0 && b == T(-1))) return 0;\n"
+    "    T rest = a % b;\n"
+    "    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;\n"
+    "}\n"
+    "template <typename T> __device__ inline T power(T base, T exponent) {\n"
+    "    if (exponent < 0) return base == 1 ? 1 : base == T(-1) ? (exponent % 2 ? -1 : 1) : 0;\n"
+    "    unsigned long long product = 1, factor = (unsigned long long)base;\n"
+    "    for (unsigned long long rest = (unsigned long long)exponent; rest > 0; rest >>= 1, factor *= factor)\n"
+    "        if (rest & 1) product *= factor;\n"
+    "    return (T)product;\n"
+    "}\n";
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+/* The type of a value in a register. Integers of up to 16 bits, and int32, are computed in 32 bits, which is faster
+ * than 64. */
+static const char *value_type(int type) {
+    switch (type) {
+    case FLOAT64: return "double";
+    case FLOAT32:
+    case FLOAT16:
+    case BFLOAT16: return "float";
+    case INT64:
+    case UINT32: return "long long";
+    case UINT64: return "unsigned long long";
+    case MAP_BOOL: return "bool";
+    default: return "int";
+    }
+}
+
+const char *map_memory_type(int type) {
+    switch (type) {
+    case FLOAT64: return "double";
+    case FLOAT32: return "float";
+    case INT8: return "signed char";
+    case INT16: return "short";
+    case INT32: return "int";
+    case INT64: return "long long";
+    case UINT32: return "unsigned";
+    case UINT64: return "unsigned long long";
+    case FLOAT16:
+    case BFLOAT16:
+    case UINT16: return "unsigned short";
+    default: return "unsigned char"; /* uint8 and bool */
+    }
+}
+
+/* The function that turns an element into a value; map_storing is its inverse. */
+static const char *loading(int type) {
+    return type == FLOAT16 ? "float16" : type == BFLOAT16 ? "bfloat16" : "";
+}
+
+const char *map_storing(int type) {
+    return type == FLOAT16 ? "float16_bits" : type == BFLOAT16 ? "bfloat16_bits" : "";
+}
+
+/* Writes the value `text` narrowed to a type that is narrower than its register. */
+static void narrow(FILE *to, int type, const char *text) {
+    switch (type) {
+    case INT8: fprintf(to, "(signed char)(%s)", text); return;
+    case INT16: fprintf(to, "(short)(%s)", text); return;
+    case UINT8: fprintf(to, "(unsigned char)(%s)", text); return;
+    case UINT16: fprintf(to, "(unsigned short)(%s)", text); return;
+    case UINT32: fprintf(to, "(unsigned)(%s)", text); return;
+    case INT32: fprintf(to, "(int)(%s)", text); return;
+    case FLOAT16:
+    case BFLOAT16: fprintf(to, "%s(%s(%s))", loading(type), map_storing(type), text); return;
+    default: fprintf(to, "%s", text);
+    }
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* The operators of C and CUDA; NULL: a function is none. */
+static const char *const infix[MAP_FUNCTION_COUNT] = {
+    [MAP_ADD] = "+",     [MAP_SUBTRACT] = "-",       [MAP_MULTIPLY] = "*", [MAP_DIVIDE] = "/",
+    [MAP_EQUAL] = "==",  [MAP_UNEQUAL] = "!=",       [MAP_LESS] = "<",     [MAP_LESS_EQUAL] = "<=",
+    [MAP_GREATER] = ">", [MAP_GREATER_EQUAL] = ">=", [MAP_AND] = "&",      [MAP_OR] = "|",
+};
+
+/* The names of functions on doubles and on floats in CUDA; NULL: there is none. Powers, tangents and hypotenuses of
+ * float32 are computed in float64, because CUDA's own are up to 4 units in the last place off. */
+static const char *const real_names[MAP_FUNCTION_COUNT][2] = {
+    [MAP_FLOOR] = {"floor", "floorf"},
+    [MAP_CEIL] = {"ceil", "ceilf"},
+    [MAP_RINT] = {"rint", "rintf"},
+    [MAP_SQRT] = {"sqrt", "sqrtf"},
+    [MAP_EXP] = {"exp", "expf"},
+    [MAP_LOG] = {"log", "logf"},
+    [MAP_LOG2] = {"log2", "log2f"},
+    [MAP_LOG10] = {"log10", "log10f"},
+    [MAP_SIN] = {"sin", "sinf"},
+    [MAP_COS] = {"cos", "cosf"},
+    [MAP_TAN] = {"tan", "tan"},
+    [MAP_TANH] = {"tanh", "tanhf"},
+    [MAP_ABS] = {"fabs", "fabsf"},
+    [MAP_POWER] = {"pow", "pow"},
+    [MAP_HYPOT] = {"hypot", "hypot"},
+    [MAP_FLOOR_DIVIDE] = {"real_floor_divide", "real_floor_divide"},
+    [MAP_REMAINDER] = {"real_remainder", "real_remainder"},
+};
+
+static void write_constant(const struct map_step *step, char text[128]) {
+    uint64_t bits;
+    double real = step->real;
+    memcpy(&bits, &real, sizeof bits);
+    if (map_lane_is_real(step->lane)) {
+        snprintf(text, 128, "(%s)__longlong_as_double(0x%llxll)", value_type(step->type), (unsigned long long)bits);
+        return;
+    }
+    snprintf(text, 128, "(%s)0x%llxull", value_type(step->type), (unsigned long long)step->integer);
+}
+
+static void write_cast(const struct map_step *step, char text[256]) {
+    int a = step->operands[0], type = step->type;
+    bool half = type == FLOAT16 || type == BFLOAT16, to_real = map_lane_is_real(map_lane_of(type));
+    if (type == MAP_BOOL)
+        snprintf(text, 256, "s%d != 0", a);
+    else if (half && step->lane == LANE_DOUBLE)
+        snprintf(text, 256, "odd(s%d)", a);
+    else if (map_lane_is_real(step->lane) && !to_real)
+        snprintf(text, 256, "whole(s%d)", a);
+    else
+        snprintf(text, 256, "(%s)s%d", value_type(type), a);
+}
+
+/* Writes a function of integers; unsigned arithmetic wraps. */
+static void write_integer(const struct map_step *step, const char *type, char text[256]) {
+    int a = step->operands[0], b = step->operands[1];
+    enum map_function function = step->function;
+    const char *name = function == MAP_FLOOR_DIVIDE ? "floor_divide"
+                       : function == MAP_REMAINDER  ? "remainder_of"
+                                                    : "power";
+    if (function == MAP_NEGATIVE)
+        snprintf(text, 256, "(%s)(0 - (unsigned long long)s%d)", type, a);
+    else if (function == MAP_ABS)
+        snprintf(text, 256, "s%d > 0 ? s%d : (%s)(0 - (unsigned long long)s%d)", a, a, type, a);
+    else if (function == MAP_SIGN)
+        snprintf(text, 256, "(%s)((s%d > 0) - (s%d < 0))", type, a, a);
+    else if (function == MAP_ADD || function == MAP_SUBTRACT || function == MAP_MULTIPLY)
+        snprintf(text, 256, "(%s)((unsigned long long)s%d %s (unsigned long long)s%d)", type, a, infix[function], b);
+    else
+        snprintf(text, 256, "%s<%s>(s%d, s%d)", name, type, a, b);
+}
+
+static void write_value(const struct map_step *step, char text[256]) {
+    int a = step->operands[0], b = step->operands[1];
+    enum map_function function = step->function;
+    bool real = map_lane_is_real(step->lane), is_float = step->lane == LANE_FLOAT;
+    const char *operand_type = real ? (is_float ? "float" : "double") : value_type(step->type);
+    const char *operator_ = infix[function], *name = real ? real_names[function][is_float] : NULL;
+    bool compares = function >= MAP_EQUAL && function <= MAP_GREATER_EQUAL;
+    if (function == MAP_CAST)
+        write_cast(step, text);
+    else if (function == MAP_WHERE)
+        snprintf(text, 256, "s%d ? s%d : s%d", a, b, step->operands[2]);
+    else if (function == MAP_MINIMUM || function == MAP_MAXIMUM)
+        snprintf(text, 256, "s%d %s s%d || s%d != s%d ? s%d : s%d", a, function == MAP_MINIMUM ? "<" : ">", b, a, a, a,
+                 b);
+    else if (function == MAP_NOT)
+        snprintf(text, 256, "!s%d", a);
+    else if (function == MAP_ISNAN)
+        snprintf(text, 256, "s%d != s%d", a, a);
+    else if (function == MAP_ISFINITE)
+        snprintf(text, 256, "fabs(s%d) < INFINITY", a);
+    else if (operator_ && (real || compares || step->lane == LANE_BOOL))
+        snprintf(text, 256, "s%d %s s%d", a, operator_, b);
+    else if (real && function == MAP_NEGATIVE)
+        snprintf(text, 256, "-s%d", a);
+    else if (real && function == MAP_SIGN)
+        snprintf(text, 256, "s%d > 0 ? (%s)1 : s%d < 0 ? (%s)-1 : s%d == 0 ? (%s)0 : s%d", a, operand_type, a,
+                 operand_type, a, operand_type, a);
+    else if (name && (function == MAP_POWER || function == MAP_HYPOT))
+        snprintf(text, 256, "(%s)%s((double)s%d, (double)s%d)", operand_type, name, a, b);
+    else if (name && function == MAP_TAN)
+        snprintf(text, 256, "(%s)tan((double)s%d)", operand_type, a);
+    else if (name && b >= 0)
+        snprintf(text, 256, "%s<%s>(s%d, s%d)", name, operand_type, a, b);
+    else if (name)
+        snprintf(text, 256, "%s(s%d)", name, a);
+    else
+        write_integer(step, operand_type, text);
+}
+
+/* The index along an axis. A division of 64 bits takes a hundred instructions. */
+static void write_index(FILE *to, int axis, int loop, bool merged) {
+    if (merged)
+        fprintf(to, "a.first[%d] + (a.start[%d] + p%d) / a.inner[%d] %% a.size[%d];\n", axis, loop, loop, axis, axis);
+    else
+        fprintf(to, "a.first[%d] + a.start[%d] + p%d;\n", axis, loop, loop);
+}
+
+/* Writes the function of one element: its inputs' values and its position along the three loops. */
+static void write_element(FILE *to, const struct map_program *program, const struct map_args *args,
+                          const struct map_form *form) {
+    fprintf(to, "typedef %s VALUE;\n__device__ inline VALUE element(const arguments &a, INDEX p0, INDEX p1, INDEX p2",
+            value_type((int)map_stored(program->type)));
+    for (int i = 0; i < args->map->inputs; i++) fprintf(to, ", %s x%d", value_type(args->dtypes[i]), i);
+    fprintf(to, ") {\n");
+    for (int i = 0; i < program->count; i++) {
+        const struct map_step *step = &program->steps[i];
+        char text[256];
+        fprintf(to, "    const %s s%d = ", value_type(step->type), i);
+        if (step->function == MAP_INPUT)
+            fprintf(to, "x%d;\n", step->number);
+        else if (step->function == MAP_INDEX)
+            write_index(to, step->number, form->axes[step->number], form->merged[step->number]);
+        else {
+            if (step->function == MAP_CONSTANT)
+                write_constant(step, text);
+            else
+                write_value(step, text);
+            narrow(to, step->function == MAP_CONSTANT ? FLOAT32 : step->type, text);
+            fprintf(to, ";\n");
+        }
+    }
+    fprintf(to, "    return s%d;\n}\n", program->count - 1);
+}
+
+/* ---- vectors ----------------------------------------------------------------------------------------------------- */
+
+static void write_position(FILE *to, const char *index) {
+    fprintf(to,
+            "    const INDEX at = %s, p2 = at %% (INDEX)a.extent[2], row = at / (INDEX)a.extent[2];\n"
+            "    const INDEX p1 = row %% (INDEX)a.extent[1], p0 = row / (INDEX)a.extent[1];\n",
+            index);
+}
+
+/* The address of an input's element, at a position in its tile. */
+static void write_place(FILE *to, int input, const char *type, unsigned loops) {
+    fprintf(to, "((const %s *)a.x[%d] + (0", type, input);
+    for (int loop = 0; loop < 3; loop++)
+        if (loops >> loop & 1) fprintf(to, " + p%d * (INDEX)a.stride[%d][%d]", loop, input, loop);
+    fprintf(to, "))");
+}
+
+/* Writes value(), of one element of the result. */
+static void write_one(FILE *to, const struct map_args *args, const struct map_form *form) {
+    fprintf(to, "__device__ inline VALUE value(const arguments &a, INDEX e) {\n");
+    write_position(to, "e");
+    fprintf(to, "    return element(a, p0, p1, p2");
+    for (int i = 0; i < args->map->inputs; i++) {
+        const char *type = map_memory_type(args->dtypes[i]);
+        fprintf(to, ", %s(*", loading(args->dtypes[i]));
+        if (form->whole[i])
+            fprintf(to, "((const %s *)a.x[%d] + e)", type, i);
+        else
+            write_place(to, i, type, form->loops[i]);
+        fprintf(to, ")");
+    }
+    fprintf(to, ");\n}\n");
+}
+
+/* Writes load(), which loads vector k of each whole input, so that the loads of several vectors are in flight together,
+ * and values(), which makes the values of that vector's elements. */
+static void write_vector(FILE *to, const struct map_program *program, const struct map_args *args,
+                         const struct map_form *form) {
+    int inputs = args->map->inputs;
+    bool positions = false, rows = form->rows; /* a vector lies in one row */
+    fprintf(to, "struct loaded {\n");
+    for (int i = 0; i < inputs; i++)
+        if (form->whole[i]) fprintf(to, "    vector<%s, N> x%d;\n", map_memory_type(args->dtypes[i]), i);
+    fprintf(to, "};\n__device__ inline void load(const arguments &a, INDEX k, loaded &in) {\n");
+    for (int i = 0; i < inputs; i++)
+        if (form->whole[i])
+            fprintf(to, "    in.x%d = ((const vector<%s, N> *)a.x[%d])[k];\n", i, map_memory_type(args->dtypes[i]), i);
+    fprintf(to,
+            "}\n__device__ inline void values(const arguments &a, INDEX k, const loaded &in, VALUE (&value)[N]) {\n");
+    for (int i = 0; i < inputs; i++) positions = positions || !form->whole[i];
+    for (int i = 0; i < program->count; i++) positions = positions || program->steps[i].function == MAP_INDEX;
+    if (positions && rows) write_position(to, "k * N");
+    for (int i = 0; i < inputs && rows; i++) {
+        const char *type = map_memory_type(args->dtypes[i]);
+        if (form->whole[i]) continue;
+        if (form->loops[i] >> 2 & 1)
+            fprintf(to, "    const vector<%s, N> w%d = *(const vector<%s, N> *)", type, i, type);
+        else
+            fprintf(to, "    const %s w%d = *", type, i);
+        write_place(to, i, type, form->loops[i]);
+        fprintf(to, ";\n");
+    }
+    fprintf(to, "#pragma unroll\n    for (int j = 0; j < N; j++) {\n");
+    if (positions && !rows) write_position(to, "k * N + j");
+    fprintf(to, "    value[j] = element(a, %s", !positions ? "0, 0, 0" : rows ? "p0, p1, p2 + j" : "p0, p1, p2");
+    for (int i = 0; i < inputs; i++) {
+        fprintf(to, ", %s(", loading(args->dtypes[i]));
+        if (form->whole[i])
+            fprintf(to, "in.x%d.of[j])", i);
+        else if (rows)
+            fprintf(to, form->loops[i] >> 2 & 1 ? "w%d.of[j])" : "w%d)", i);
+        else {
+            fprintf(to, "*");
+            write_place(to, i, map_memory_type(args->dtypes[i]), form->loops[i]);
+            fprintf(to, ")");
+        }
+    }
+    fprintf(to, ");\n    }\n}\n");
+}
+
+char *map_cuda_text(const struct map_program *program, const struct map_args *args, const struct map_form *form,
+                    const char *constants, const char *kernel) {
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    if (!to) return NULL;
+    fprintf(to, "%stypedef %s INDEX;\nconstexpr int N = %d, BLOCK = %d;\n", prelude,
+            form->wide ? "unsigned long long" : "unsigned", form->elements, MAP_BLOCK);
+    write_element(to, program, args, form);
+    write_one(to, args, form);
+    write_vector(to, program, args, form);
+    fprintf(to, "%s%s", constants, kernel);
+    bool bad = ferror(to);
+    if (fclose(to) != 0 || bad) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- forms and arguments ----------------------------------------------------------------------------------------- */
+
+const struct map_compiler *map_compiler;
+
+static int vector_elements(const struct map_args *args) {
+    size_t widest = dtype_size(args->out);
+    for (int i = 0; i < args->map->inputs; i++)
+        if (dtype_size(args->dtypes[i]) > widest) widest = dtype_size(args->dtypes[i]);
+    return 16 / (int)widest;
+}
+
+struct map_form map_form(const struct map_args *args, int most) {
+    struct map_form form;
+    memset(&form, 0, sizeof form); /* the bytes between its members too */
+    int64_t count = args->extent[0] * args->extent[1] * args->extent[2];
+    form.wide = count >= INT64_C(1) << 31;
+    form.elements = vector_elements(args) < most ? vector_elements(args) : most;
+    form.rows = args->extent[2] % form.elements == 0;
+    for (int i = 0; i < KERNEL_AXES; i++) {
+        const struct map_axis *axis = &args->axes[i];
+        form.axes[i] = axis->loop;
+        form.merged[i] = axis->inner > 1 || args->start[axis->loop] + args->extent[axis->loop] > axis->size;
+    }
+    for (int i = 0; i < args->map->inputs; i++) {
+        form.dtypes[i] = args->dtypes[i];
+        form.loops[i] = args->loops[i];
+        form.whole[i] = map_is_whole(args, i);
+        if (form.whole[i]) form.loops[i] = 7;
+    }
+    return form;
+}
+
+struct map_kernel_args map_kernel_args(const struct map_args *args) {
+    struct map_kernel_args all = {.y = args->y, .aligned = (uintptr_t)args->y % 16 == 0};
+    all.count = args->extent[0] * args->extent[1] * args->extent[2];
+    for (int loop = 0; loop < 3; loop++) all.extent[loop] = args->extent[loop], all.start[loop] = args->start[loop];
+    for (int i = 0; i < args->map->inputs; i++) {
+        int64_t stride[3];
+        map_strides(args, i, stride);
+        for (int loop = 0; loop < 3; loop++) all.stride[i][loop] = stride[loop];
+        all.x[i] = args->x[i];
+        all.aligned = all.aligned && (uintptr_t)args->x[i] % 16 == 0;
+    }
+    for (int axis = 0; axis < KERNEL_AXES; axis++) {
+        all.inner[axis] = args->axes[axis].inner;
+        all.size[axis] = args->axes[axis].size;
+        all.first[axis] = args->axes[axis].first;
+    }
+    return all;
+}

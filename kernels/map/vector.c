@@ -1,0 +1,361 @@
+/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and lane. */
+#include "vector.h"
+
+#include "../core/cpu.h"
+#include "../core/float16.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- scalars ---------------------------------------------------------------------------------------------------- */
+
+/* C's conversion where it is defined; else modulo 2^64; 0 for NaN and infinities (convert.h). */
+static inline int64_t integer_of(double value) {
+    if (fabs(value) < 0x1p63) return (int64_t)value;
+    if (!isfinite(value)) return 0;
+    double rest = fmod(trunc(value), 0x1p64);
+    return (int64_t)(uint64_t)(rest < 0 ? rest + 0x1p64 : rest);
+}
+
+/* NumPy's quotient rounded down, and the remainder with the divisor's sign. */
+#define FLOOR_DIVISION(type, suffix)                                                                                   \
+    static inline type remainder_##type(type a, type b) {                                                              \
+        type rest = fmod##suffix(a, b);                                                                                \
+        if (b == 0) return rest;                                                                                       \
+        if (rest == 0) return copysign##suffix(0, b);                                                                  \
+        return (b < 0) != (rest < 0) ? rest + b : rest;                                                                \
+    }                                                                                                                  \
+    static inline type floor_divide_##type(type a, type b) {                                                           \
+        if (b == 0) return a / b;                                                                                      \
+        type rest = fmod##suffix(a, b), quotient = (a - rest) / b;                                                     \
+        if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;                                                         \
+        if (quotient == 0) return copysign##suffix(0, a / b);                                                          \
+        type whole = floor##suffix(quotient);                                                                          \
+        return quotient - whole > (type)0.5 ? whole + 1 : whole;                                                       \
+    }
+FLOOR_DIVISION(float, f)
+FLOOR_DIVISION(double, )
+
+/* The same for integers; division by zero gives 0, as in NumPy. */
+static inline int64_t floor_divide_int64_t(int64_t a, int64_t b) {
+    if (b == 0) return 0;
+    if (b == -1) return (int64_t)(0 - (uint64_t)a);
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+static inline int64_t remainder_int64_t(int64_t a, int64_t b) {
+    if (b == 0 || b == -1) return 0;
+    int64_t rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static inline uint64_t floor_divide_uint64_t(uint64_t a, uint64_t b) {
+    return b == 0 ? 0 : a / b;
+}
+
+static inline uint64_t remainder_uint64_t(uint64_t a, uint64_t b) {
+    return b == 0 ? 0 : a % b;
+}
+
+/* Powers modulo 2^64. A negative power of an integer is truncated: 1, -1 or 0. */
+static inline uint64_t power_uint64_t(uint64_t base, uint64_t exponent) {
+    uint64_t product = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) product *= base;
+    return product;
+}
+
+static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
+    if (exponent >= 0) return (int64_t)power_uint64_t((uint64_t)base, (uint64_t)exponent);
+    return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+}
+
+/* ---- loops ----------------------------------------------------------------------------------------------------- */
+
+/* `expression` uses a, b and c, of type `from`. */
+#define EACH(from, to, expression)                                                                                     \
+    do {                                                                                                               \
+        const from *as = in[0], *bs = in[1], *cs = in[2];                                                              \
+        (void)bs, (void)cs;                                                                                            \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) {                                                      \
+            const from a = as[i];                                                                                      \
+            ((to *)out)[i] = (to)(expression);                                                                         \
+        }                                                                                                              \
+    } while (0)
+#define b (bs[i])
+
+#define COMPARISONS(type)                                                                                              \
+    case MAP_EQUAL: EACH(type, uint8_t, a == b); break;                                                                \
+    case MAP_UNEQUAL: EACH(type, uint8_t, a != b); break;                                                              \
+    case MAP_LESS: EACH(type, uint8_t, a < b); break;                                                                  \
+    case MAP_LESS_EQUAL: EACH(type, uint8_t, a <= b); break;                                                           \
+    case MAP_GREATER: EACH(type, uint8_t, a > b); break;                                                               \
+    case MAP_GREATER_EQUAL: EACH(type, uint8_t, a >= b); break;
+
+/* Integers are computed without signs, so that they wrap. */
+#define INTEGERS(type)                                                                                                 \
+    COMPARISONS(type)                                                                                                  \
+    case MAP_ADD: EACH(type, type, (uint64_t)a + (uint64_t)b); break;                                                  \
+    case MAP_SUBTRACT: EACH(type, type, (uint64_t)a - (uint64_t)b); break;                                             \
+    case MAP_MULTIPLY: EACH(type, type, (uint64_t)a *(uint64_t)b); break;                                              \
+    case MAP_NEGATIVE: EACH(type, type, 0 - (uint64_t)a); break;                                                       \
+    case MAP_ABS: EACH(type, type, a > 0 ? (uint64_t)a : 0 - (uint64_t)a); break;                                      \
+    case MAP_SIGN: EACH(type, type, a > 0 ? 1 : a == 0 ? 0 : -1); break;                                               \
+    case MAP_FLOOR_DIVIDE: EACH(type, type, floor_divide_##type(a, b)); break;                                         \
+    case MAP_REMAINDER: EACH(type, type, remainder_##type(a, b)); break;                                               \
+    case MAP_POWER: EACH(type, type, power_##type(a, b)); break;                                                       \
+    case MAP_MINIMUM: EACH(type, type, a < b ? a : b); break;                                                          \
+    case MAP_MAXIMUM: EACH(type, type, a > b ? a : b); break;
+
+/* A NaN is the minimum and the maximum. */
+#define FLOATS(type, suffix)                                                                                           \
+    COMPARISONS(type)                                                                                                  \
+    case MAP_ADD: EACH(type, type, a + b); break;                                                                      \
+    case MAP_SUBTRACT: EACH(type, type, a - b); break;                                                                 \
+    case MAP_MULTIPLY: EACH(type, type, a *b); break;                                                                  \
+    case MAP_DIVIDE: EACH(type, type, a / b); break;                                                                   \
+    case MAP_FLOOR_DIVIDE: EACH(type, type, floor_divide_##type(a, b)); break;                                         \
+    case MAP_REMAINDER: EACH(type, type, remainder_##type(a, b)); break;                                               \
+    case MAP_POWER: EACH(type, type, pow##suffix(a, b)); break;                                                        \
+    case MAP_HYPOT: EACH(type, type, hypot##suffix(a, b)); break;                                                      \
+    case MAP_MINIMUM: EACH(type, type, a < b || a != a ? a : b); break;                                                \
+    case MAP_MAXIMUM: EACH(type, type, a > b || a != a ? a : b); break;                                                \
+    case MAP_NEGATIVE: EACH(type, type, -a); break;                                                                    \
+    case MAP_ABS: EACH(type, type, fabs##suffix(a)); break;                                                            \
+    case MAP_SIGN: EACH(type, type, a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a); break;                                   \
+    case MAP_ISNAN: EACH(type, uint8_t, a != a); break;                                                                \
+    case MAP_ISFINITE: EACH(type, uint8_t, fabs##suffix(a) < INFINITY); break;                                         \
+    case MAP_FLOOR: EACH(type, type, floor##suffix(a)); break;                                                         \
+    case MAP_CEIL: EACH(type, type, ceil##suffix(a)); break;                                                           \
+    case MAP_RINT: EACH(type, type, rint##suffix(a)); break;                                                           \
+    case MAP_SQRT: EACH(type, type, sqrt##suffix(a)); break;                                                           \
+    case MAP_EXP: EACH(type, type, exp##suffix(a)); break;                                                             \
+    case MAP_LOG: EACH(type, type, log##suffix(a)); break;                                                             \
+    case MAP_LOG2: EACH(type, type, log2##suffix(a)); break;                                                           \
+    case MAP_LOG10: EACH(type, type, log10##suffix(a)); break;                                                         \
+    case MAP_SIN: EACH(type, type, sin##suffix(a)); break;                                                             \
+    case MAP_COS: EACH(type, type, cos##suffix(a)); break;                                                             \
+    case MAP_TAN: EACH(type, type, tan##suffix(a)); break;                                                             \
+    case MAP_TANH: EACH(type, type, tanh##suffix(a)); break;
+
+/* Chooses the second operand where the first, a truth value, is true, else the third. */
+#define CHOOSE(type)                                                                                                   \
+    do {                                                                                                               \
+        const uint8_t *conditions = in[0];                                                                             \
+        const type *yes = in[1], *no = in[2];                                                                          \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++)((type *)out)[i] = conditions[i] ? yes[i] : no[i];      \
+    } while (0)
+
+#define FILL(type, value)                                                                                              \
+    do {                                                                                                               \
+        const type one = (type)(value);                                                                                \
+        for (int64_t i = 0; i < count; i++) ((type *)out)[i] = one;                                                    \
+    } while (0)
+
+/* Converts from one lane to another; floats beyond int64 become integers modulo 2^64. */
+#define TO_LANES(from, to_integer)                                                                                     \
+    switch (map_lane_of(step->type)) {                                                                                 \
+    case LANE_BOOL: EACH(from, uint8_t, a != 0); break;                                                                \
+    case LANE_INT: EACH(from, int64_t, to_integer(a)); break;                                                          \
+    case LANE_UINT: EACH(from, uint64_t, to_integer(a)); break;                                                        \
+    case LANE_FLOAT: EACH(from, float, a); break;                                                                      \
+    case LANE_DOUBLE: EACH(from, double, a); break;                                                                    \
+    case LANE_COUNT: break;                                                                                            \
+    }
+
+#define SAME(x) (x)
+
+CPU_BODY constant_body(const struct map_step *step, int64_t count, void *out) {
+    switch (step->lane) {
+    case LANE_BOOL: FILL(uint8_t, step->integer); break;
+    case LANE_INT: FILL(int64_t, step->integer); break;
+    case LANE_UINT: FILL(uint64_t, step->integer); break;
+    case LANE_FLOAT: FILL(float, step->real); break;
+    case LANE_DOUBLE: FILL(double, step->real); break;
+    case LANE_COUNT: break;
+    }
+}
+
+CPU_BODY cast_body(const struct map_step *step, int64_t count, const void *const in[], void *out) {
+    bool half = step->type == FLOAT16 || step->type == BFLOAT16;
+    switch (step->lane) {
+    case LANE_BOOL: TO_LANES(uint8_t, SAME); break;
+    case LANE_INT: TO_LANES(int64_t, SAME); break;
+    case LANE_UINT: TO_LANES(uint64_t, SAME); break;
+    case LANE_FLOAT: TO_LANES(float, integer_of); break;
+    case LANE_DOUBLE:
+        if (half) /* rounded to odd first, so that the second rounding is right */
+            EACH(double, float, double_to_odd_float(a));
+        else
+            TO_LANES(double, integer_of);
+        break;
+    case LANE_COUNT: break;
+    }
+}
+
+CPU_BODY choose_body(enum map_lane lane, int64_t count, const void *const in[], void *out) {
+    switch (lane) {
+    case LANE_BOOL: CHOOSE(uint8_t); break;
+    case LANE_FLOAT: CHOOSE(float); break;
+    case LANE_INT:
+    case LANE_UINT:
+    case LANE_DOUBLE: CHOOSE(uint64_t); break;
+    case LANE_COUNT: break;
+    }
+}
+
+CPU_BODY truths_body(enum map_function function, int64_t count, const void *const in[], void *out) {
+    switch (function) {
+        COMPARISONS(uint8_t)
+    case MAP_AND:
+    case MAP_MINIMUM: EACH(uint8_t, uint8_t, a & b); break;
+    case MAP_OR:
+    case MAP_MAXIMUM: EACH(uint8_t, uint8_t, a | b); break;
+    case MAP_NOT: EACH(uint8_t, uint8_t, !a); break;
+    default: break;
+    }
+}
+
+CPU_BODY ints_body(enum map_function function, int64_t count, const void *const in[], void *out) {
+    switch (function) {
+        INTEGERS(int64_t)
+    default: break;
+    }
+}
+
+CPU_BODY uints_body(enum map_function function, int64_t count, const void *const in[], void *out) {
+    switch (function) {
+        INTEGERS(uint64_t)
+    default: break;
+    }
+}
+
+CPU_BODY floats_body(enum map_function function, int64_t count, const void *const in[], void *out) {
+    switch (function) {
+        FLOATS(float, f)
+    default: break;
+    }
+}
+
+CPU_BODY doubles_body(enum map_function function, int64_t count, const void *const in[], void *out) {
+    switch (function) {
+        FLOATS(double, )
+    default: break;
+    }
+}
+#undef b
+
+// NOLINTBEGIN(bugprone-macro-parentheses,bugprone-signed-char-misuse): the arguments are types
+/* Narrows values of a lane to a smaller type: integers modulo 2^bits, floats rounded. */
+#define NARROW(values, element)                                                                                        \
+    do {                                                                                                               \
+        values *wide = out;                                                                                            \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) wide[i] = (element)wide[i];                            \
+    } while (0)
+
+CPU_BODY narrow_body(int type, int64_t count, void *out) {
+    float *value = out;
+    switch (type) {
+    case INT8: NARROW(int64_t, int8_t); break;
+    case INT16: NARROW(int64_t, int16_t); break;
+    case INT32: NARROW(int64_t, int32_t); break;
+    case UINT8: NARROW(int64_t, uint8_t); break;
+    case UINT16: NARROW(int64_t, uint16_t); break;
+    case UINT32: NARROW(int64_t, uint32_t); break;
+    case FLOAT16:
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) value[i] = float16_to_float(float_to_float16(value[i]));
+        break;
+    case BFLOAT16:
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) value[i] = bfloat16_to_float(float_to_bfloat16(value[i]));
+        break;
+    default: break; /* as wide as its lane */
+    }
+}
+
+CPU_BODY step_vector_body(const struct map_step *step, int64_t count, const void *const in[], void *out) {
+    if (step->function == MAP_CONSTANT) {
+        constant_body(step, count, out);
+        return;
+    }
+    if (step->function == MAP_CAST)
+        cast_body(step, count, in, out);
+    else if (step->function == MAP_WHERE)
+        choose_body(step->lane, count, in, out);
+    else
+        switch (step->lane) {
+        case LANE_BOOL: truths_body(step->function, count, in, out); break;
+        case LANE_INT: ints_body(step->function, count, in, out); break;
+        case LANE_UINT: uints_body(step->function, count, in, out); break;
+        case LANE_FLOAT: floats_body(step->function, count, in, out); break;
+        case LANE_DOUBLE: doubles_body(step->function, count, in, out); break;
+        case LANE_COUNT: break;
+        }
+    narrow_body(step->type, count, out);
+}
+CPU_VERSIONS(step_vector, (const struct map_step *step, int64_t count, const void *const in[], void *out),
+             (step, count, in, out))
+
+void map_vector(const struct map_step *step, int64_t count, const void *const in[MAP_OPERANDS], void *out) {
+    step_vector(step, count, in, out);
+}
+
+/* ---- elements -------------------------------------------------------------------------------------------------- */
+
+#define ELEMENTS(from, to, expression)                                                                                 \
+    do {                                                                                                               \
+        const from *source = elements;                                                                                 \
+        to *target = result;                                                                                           \
+        _Pragma("omp simd") for (int64_t i = 0; i < count; i++) target[i] = (to)(expression);                          \
+    } while (0)
+
+// NOLINTEND(bugprone-macro-parentheses,bugprone-signed-char-misuse)
+
+CPU_BODY load_body(enum dtype dtype, int64_t count, const void *elements, void *result) {
+    switch (dtype) {
+    case FLOAT32: memcpy(result, elements, (size_t)count * sizeof(float)); break;
+    case FLOAT64:
+    case INT64:
+    case UINT64: memcpy(result, elements, (size_t)count * 8); break;
+    case FLOAT16: ELEMENTS(uint16_t, float, float16_to_float(source[i])); break;
+    case BFLOAT16: ELEMENTS(uint16_t, float, bfloat16_to_float(source[i])); break;
+    case INT8: ELEMENTS(int8_t, int64_t, source[i]); break;
+    case INT16: ELEMENTS(int16_t, int64_t, source[i]); break;
+    case INT32: ELEMENTS(int32_t, int64_t, source[i]); break;
+    case UINT8: ELEMENTS(uint8_t, int64_t, source[i]); break;
+    case UINT16: ELEMENTS(uint16_t, int64_t, source[i]); break;
+    case UINT32: ELEMENTS(uint32_t, int64_t, source[i]); break;
+    case DTYPE_COUNT: break;
+    }
+}
+CPU_VERSIONS(load, (enum dtype dtype, int64_t count, const void *elements, void *result),
+             (dtype, count, elements, result))
+
+CPU_BODY store_body(enum dtype dtype, int64_t count, const void *elements, void *result) {
+    switch (dtype) {
+    case FLOAT32: memcpy(result, elements, (size_t)count * sizeof(float)); break;
+    case FLOAT64:
+    case INT64:
+    case UINT64: memcpy(result, elements, (size_t)count * 8); break;
+    case FLOAT16: ELEMENTS(float, uint16_t, float_to_float16(source[i])); break;
+    case BFLOAT16: ELEMENTS(float, uint16_t, float_to_bfloat16(source[i])); break;
+    case INT8:
+    case UINT8: ELEMENTS(int64_t, uint8_t, source[i]); break;
+    case INT16:
+    case UINT16: ELEMENTS(int64_t, uint16_t, source[i]); break;
+    case INT32:
+    case UINT32: ELEMENTS(int64_t, uint32_t, source[i]); break;
+    case DTYPE_COUNT: memcpy(result, elements, (size_t)count); break; /* truth values */
+    }
+}
+CPU_VERSIONS(store, (enum dtype dtype, int64_t count, const void *elements, void *result),
+             (dtype, count, elements, result))
+
+void map_load(enum dtype dtype, int64_t count, const void *from, void *values) {
+    load(dtype, count, from, values);
+}
+
+void map_store(enum dtype dtype, int64_t count, const void *values, void *to) {
+    store(dtype, count, values, to);
+}

@@ -1,0 +1,18 @@
+/* vector.h - computes the steps of a map's program for a few hundred elements at a time. */
+#ifndef KERNELS_MAP_VECTOR_H
+#define KERNELS_MAP_VECTOR_H
+
+#include "program.h"
+
+/* Elements of one pass over the steps: the values of ten steps fit into the L1 and L2 caches. */
+#define MAP_VECTOR 1024
+
+/* Computes one step of `count` elements: `in` are its operands' values, in their lanes, and `out` takes the result's.
+ * Of the leaves, only MAP_CONSTANT is allowed. */
+void map_vector(const struct map_step *step, int64_t count, const void *const in[MAP_OPERANDS], void *out);
+
+/* Converts elements of a data type to values of its lane, and back. */
+void map_load(enum dtype dtype, int64_t count, const void *from, void *values);
+void map_store(enum dtype dtype, int64_t count, const void *values, void *to);
+
+#endif

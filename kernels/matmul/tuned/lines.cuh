@@ -1,0 +1,119 @@
+/* lines.cuh - operands of float32 that are scaled line by line and cut to 16 bits, for split.cu and scaled16.cu. A line
+ * is a row of A or a column of B. */
+#ifndef KERNELS_MATMUL_LINES_CUH
+#define KERNELS_MATMUL_LINES_CUH
+
+#include "../../core/launch.cuh"
+
+/* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
+
+/* A line's extremes: the bits of its largest finite magnitude, and the negated bits of its least non-zero one; after it
+ * was cut in two, the count of its tiny numbers. All zero: nothing seen yet. */
+struct alignas(16) split_line {
+    uint32_t high, low, tiny, again; /* `again` is scaled16.cu's, which has its own use for all of them */
+};
+
+__device__ inline split_line line_load(const split_line *line) {
+    const uint4 four = __ldcg(reinterpret_cast<const uint4 *>(line));
+    return {four.x, four.y, four.z, four.w};
+}
+
+__device__ inline int float_exponent(uint32_t bits) {
+    return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
+}
+
+/* Merges a block's extremes of a line. Most blocks find no new ones, and a load is cheaper than an atomic. */
+__device__ inline void line_widen(split_line *line, uint32_t high, uint32_t low) {
+    const uint2 known = __ldcg(reinterpret_cast<const uint2 *>(line));
+    if (known.x < high) atomicMax(&line->high, high);
+    if (known.y < low) atomicMax(&line->low, low);
+}
+
+__device__ inline float power_of_two(int exponent) {
+    return __int_as_float((127 + exponent) << 23);
+}
+
+/* Has float16 less than 11 bits of x, which became `scaled`, perhaps zero? */
+#define TINY 0x1p-14f
+__device__ inline bool is_tiny(float x, float scaled) {
+    return x != 0 && fabsf(scaled) < TINY;
+}
+
+/* ---- operands -------------------------------------------------------------------------------------------------- */
+
+/* One operand: x as the launch is given it; slices as the tensor core reads them, first slices of every matrix of the
+ * stack, then seconds. */
+struct split_operand {
+    const float *x;
+    void *slice;      /* [SLICES][count][rows][pitch] */
+    split_line *line; /* [count][lines] */
+    int64_t count, rows, columns, stride, pitch;
+    bool by_row; /* lines are rows in memory */
+    bool fours;  /* x can be read 16 bytes at a time */
+
+    __host__ __device__ int64_t lines() const { return by_row ? rows : columns; }
+};
+
+inline split_operand split_describe(const void *x, bool transposed, bool by_row, int64_t lines, int64_t k,
+                                    int64_t count, int64_t stride) {
+    split_operand o = {};
+    o.x = static_cast<const float *>(x);
+    o.by_row = by_row != transposed;
+    o.rows = o.by_row ? lines : k;
+    o.columns = o.by_row ? k : lines;
+    o.count = count;
+    o.stride = stride;
+    o.pitch = ceil_div(o.columns, 8) * 8;
+    o.fours = o.columns % 4 == 0 && stride % 4 == 0 && uintptr_t(x) % 16 == 0;
+    return o;
+}
+
+/* Both operands; a launch's z axis picks one. */
+struct split_pair {
+    split_operand operand[2];
+};
+
+/* A block of 256 threads cuts a patch of 32 rows by 256 columns, each thread 8 rows of 4 columns. */
+#define PATCH_ROWS    32
+#define PATCH_COLUMNS 256
+#define PATCH_THREADS 256
+#define PATCH_EACH    8
+
+__host__ __device__ inline int64_t split_patch_rows(const split_operand &o) {
+    return (o.rows + PATCH_ROWS - 1) / PATCH_ROWS;
+}
+
+__host__ __device__ inline int64_t split_patch_columns(const split_operand &o) {
+    return (o.columns + PATCH_COLUMNS - 1) / PATCH_COLUMNS;
+}
+
+__host__ __device__ inline int64_t split_patches(const split_operand &o) {
+    return o.count * split_patch_rows(o) * split_patch_columns(o);
+}
+
+/* Where in the operand a thread begins. */
+struct split_place {
+    int64_t batch, row, column, patch_column;
+};
+
+__device__ inline split_place split_patch(const split_operand &operand, int64_t number) {
+    const int64_t rows = split_patch_rows(operand), columns = split_patch_columns(operand);
+    const int64_t down = quotient(number, columns), batch = down < rows ? 0 : quotient(down, rows);
+    const int64_t row = down - batch * rows, column = number - down * columns;
+    return {batch, row * PATCH_ROWS + threadIdx.x / 64 * PATCH_EACH, column * PATCH_COLUMNS + threadIdx.x % 64 * 4,
+            column};
+}
+
+/* Four numbers of a row, from `column` on; zeros beyond the edge. `LAST`: nobody reads them again, so that L2 keeps
+ * what is written instead. */
+template <bool LAST = false>
+__device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
+    if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();
+    const float *x = operand.x + at.batch * operand.stride + (at.row + i) * operand.columns + at.column;
+    if (operand.fours && LAST) return __ldcs(reinterpret_cast<const float4 *>(x));
+    if (operand.fours) return __ldg(reinterpret_cast<const float4 *>(x));
+    const auto take = [&](int j) { return at.column + j < operand.columns ? x[j] : 0; };
+    return make_float4(take(0), take(1), take(2), take(3));
+}
+
+#endif

@@ -1,0 +1,341 @@
+/* residues.cu - float64 from Hopper's tensor cores for 8-bit integers: products modulo 15 small numbers, put together
+ * by the Chinese remainder theorem (Ozaki scheme II).
+ *
+ *     A, B        measured, scaled line by line, rounded to integers of up to 58 bits      residues_cut.cuh
+ *     A', B'      taken modulo 256, 255, 253 .. 197: 15 pairs of matrices of int8
+ *     tensor      15 products, int32 exact for k up to 65536, each taken modulo its
+ *     cores       number while it is still in registers: a byte an element
+ *     C'          < 2^116: the integer that has these 15 residues, exact                   residues_join.cuh
+ *     C           C' scaled back: one rounding
+ *
+ * The only error is that of rounding A and B to integers, before anything is multiplied: it does not grow with the
+ * number of additions as float64's does. Numbers that do not fit a fixed point well are found: each element has its
+ * bound proven by its two lines or, where they do not suffice, by a product of 7 bits more, which is made only then.
+ * What is not proven is computed again by dmma.cu: it runs after the others, and returns at once where nothing failed.
+ * No launch waits for the host.
+ *
+ * The tensor cores' pipeline is wgmma.cu's: tiles of 128 x 256, pairs of blocks that share B, 128 of k a stage, which
+ * here are 128 bytes too. 8-bit types are read along k alone, so both operands are cut into lines of adjacent k.
+ *
+ * A rectangle of at most 8192 x 8192 of C is done at once, so that the workspace is bounded: 15 bytes for each of its
+ * elements, and as many for each number of its lines. A k beyond 65536, fewer than 32 rows or columns, and a product
+ * that dmma does sooner, are handed over.
+ *
+ * Measured on an H100 that held its limit of 700 W; milliseconds, and units in the last place of N(0,1):
+ *
+ *                     cuBLAS    dmma    residues         Frobenius error at k     cuBLAS    dmma    residues
+ *     2048 cubed       0.290   0.306    0.547            1024                       9.4      9.4      0.73
+ *     4096 cubed       2.50    2.59     2.60             8192                       9.6     19.4      1.8
+ *     8192 cubed      19.5    21.2     15.2
+ *
+ * The limit: at 4096 a third of the time goes to cutting and joining, besides the products.
+ *
+ * Sources: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); its guard by lines, and the bound by a product of few
+ * bits, are our own. */
+#include "residues_join.cuh"
+#include <iterator>
+
+DECLARE_KERNEL(matmul_dmma); /* takes products that are not worth cutting, and elements that failed */
+
+#define STEP_K      128 /* one slab row */
+#define STAGES      4
+#define PANEL       int64_t(8192)      /* most rows or columns of C that are done at once */
+#define PANEL_LEAST int64_t(256)       /* the fewest of them */
+#define FEWEST      int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
+#define PANEL_BYTES (int64_t(1) << 31) /* of an operand's residues: decides between the two */
+
+using residues_stage = wgmma_stage<1, UNIT_COLUMNS / 64>;
+using residues_shared = wgmma_shared<residues_stage, STAGES>;
+
+/* ---- the tensor cores -------------------------------------------------------------------------------------------- */
+
+__device__ inline void residues_consume(const residues_panel &panel, const matmul_args &args,
+                                        const residues_divisors &divisors, residues_shared &shared, int consumer,
+                                        int64_t tiles) {
+    ring_position<STAGES> at;
+    wgmma_walk(tiles, [&](int64_t number) {
+        int sum[128];
+#pragma unroll
+        for (int &each : sum) each = 0;
+        int reading = -1; /* the stage that pending instructions read */
+        for (int64_t k = 0; k < args.k; k += STEP_K, at.advance()) {
+            mbarrier_wait(&shared.ring.full[at.stage], at.phase);
+            const residues_stage &stage = shared.stage[at.stage];
+            const uint64_t a = wgmma_operand(stage.a[0][consumer]), b = wgmma_operand(stage.b[0][0]);
+            wgmma_fence();
+#pragma unroll
+            for (int i = 0; i < STEP_K / 32; i++)
+                wgmma_bytes(sum, a + i * wgmma_step<false>, b + i * wgmma_step<false>);
+            wgmma_commit();
+            wgmma_wait<1>();
+            if (reading >= 0) wgmma_release(shared.ring, reading);
+            reading = at.stage;
+        }
+        wgmma_wait<0>();
+        if (reading >= 0) wgmma_release(shared.ring, reading);
+#pragma unroll
+        for (int &each : sum) asm volatile("" : "+r"(each)::"memory");
+        const tile_place tile = wgmma_tile(args, UNIT_COLUMNS, number);
+        const int64_t unit = (tile.row / UNIT_ROWS + consumer) * panel.unit_columns() + tile.column / UNIT_COLUMNS;
+        residues_keep(panel, divisors, int(tile.batch), unit, sum);
+    });
+}
+
+/* `args`: a stack of PLANES products. The last one is left out where nothing needs it. */
+__global__ void __launch_bounds__(WGMMA_THREADS, 1)
+    matmul_residues_kernel(const __grid_constant__ residues_panel panel, const __grid_constant__ matmul_args args,
+                           const __grid_constant__ residues_divisors divisors,
+                           const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
+                           int64_t tiles) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    extern __shared__ __align__(1024) uint8_t memory[];
+    residues_shared &shared = *reinterpret_cast<residues_shared *>(memory);
+    launch_next();
+    launch_wait();
+    const int64_t all = residues_bounded(panel.words) ? tiles : tiles / PLANES * MODULI;
+    wgmma_roles(
+        shared.ring,
+        [&] {
+            ring_position<STAGES> at;
+            wgmma_walk(all, [&](int64_t number) {
+                wgmma_produce<STEP_K, false, false>(args, &a_map, &b_map, shared, at, number);
+            });
+        },
+        [&](int consumer) { residues_consume(panel, args, divisors, shared, consumer, all); });
+#endif
+}
+
+/* ---- launch ------------------------------------------------------------------------------------------------------ */
+
+/* Lines of an operand that are cut at once. */
+static int64_t residues_lines(int64_t pitch) {
+    return std::max(PANEL_LEAST, std::min(PANEL, PANEL_BYTES / (PLANES * pitch) / 256 * 256));
+}
+
+static int64_t residues_pitch(const matmul_args &args) {
+    return ceil_div(std::clamp(args.k, int64_t(1), int64_t(MOST_K)), 16) * 16;
+}
+
+/* The layout of the workspace: dmma's, whose flags stay at its beginning; words and what failed, which start as zero;
+ * lines; residues and sums, in whose memory dmma later leaves its product. Sizes do not shrink when a dimension
+ * grows. */
+struct residues_plan {
+    residues_pair pair;
+    residues_panel panel;
+    double *mended;
+    size_t to_zero, bytes;
+};
+
+static residues_plan residues_make_plan(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    size_t end = kernel_workspace(&matmul_dmma, launch);
+    const auto take = [&](int64_t bytes) {
+        end = (end + 255) / 256 * 256 + size_t(bytes);
+        return static_cast<uint8_t *>(launch->workspace) + (end - size_t(bytes));
+    };
+    residues_plan plan = {};
+    plan.panel.words = reinterpret_cast<residues_words *>(take(256));
+    plan.panel.failed = take(args.m * args.n);
+    plan.to_zero = size_t(256 + args.m * args.n);
+    const int64_t pitch = residues_pitch(args), most[2] = {std::min(args.m, PANEL), std::min(args.n, PANEL)};
+    for (int i = 0; i < 2; i++) {
+        plan.pair.operand[i].line = reinterpret_cast<residues_line *>(take(most[i] * int64_t(sizeof(residues_line))));
+        plan.pair.operand[i].cut_pitch = pitch;
+    }
+    plan.mended = reinterpret_cast<double *>(take(0));
+    const size_t begin = end;
+    for (int i = 0; i < 2; i++)
+        plan.pair.operand[i].cut =
+            take(PLANES * std::min(most[i] * pitch, std::max(PANEL_BYTES / PLANES, PANEL_LEAST * pitch)));
+    plan.panel.rows = most[0], plan.panel.columns = most[1];
+    plan.panel.sums = reinterpret_cast<uint4 *>(
+        take(PLANES * plan.panel.units() * UNIT_VECTORS * WARPGROUP * int64_t(sizeof(uint4))));
+    plan.bytes = std::max(end, begin + size_t(args.m * args.n) * sizeof(double));
+    return plan;
+}
+
+/* An H100's, which holds its power limit here: rounded so that the model is no less than what was measured. */
+#define BYTE_OPS     1.25e15 /* per second, of 132 multiprocessors */
+#define MEMORY       2.0e12  /* bytes per second that cutting and joining move */
+#define OWN_LAUNCHES 40e-6   /* seconds of those of one panel, beside their work */
+
+static double residues_own_seconds(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t lines = residues_lines(residues_pitch(args));
+    const double m = double(ceil_div(args.m, 256) * 256), n = double(ceil_div(args.n, 256) * 256), k = double(args.k);
+    const double downs = double(ceil_div(args.m, lines)), acrosses = double(ceil_div(args.n, lines));
+    const double operations = 2 * MODULI * m * n * k * 132 / std::max(1, launch->multiprocessors);
+    const double bytes = (16 + PLANES) * k * (n + m * acrosses) + (2 * MODULI + 8) * m * n;
+    return double(args.batch) * (downs * acrosses * OWN_LAUNCHES + operations / BYTE_OPS + bytes / MEMORY);
+}
+
+static struct launch residues_other(const struct launch *launch) {
+    struct launch other = *launch;
+    std::fill(std::begin(other.choice), std::end(other.choice), 0);
+    return other;
+}
+
+static bool residues_hands_over(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (args.k > MOST_K || args.k == 0 || std::min(args.m, args.n) < FEWEST) return true;
+    const struct launch other = residues_other(launch);
+    return launch->choice[0] == 0 && matmul_dmma.seconds(&other) < residues_own_seconds(launch);
+}
+
+static double matmul_residues_seconds(const struct launch *launch) {
+    const struct launch other = residues_other(launch);
+    return residues_hands_over(launch) ? matmul_dmma.seconds(&other) : residues_own_seconds(launch);
+}
+
+static size_t matmul_residues_workspace(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (std::min(args.m, args.n) < FEWEST) return kernel_workspace(&matmul_dmma, launch);
+    return residues_make_plan(launch).bytes;
+}
+
+static const char *matmul_residues_refuses(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    return wgmma_refuses({args.m, args.n, args.k});
+}
+
+static uint64_t matmul_residues_way(const struct launch *launch) {
+    struct launch other = residues_other(launch); /* does all, or what failed in one matrix */
+    if (residues_hands_over(launch)) return matmul_dmma.way(&other) << 1;
+    other.args.matmul.batch = 1;
+    return matmul_dmma.way(&other) << 1 | 1;
+}
+
+/* Describes the lines of an operand from `first` on. */
+static void residues_describe(residues_operand *o, const void *x, bool by_row, int64_t size, int64_t first,
+                              int64_t lines, int64_t k) {
+    o->by_row = by_row;
+    o->lines = lines;
+    o->k = k;
+    o->pitch = by_row ? k : size;
+    o->x = static_cast<const double *>(x) + first * (by_row ? k : 1);
+    o->pairs = uintptr_t(o->x) % 16 == 0 && o->pitch % 2 == 0;
+}
+
+/* A grid for `count` operands, one of the greater's. */
+template <typename BLOCKS> static dim3 residues_grid(const residues_pair &pair, int count, BLOCKS blocks_of) {
+    const int64_t one = blocks_of(pair.operand[0]), other = count > 1 ? blocks_of(pair.operand[1]) : 0;
+    dim3 grid = grid_of(std::max(one, other));
+    grid.z = unsigned(count);
+    return grid;
+}
+
+/* Measures and cuts both operands, or A alone: B is cut already. */
+static int residues_prepare(const residues_pair &pair, int count, residues_words *words, cudaStream_t stream) {
+    using operand = residues_operand;
+    int error = launch_early(residues_measure_kernel,
+                             residues_grid(pair, count, [](const operand &o) { return ceil_div(o.lines, 32); }),
+                             32 * MEASURE_WARPS, 0, 1, stream, pair);
+    const auto patches = [](const operand &o) { return ceil_div(o.lines, CUT_LINES) * ceil_div(o.k, CUT_K); };
+    if (!error)
+        error = launch_early(residues_cut_kernel, residues_grid(pair, count, patches), CUT_THREADS, 0, 1, stream, pair);
+    if (error) return error;
+    return launch_early(residues_judge_kernel,
+                        residues_grid(pair, count, [](const operand &o) { return ceil_div(o.lines, 256); }), 256, 0, 1,
+                        stream, pair, words);
+}
+
+static int residues_encode(CUtensorMap *map, const residues_operand &o) {
+    return tma_encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1,
+                      {o.cut, PLANES, o.lines, o.k, o.cut_pitch, o.lines * o.cut_pitch}, 64);
+}
+
+/* Multiplies a panel whose lines are cut, and stores it. */
+static int residues_multiply(const struct launch *launch, const residues_plan &plan) {
+    const residues_panel &panel = plan.panel;
+    CUtensorMap a_map = {}, b_map = {};
+    int error = residues_encode(&a_map, plan.pair.operand[0]);
+    if (!error) error = residues_encode(&b_map, plan.pair.operand[1]);
+    if (error) return error;
+    constexpr residues_table table = residues_make_table();
+    residues_divisors divisors = {};
+    for (int p = 0; p < MODULI; p++)
+        divisors.plane[p] = {table.modulus[p].p, table.modulus[p].of_sum, table.modulus[p].sum_start};
+    matmul_args stack = panel.args;
+    stack.batch = PLANES;
+    stack.m = panel.rows;
+    stack.n = panel.columns;
+    stack.a_batch_stride = stack.b_batch_stride = 1;
+    error = wgmma_start(launch, wgmma_tiles(stack, UNIT_COLUMNS), true, sizeof(residues_shared), matmul_residues_kernel,
+                        panel, stack, divisors, a_map, b_map);
+    if (error) return error;
+    return launch_early(residues_join_kernel, grid_of(panel.units()), WARPGROUP, 0, 1, stream_of(launch), panel);
+}
+
+/* One matrix of a stack: `launch` has no other. */
+static int residues_matrix(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    const cudaStream_t stream = stream_of(launch);
+    residues_plan plan = residues_make_plan(launch);
+    residues_panel &panel = plan.panel;
+    int error = cudaMemsetAsync(panel.words, 0, plan.to_zero, stream);
+    panel.args = args;
+    panel.a_line = plan.pair.operand[0].line, panel.b_line = plan.pair.operand[1].line;
+    const int64_t most = residues_lines(residues_pitch(args));
+    for (panel.column = 0; panel.column < args.n && !error; panel.column += most) {
+        panel.columns = std::min(most, args.n - panel.column);
+        residues_describe(&plan.pair.operand[1], args.b, args.transpose_b, args.n, panel.column, panel.columns, args.k);
+        for (panel.row = 0; panel.row < args.m && !error; panel.row += most) {
+            panel.rows = std::min(most, args.m - panel.row);
+            residues_describe(&plan.pair.operand[0], args.a, !args.transpose_a, args.m, panel.row, panel.rows, args.k);
+            error = residues_prepare(plan.pair, panel.row == 0 ? 2 : 1, panel.words, stream);
+            if (!error) error = residues_multiply(launch, plan);
+        }
+    }
+    if (error) return error;
+    struct launch again = residues_other(launch);
+    again.timed = false;
+    again.wanted = &panel.words->failed;
+    again.args.matmul.first = again.args.matmul.last = true;
+    again.args.matmul.alpha = 1;
+    again.args.matmul.c = again.args.matmul.partial = plan.mended;
+    error = matmul_dmma.launch(&again);
+    if (error) return error;
+    const int64_t blocks = std::min(ceil_div(args.m * args.n, 256), int64_t(8) * launch->multiprocessors);
+    return launch_early(residues_mend_kernel, grid_of(blocks), 256, 0, 1, stream, panel,
+                        static_cast<const double *>(plan.mended));
+}
+
+static int matmul_residues_launch(const struct launch *launch) {
+    const matmul_args &args = launch->args.matmul;
+    if (residues_hands_over(launch)) {
+        const struct launch other = residues_other(launch);
+        return matmul_dmma.launch(&other);
+    }
+    if (args.batch * args.m * args.n == 0) return 0;
+    struct launch one = *launch;
+    matmul_args &each = one.args.matmul;
+    each.batch = 1;
+    int error = 0;
+    for (int64_t b = 0; b < args.batch && !error; b++) {
+        error = residues_matrix(&one);
+        each.a = static_cast<const double *>(each.a) + args.a_batch_stride;
+        each.b = static_cast<const double *>(each.b) + args.b_batch_stride;
+        each.c = static_cast<double *>(each.c) + args.m * args.n;
+        each.partial = static_cast<double *>(each.partial) + args.m * args.n;
+    }
+    return error;
+}
+
+KERNEL(matmul_residues) = {
+    .name = "residues",
+    .op = OP_MATMUL,
+    .device = DEVICE_CUDA,
+    .summary = "float64 at float64's accuracy from int8 tensor cores: products modulo 15 numbers, put together exactly",
+    .dtypes = DTYPE_BIT(FLOAT64),
+    .edges = {{256, 64, CUT_LINES, 8}, {UNIT_COLUMNS, 32, 8, 2}, {STEP_K, DENSE_K, CUT_EACH, 2}},
+    .accuracy = ACCURACY_FULL,
+    .divisible = true,
+    .compute_capability = 90,
+    .only_below = 100,
+    .parameters = {{.name = "hand_over", .values = {"yes", "no"}, .help = "what dmma does sooner goes to it"}},
+    .way = matmul_residues_way,
+    .workspace = matmul_residues_workspace,
+    .refuses = matmul_residues_refuses,
+    .seconds = matmul_residues_seconds,
+    .launch = matmul_residues_launch,
+};

@@ -1,6 +1,0 @@
-/* wgmma_float16_192.cu - kernels of wgmma.cu for float16: the tiles of 192, 128 and 64 columns. */
-#include "wgmma_kernel.cuh"
-
-template int matmul_wgmma_tile<192, __half>(const struct launch *, const wgmma_config &);
-template int matmul_wgmma_tile<128, __half>(const struct launch *, const wgmma_config &);
-template int matmul_wgmma_tile<64, __half>(const struct launch *, const wgmma_config &);

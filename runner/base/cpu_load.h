@@ -1,0 +1,42 @@
+/* cpu_load.h - finds out whether other processes used the CPUs while this process measured times.
+ *
+ *     struct cpu_load before = cpu_load_now();
+ *     ...
+ *     struct cpu_load after = cpu_load_now();
+ *     bool busy = cpu_load_is_busy(&before, &after);
+ *
+ * What counts is the time that the CPUs of the affinity mask worked, less the CPU time of this process. The kernel
+ * counts it in ticks of 10 ms, with what a hypervisor took. (Involuntary context switches do not count: threads of one
+ * process make thousands of them in a second among themselves.) Where the system reports neither, no time is busy; with
+ * TILERUN_LOAD=ignore in the environment none is either.
+ *
+ * A virtual machine does not see who uses the other hardware thread of its cores: the kernels take up to twice as long
+ * and no counter shows it. probe_seconds does. */
+#ifndef RUNNER_CPU_LOAD_H
+#define RUNNER_CPU_LOAD_H
+
+#include <stdbool.h>
+
+struct cpu_load {
+    double now_s;     /* time of the monotonic clock */
+    double working_s; /* CPU time of all processes on the CPUs of the affinity mask; NaN: unknown */
+    double own_s;     /* CPU time of this process */
+    int cpus;         /* number of CPUs in the mask */
+};
+
+struct cpu_load cpu_load_now(void);
+/* Returns the load at the latest call that was at least CPU_LOAD_LEAST_S before `now`, or at the first call; `now`
+ * itself, if that call was many seconds before. Used to judge a measurement that is shorter than CPU_LOAD_LEAST_S. */
+struct cpu_load cpu_load_earlier(const struct cpu_load *now);
+/* Did other processes use more than CPU_LOAD_BUSY of the CPUs between the two? */
+#define CPU_LOAD_BUSY    0.05
+#define CPU_LOAD_LEAST_S 0.2 /* over less time, ticks are coarse */
+bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *after);
+
+/* Times a fixed loop of about 10 us that leaves no room for another thread of its core: where one is busy, the loop
+ * takes 1.2 to 1.8 times as long. The longest time over `threads` threads of OpenMP. */
+double probe_seconds(int threads);
+bool cpu_load_is_ignored(void); /* TILERUN_LOAD=ignore */
+#define PROBE_SHARED 1.1        /* so much above the fastest probe, the core is shared, or its clock is lower */
+
+#endif

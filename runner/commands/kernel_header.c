@@ -1,0 +1,23 @@
+/* kernel_header.c - `tilerun kernel-header`: prints tilerun.h. */
+#include "../compile/embedded.h"
+#include "command.h"
+
+static enum status kernel_header(const struct invocation *invocation, struct error *error) {
+    (void)invocation, (void)error;
+    fputs(embedded_text("tilerun.h"), stdout);
+    return STATUS_OK;
+}
+
+static const struct option_row rows[] = {{0}};
+
+const struct command command_kernel_header = {
+    .name = "kernel-header",
+    .summary = "Print tilerun.h, which declares what a kernel in a job (`source:`) is given.",
+    .description =
+        "tilerun compiles kernels with this header: `#include \"tilerun.h\"` needs no file. A file is of use "
+        "to an editor.\n",
+    .operands = {"", WORD_OTHER, .least = 0, .most = 0},
+    .rows = rows,
+    .settings_bytes = 1,
+    .run = kernel_header,
+};

@@ -1,0 +1,98 @@
+/* new_kernel.c - `tilerun new-kernel OP FILE`: writes a first version of a kernel for `source:` in a job. */
+#include "../../kernels/core/operation.h"
+#include "../base/text.h"
+#include "../compile/embedded.h"
+#include "command.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The function's name in `path`: its stem, with '_' for what a name in C cannot have. The caller frees. */
+static char *name_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *name = must_strdup(slash ? slash + 1 : path), *dot = strrchr(name, '.');
+    if (dot) *dot = '\0';
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c)) *c = '_';
+    if (isalpha((unsigned char)*name) || *name == '_') return name;
+    char *longer = must_printf("k_%s", name);
+    free(name);
+    return longer;
+}
+
+static void put_text(FILE *to, const char *text, const char *name) {
+    for (const char *next; (next = strstr(text, "NAME")); text = next + 4)
+        fprintf(to, "%.*s%s", (int)(next - text), text, name);
+    fputs(text, to);
+}
+
+static enum status find_template(const char *op, const char *path, const char **text, struct error *error) {
+    const char *names[OP_COUNT] = {NULL}, *dot = strrchr(path, '.');
+    int count = 0;
+    for (int i = 0; i < OP_COUNT; i++) {
+        OWNED char *name = must_printf("%s.c", operations[i]->name);
+        if (embedded_text(name)) names[count++] = operations[i]->name;
+    }
+    bool known = false;
+    for (int i = 0; i < count; i++) known |= strcmp(names[i], op) == 0;
+    const char *near = nearest_name(op, names, count);
+    if (!known)
+        return fail(error, STATUS_USAGE, "new-kernel: no operation '%s' takes kernels of a job%s%s%s", op,
+                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    if (!dot || (strcmp(dot, ".c") != 0 && strcmp(dot, ".cu") != 0))
+        return fail(error, STATUS_USAGE, "new-kernel: %s: the file ends in .c for the CPU or .cu for the GPU", path);
+    OWNED char *name = must_printf("%s%s", op, dot);
+    *text = embedded_text(name);
+    return STATUS_OK;
+}
+
+/* How a kernel for the GPU is launched, ", block: 256, grid: ...": from the line of the job in the template's comment.
+ * The caller frees. */
+static char *launch_of(const char *text) {
+    static const char entry[] = "{source: NAME.cu";
+    const char *begin = strstr(text, entry);
+    if (!begin) return must_strdup("");
+    begin += strlen(entry);
+    return must_printf("%.*s", (int)strcspn(begin, "}"), begin);
+}
+
+static enum status new_kernel(const struct invocation *invocation, struct error *error) {
+    const char *path = invocation->operands[1], *text = NULL;
+    TRY(find_template(invocation->operands[0], path, &text, error));
+    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    FILE *to = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    if (!to && errno == EEXIST)
+        return fail(error, STATUS_USAGE, "new-kernel: %s exists already, and is not replaced", path);
+    if (!to) return fail(error, STATUS_USAGE, "new-kernel: %s cannot be written: %s", path, strerror(errno));
+    OWNED char *name = name_of(path);
+    put_text(to, text, name);
+    bool good = !ferror(to);
+    good = fclose(to) == 0 && good;
+    enum status status = good ? STATUS_OK : fail_write(error, path, errno);
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    OWNED char *launch = launch_of(text);
+    const bool same = strncmp(file, name, strlen(name)) == 0 && file[strlen(name)] == '.';
+    if (good)
+        printf("wrote %s; in a job: variants: [{source: %s%s%s%s}], and `tilerun run JOB --allow-source`\n", path, file,
+               same ? "" : ", kernel: ", same ? "" : name, launch);
+    return status;
+}
+
+static const struct option_row rows[] = {{0}};
+
+const struct command command_new_kernel = {
+    .name = "new-kernel",
+    .summary = "Write a first version of a kernel, for `source:` in a job.",
+    .description =
+        "OP is matmul, reduce, transpose or scale; FILE ends in .c for the CPU or .cu for the GPU. The kernel "
+        "is simple and right, and has the file's name. It is compiled when a job with `variants: [{source: "
+        "FILE}]` runs; nothing is built or installed.\n",
+    .operands = {"OP FILE", WORD_OTHER, .least = 2, .most = 2},
+    .rows = rows,
+    .settings_bytes = 1,
+    .run = new_kernel,
+};

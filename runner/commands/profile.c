@@ -1,0 +1,264 @@
+/* profile.c - `tilerun profile JOB ID:VARIANT`: starts a profiler on this program, which does the run (--here) with the
+ * profiler on for its first launch only, and records the report in a results file of that run.
+ *
+ *     tilerun profile JOB product:tiled
+ *         ncu --profile-from-start off ... tilerun profile JOB product:tiled --here      for a variant on a GPU
+ *         perf record --delay=-1 --control=fd:... tilerun profile ... --here             for one on the CPU */
+#include "../base/interrupt.h"
+#include "../base/text.h"
+#include "../compile/sources.h"
+#include "../execute/execute.h"
+#include "../plan/plan_own.h"
+#include "../record/origin.h"
+#include "../show/result_file.h"
+#include "../show/result_view.h"
+#include "command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_WORDS 192
+
+struct profile_settings {
+    struct job_settings job;
+    bool here, overwrite, allow_source;
+};
+
+struct profile {
+    const struct profile_settings *settings;
+    const char *job, *name; /* "job.yaml", "product:tiled" */
+    const struct run *run;
+    char *results, *running, *report; /* the results file, its name while the profiler runs, the profiler's report */
+    int ends[4];                      /* of the pipes to and from perf: it reads the first, and writes the last */
+    int word_count;
+    char *words[MAX_WORDS + 1];
+};
+
+/* ---- the run ----------------------------------------------------------------------------------------------------- */
+
+/* The one run that ID:VARIANT names. */
+static enum status find_run(const struct plan *plan, const char *name, const struct run **found, struct error *error) {
+    int count = 0;
+    size_t length = strcspn(name, ":");
+    for (int i = 0; i < plan->run_count; i++) {
+        const char *id = plan->tasks[plan->runs[i].task].operation->id;
+        if (strlen(id) != length || strncmp(id, name, length) != 0 || plan->runs[i].note) continue;
+        *found = &plan->runs[i];
+        count++;
+    }
+    if (count != 1 || !*found)
+        return fail(error, STATUS_USAGE,
+                    "%s: matches %d runs, but a profile is of one: write ID:VARIANT,PARAMETER=VALUE, and --set swept "
+                    "parameters",
+                    name, count);
+    return (*found)->skip ? fail(error, STATUS_USAGE, "%s: cannot run here: %s", name, (*found)->skip) : STATUS_OK;
+}
+
+/* Does the run, and those whose results it reads, in this process. */
+static enum status run_here(const struct plan *plan, const struct run *run, const char *line, struct error *error) {
+    const struct execute_options options = {.overwrite = true,
+                                            .single = true,
+                                            .progress = PROGRESS_NONE,
+                                            .print = result_print_table,
+                                            .profile = plan->tasks[run->task].operation->id,
+                                            .command_line = line};
+    TRY(plan_own_build(plan, false, error));
+    FREED_BY(units_release) struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
+    return execute_plan(units, &options, NULL, error);
+}
+
+/* ---- the profiler ------------------------------------------------------------------------------------------------ */
+
+static void add(struct profile *profile, char *word) {
+    if (profile->word_count < MAX_WORDS)
+        profile->words[profile->word_count++] = word;
+    else
+        free(word);
+}
+
+static void add_all(struct profile *profile, const char *const *words) {
+    while (*words) add(profile, must_strdup(*words++));
+}
+
+/* Sets the command: the profiler, and this program as it was called. */
+static enum status set_command(struct profile *profile, struct error *error) {
+    const struct profile_settings *settings = profile->settings;
+    const struct job_overrides *overrides = &settings->job.overrides;
+    bool cuda = profile->run->device == DEVICE_CUDA;
+    int *ends = profile->ends;
+    char *program = must_realpath("/proc/self/exe");
+    if (cuda) {
+        add_all(profile,
+                (const char *const[]){"ncu", "--profile-from-start", "off", "--set", "full", "-f", "-o", NULL});
+    } else {
+        if (pipe(ends) != 0 || pipe(ends + 2) != 0)
+            return fail(error, STATUS_IO, "a pipe cannot be made: %s", strerror(errno));
+        add_all(profile, (const char *const[]){"perf", "record", "-q", "-g", "-F", "20000", "--delay=-1", NULL});
+        add(profile, must_printf("--control=fd:%d,%d", ends[0], ends[3]));
+        add(profile, must_strdup("-o"));
+        OWNED char *descriptors = must_printf("%d,%d", ends[1], ends[2]);
+        setenv(PERF_CONTROL, descriptors, 1);
+    }
+    add(profile, must_strdup(profile->report));
+    add(profile, program ? program : must_strdup("tilerun"));
+    add_all(profile, (const char *const[]){"profile", profile->job, profile->name, "--here", "-o", NULL});
+    add(profile, must_strdup(profile->running));
+    for (int i = 0; i < settings->job.sets.count; i++) add(profile, must_printf("--set=%s", settings->job.sets.of[i]));
+    if (overrides->device) add(profile, must_printf("--device=%s", overrides->device));
+    if (settings->allow_source) add(profile, must_strdup("--allow-source"));
+    profile->words[profile->word_count] = NULL;
+    return STATUS_OK;
+}
+
+/* Where there is no profiler: prints what to call. On the CPU that records the whole process. */
+static enum status print_command(const struct profile *profile) {
+    OWNED char *line = must_strdup("");
+    for (int i = 0; i < profile->word_count; i++)
+        if (strncmp(profile->words[i], "--control", 9) != 0 && strcmp(profile->words[i], "--delay=-1") != 0) {
+            must_append(&line, " %s", profile->words[i]);
+        }
+    text_print_stderr("tilerun: there is no %s in PATH; where there is:\n", profile->words[0]);
+    text_print_stderr("   %s\n", line);
+    return STATUS_OK;
+}
+
+static enum status run_profiler(struct profile *profile, bool *there, struct error *error) {
+    pid_t child;
+    int state = 0;
+    int number = posix_spawnp(&child, profile->words[0], NULL, NULL, profile->words, environ);
+    *there = number != ENOENT;
+    if (number == ENOENT) return print_command(profile);
+    if (number) return fail(error, STATUS_IO, "%s cannot be started: %s", profile->words[0], strerror(number));
+    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+    }
+    return STATUS_OK;
+}
+
+/* ---- the report -------------------------------------------------------------------------------------------------- */
+
+static enum status hash_file(const char *path, char sha256[65], struct error *error) {
+    struct stat about;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_size > 0;
+    void *bytes = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
+    if (descriptor >= 0) close(descriptor);
+    if (bytes == MAP_FAILED) return fail(error, STATUS_RUN, "the profiler has left no report at %s", path);
+    source_text_hash(bytes, (size_t)about.st_size, sha256);
+    munmap(bytes, (size_t)about.st_size);
+    return STATUS_OK;
+}
+
+/* Is the profiled launch the verified one? */
+static enum status check_row(const struct profile *profile, struct error *error) {
+    FREED_BY(results_file_release) struct results_file *file = NULL;
+    const char *id = profile->run->label;
+    if (access(profile->running, R_OK) != 0) return fail(error, STATUS_RUN, "%s has not run to its end", profile->name);
+    TRY(results_file_open(profile->running, &file, error));
+    const struct result_row *row = file->count > 0 ? &file->rows[file->count - 1] : NULL; /* the others come before */
+    if (row && result_row_done(row)) return STATUS_OK;
+    return fail(error, STATUS_RUN, "%s: %s is %s: %s", profile->name, id, row ? row->status : "missing",
+                row ? row->message : "");
+}
+
+/* Records the report in the results file and gives that its name. */
+static enum status record(const struct profile *profile, struct error *error) {
+    char sha256[65];
+    TRY(check_row(profile, error));
+    TRY(hash_file(profile->report, sha256, error));
+    TRY(results_write_report(profile->running, profile->words[0], profile->report, sha256, error));
+    if (rename(profile->running, profile->results) != 0)
+        return fail(error, STATUS_IO, "%s cannot be written: %s", profile->results, strerror(errno));
+    text_print(stdout, "%s: one launch, verified, in %s\n", profile->name, profile->report);
+    text_print(stdout, "sha256 %s, recorded in %s\n", sha256, profile->results);
+    return STATUS_OK;
+}
+
+/* "product.tiled,tile=32.h5" beside the job's own results, or what -o names. */
+static void set_names(struct profile *profile) {
+    const char *given = profile->settings->job.overrides.output;
+    OWNED char *plain = must_strdup(profile->name);
+    for (char *c = plain; *c; c++)
+        if (*c == ':' || *c == '/') *c = '.';
+    profile->results = given ? must_strdup(given) : must_printf("%s.profile.h5", plain);
+    profile->running = must_printf("%s.running", profile->results);
+    size_t length = strlen(profile->results);
+    bool suffix = length > 3 && strcmp(profile->results + length - 3, ".h5") == 0;
+    profile->report = must_printf("%.*s.%s", (int)(suffix ? length - 3 : length), profile->results,
+                                  profile->run->device == DEVICE_CUDA ? "ncu-rep" : "perf.data");
+}
+
+static enum status profile_there(struct profile *profile, const struct plan *plan, struct error *error) {
+    bool there = false;
+    set_names(profile);
+    const char *taken = access(profile->results, F_OK) == 0  ? profile->results
+                        : access(profile->report, F_OK) == 0 ? profile->report
+                                                             : NULL;
+    enum status status = results_check_output(profile->results, plan, error);
+    if (!status) status = results_check_other(profile->results, plan, "report", profile->report, error);
+    if (!status && taken && !profile->settings->overwrite)
+        status = fail(error, STATUS_USAGE, "%s exists; --overwrite replaces it", taken);
+    if (!status) status = set_command(profile, error);
+    if (!status) status = run_profiler(profile, &there, error);
+    if (!status && there) status = record(profile, error);
+    if (there) unlink(profile->running);
+    for (int i = 0; i < profile->word_count; i++) free(profile->words[i]);
+    free(profile->results);
+    free(profile->running);
+    free(profile->report);
+    return status;
+}
+
+static enum status profile_command(const struct invocation *invocation, struct error *error) {
+    struct profile_settings settings = *(const struct profile_settings *)invocation->settings;
+    struct profile profile = {&settings, invocation->operands[0], invocation->operands[1], .ends = {-1, -1, -1, -1}};
+    FREED_BY(job_release) struct job *job = NULL;
+    FREED_BY(plan_release) struct plan *plan = NULL;
+    settings.job.overrides.only = profile.name;
+    settings.job.overrides.warmup = "0";
+    settings.job.overrides.repeat = "1";
+    if (settings.here)
+        TRY(interrupt_begin(error));
+    else
+        interrupt_release();
+    if (!strchr(profile.name, ':') || strchr(profile.name, ':') == profile.name)
+        return fail(error, STATUS_USAGE, "%s: is no run: ID:VARIANT names an operation and its variant", profile.name);
+    TRY(command_load(profile.job, &settings.job, true, &job, &plan, error));
+    TRY(find_run(plan, profile.name, &profile.run, error));
+    TRY(command_allow_source(plan, settings.allow_source, error));
+    if (!profile.run) return STATUS_USAGE; /* find_run has set it, which clang's analyzer does not see */
+    return settings.here ? run_here(plan, profile.run, invocation->line, error) : profile_there(&profile, plan, error);
+}
+
+static const struct option_row rows[] = {
+    ROW_SET(struct profile_settings),
+    ROW_DEVICE(struct profile_settings),
+    {"output", 'o', "FILE", "record the run in FILE, and write the report beside it (default: ID.VARIANT.profile.h5)",
+     TAKE_TEXT(struct profile_settings, job.overrides.output), .kind = WORD_FILE},
+    {"overwrite", 0, NULL, "replace an existing FILE and report", TAKE_FLAG(struct profile_settings, overwrite)},
+    {"here", 0, NULL, "do the run in this process, for a profiler that has started it",
+     TAKE_FLAG(struct profile_settings, here)},
+    ROW_ALLOW_SOURCE(struct profile_settings, allow_source),
+    {0},
+};
+
+const struct command command_profile = {
+    .name = "profile",
+    .summary = "Profile one verified launch of a run, by ncu on a GPU and by perf on a CPU.",
+    .description =
+        "ID:VARIANT is a run as --only names it: product:tiled,tile=32. The inputs are read and the result is "
+        "verified as always, but the profiler records the first launch alone: between cudaProfilerStart "
+        "and cudaProfilerStop. The report's path and SHA-256 become attributes of the results file. Where the "
+        "profiler is not installed, its command line is printed.\n",
+    .operands = {"JOB ID:VARIANT", WORD_JOB, .least = 2, .most = 2},
+    .rows = rows,
+    .settings_bytes = sizeof(struct profile_settings),
+    .stops_early = true,
+    .run = profile_command,
+};

@@ -1,0 +1,84 @@
+/* cache.c - names and moves files of the cache. */
+#include "cache.h"
+
+#include "../base/destination.h"
+#include "../base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The folder of the cache, made if it is missing. NULL: there is none that only this user writes. The caller frees. */
+static char *cache_folder(void) {
+    char *folder = path_cache();
+    if (!folder) return NULL;
+    OWNED char *above = path_folder(folder);
+    mkdir(above, 0700);
+    struct stat about;
+    mkdir(folder, 0700);
+    if (stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & 0022))
+        return folder;
+    free(folder);
+    return NULL;
+}
+
+void cache_name(const char *key, const char *suffix, struct cache_entry *entry) {
+    OWNED char *folder = cache_folder();
+    *entry = (struct cache_entry){.path = folder ? must_printf("%s/%s.%s", folder, key, suffix) : NULL};
+}
+
+bool cache_holds(const struct cache_entry *entry) {
+    struct stat about;
+    return entry->path && stat(entry->path, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0 &&
+           about.st_uid == geteuid() && access(entry->path, R_OK) == 0;
+}
+
+char *cache_temporary_folder(void) {
+    const char *place = getenv("TMPDIR");
+    char *folder = must_printf("%s/tilerun-compile-XXXXXX", place && *place ? place : "/tmp");
+    if (mkdtemp(folder)) return folder;
+    free(folder);
+    return NULL;
+}
+
+enum status cache_begin(struct cache_entry *entry, struct error *error) {
+    if (entry->path) {
+        entry->own = must_printf("%s.XXXXXX", entry->path);
+        int descriptor = mkstemp(entry->own);
+        if (descriptor >= 0) return close(descriptor), STATUS_OK;
+        free(entry->own);
+        entry->own = NULL;
+    }
+    entry->folder = cache_temporary_folder();
+    if (!entry->folder)
+        return fail(error, STATUS_IO,
+                    "cannot make a folder for compiled code, neither in XDG_CACHE_HOME nor in TMPDIR");
+    entry->own = must_printf("%s/code", entry->folder);
+    return STATUS_OK;
+}
+
+void cache_put(struct cache_entry *entry) {
+    if (!entry->own) return;
+    bool kept = false;
+    if (!entry->folder) {
+        int descriptor = open(entry->own, O_RDONLY | O_CLOEXEC);
+        kept = descriptor >= 0 && fsync(descriptor) == 0 && rename(entry->own, entry->path) == 0;
+        if (descriptor >= 0) close(descriptor);
+    }
+    if (kept) {
+        free(entry->own);
+        entry->own = NULL;
+    }
+}
+
+void cache_end(struct cache_entry *entry) {
+    if (entry->own) unlink(entry->own);
+    if (entry->folder) rmdir(entry->folder);
+    free(entry->path);
+    free(entry->own);
+    free(entry->folder);
+    *entry = (struct cache_entry){.path = NULL};
+}

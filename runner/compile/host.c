@@ -1,0 +1,216 @@
+/* host.c - runs the compiler twice. First `-E -dD` prints the text with all that it includes and all macros, which
+ * contain the compiler's version and the processor's instructions; the hash of this is the cache's key. Then it
+ * compiles, unless the cache has the code. */
+#include "host.h"
+
+#include "../base/fail.h"
+#include "cache.h"
+#include "embedded.h"
+#include "rehearse.h"
+#include "sources.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_WORDS 64
+
+static const char *const flags[] = {"-O3", "-march=native", "-fopenmp", "-fPIC", "-fdiagnostics-color=never", "-g1"};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+/* A command line: the words of $CC, then those that add_word appends. */
+struct command_words {
+    char *compiler; /* its words end in NULs */
+    char *words[MAX_WORDS + 1];
+    int count;
+};
+
+static void add_word(struct command_words *command, const char *word) {
+    if (command->count < MAX_WORDS) command->words[command->count++] = (char *)word;
+}
+
+#define ADD_WORDS(command, ...) add_words(command, (const char *const[]){__VA_ARGS__, NULL})
+static void add_words(struct command_words *command, const char *const words[]) {
+    for (; *words; words++) add_word(command, *words);
+}
+
+static void free_command(struct command_words *command) {
+    free(command->compiler);
+}
+
+static void begin_command(const struct host_source *source, const char *folder, struct command_words *command) {
+    const char *compiler = getenv("CC");
+    *command = (struct command_words){.compiler = must_strdup(compiler && *compiler ? compiler : "cc")};
+    char *rest = command->compiler;
+    for (char *word; (word = strsep(&rest, " \t"));)
+        if (*word) add_word(command, word);
+    for (int i = 0; i < FLAGS; i++) add_word(command, flags[i]);
+    for (int i = 0; i < source->macro_count; i++) add_word(command, source->macros[i]);
+    ADD_WORDS(command, "-I", folder);
+}
+
+/* All that can be read from a descriptor; the caller frees. `length` may be NULL. */
+static char *read_all(int descriptor, size_t *length) {
+    size_t room = 1 << 16, bytes = 0;
+    char *text = must_malloc(room);
+    for (ssize_t more; (more = read(descriptor, text + bytes, room - bytes - 1)) != 0;) {
+        if (more < 0 && errno == EINTR) continue;
+        if (more < 0) break;
+        bytes += (size_t)more;
+        if (room - bytes < 2) text = must_realloc(text, room *= 2);
+    }
+    text[bytes] = '\0';
+    if (length) *length = bytes;
+    return text;
+}
+
+/* Runs the command. *out: its stdout (`out` NULL: not kept); *messages: its stderr, which goes through a file in
+ * `folder`. Returns its exit status; -1, with errno: it could not be started. */
+static int run_command(struct command_words *command, const char *folder, char **out, size_t *length, char **messages) {
+    OWNED char *path = must_printf("%s/messages", folder);
+    posix_spawn_file_actions_t actions;
+    int ends[2] = {-1, -1}, state = -1;
+    pid_t child;
+    *messages = NULL;
+    if (out && pipe2(ends, O_CLOEXEC) != 0) return free(path), -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (out) posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addopen(&actions, 2, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    command->words[command->count] = NULL;
+    int number = posix_spawnp(&child, command->words[0], &actions, NULL, command->words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (out) close(ends[1]);
+    if (out) *out = read_all(ends[0], length);
+    if (out) close(ends[0]);
+    if (!number)
+        while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+        }
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor >= 0) *messages = read_all(descriptor, NULL);
+    if (descriptor >= 0) close(descriptor);
+    unlink(path);
+    if (number) return errno = number, -1;
+    return WIFEXITED(state) ? WEXITSTATUS(state) : 1;
+}
+
+/* Reports the compiler's messages, from the first error on. */
+static enum status fail_compile(const struct host_source *source, const struct command_words *command, int code,
+                                const char *messages, struct error *error) {
+    if (code < 0)
+        return fail(error, STATUS_USAGE, "%s cannot be compiled: '%s' cannot be run: %s; set CC to another compiler",
+                    source->path, command->words[0], strerror(errno));
+    const char *first = messages ? strstr(messages, ": undefined reference") : NULL;
+    if (!first && messages) first = strstr(messages, "error: ");
+    while (first && first > messages && first[-1] != '\n') first--;
+    if (!first) first = messages && *messages ? messages : "the compiler failed without a message";
+    size_t length = strlen(first);
+    while (length > 0 && first[length - 1] == '\n') length--;
+    return fail(error, STATUS_USAGE, "%.*s", (int)(length < 900 ? length : 900), first);
+}
+
+/* Writes tilerun.h. It declares the kernel too, so that the compiler refuses a definition with other parameters. */
+static enum status write_header(const struct host_source *source, const char *folder, struct error *error) {
+    OWNED char *path = must_printf("%s/tilerun.h", folder);
+    FILE *to = fopen(path, "w");
+    bool good = to && fprintf(to, "%s#ifndef __cplusplus\nint %s(const struct launch *launch);\n#endif\n",
+                              embedded_text("tilerun.h"), source->kernel) > 0;
+    good = to && fclose(to) == 0 && good;
+    return good ? STATUS_OK : fail_write(error, path, errno);
+}
+
+/* The key of the cache: the hash of the preprocessed text and of the flags. */
+static enum status find_key(const struct host_source *source, const char *folder, char key[65], struct error *error) {
+    FREED_BY(free_command) struct command_words command;
+    OWNED char *text = NULL, *messages = NULL;
+    size_t length = 0;
+    begin_command(source, folder, &command);
+    ADD_WORDS(&command, "-E", "-dD", "-P", source->path); /* -P: no line numbers, which name the temporary folder */
+    int code = run_command(&command, folder, &text, &length, &messages);
+    if (code != 0) return fail_compile(source, &command, code, messages, error);
+    const char *compiler = getenv("CC");
+    OWNED char *whole = must_printf("1 %s %s\n", compiler ? compiler : "", source->path);
+    size_t head = strlen(whole);
+    whole = must_realloc(whole, head + length + 1);
+    memcpy(whole + head, text ? text : "", length);
+    source_text_hash(whole, head + length, key);
+    return STATUS_OK;
+}
+
+static enum status compile(const struct host_source *source, const char *folder, const char *to, char **warnings,
+                           struct error *error) {
+    FREED_BY(free_command) struct command_words command;
+    OWNED char *messages = NULL;
+    begin_command(source, folder, &command);
+    if (warnings) ADD_WORDS(&command, "-Wall", "-Wextra");
+    /* -z defs: an undefined function is an error now, not at the first call. */
+    ADD_WORDS(&command, "-shared", "-Wl,-z,defs", "-o", to, source->path, "-lm");
+    int code = run_command(&command, folder, NULL, NULL, &messages);
+    if (code != 0) return fail_compile(source, &command, code, messages, error);
+    if (warnings && messages) must_append(warnings, "%s", messages);
+    return STATUS_OK;
+}
+
+static enum status load(const struct host_source *source, const char *path, struct host_code *code,
+                        struct error *error) {
+    int code_of_child = rehearse_load(path);
+    if (code_of_child == REHEARSE_EXITED)
+        return fail(error, STATUS_USAGE, "%s:1:1: its code ends the process when it is loaded", source->path);
+    if (code_of_child < 0)
+        return fail(error, STATUS_USAGE, "%s:1:1: its code crashes when it is loaded: %s", source->path,
+                    strsignal(-code_of_child));
+    code->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!code->library) {
+        const char *words = dlerror();
+        return fail(error, STATUS_USAGE, "%s:1:1: its code cannot be loaded: %s", source->path, words ? words : path);
+    }
+    code->function = dlsym(code->library, source->kernel);
+    if (code->function) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s:1:1: it must define the function '%s': int %s(const struct launch *launch)",
+                source->path, source->kernel, source->kernel);
+}
+
+static enum status compile_and_load(const struct host_source *source, const char *folder, struct cache_entry *entry,
+                                    char **warnings, struct host_code *code, struct error *error) {
+    TRY(cache_begin(entry, error));
+    TRY(compile(source, folder, entry->own, warnings, error));
+    TRY(load(source, entry->own, code, error));
+    cache_put(entry);
+    return STATUS_OK;
+}
+
+/* Compiles in a temporary folder, or loads the cached code. */
+static enum status compile_in(const struct host_source *source, const char *folder, char **warnings,
+                              struct host_code *code, struct error *error) {
+    char key[65];
+    FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
+    struct error stale = {.status = STATUS_OK};
+    TRY(write_header(source, folder, error));
+    TRY(find_key(source, folder, key, error));
+    cache_name(key, "so", &entry);
+    if (!warnings && cache_holds(&entry) && load(source, entry.path, code, &stale) == STATUS_OK) return STATUS_OK;
+    host_code_free(code);
+    return compile_and_load(source, folder, &entry, warnings, code, error);
+}
+
+enum status host_compile(const struct host_source *source, char **warnings, struct host_code *code,
+                         struct error *error) {
+    *code = (struct host_code){.library = NULL};
+    OWNED char *folder = cache_temporary_folder();
+    if (!folder) return fail(error, STATUS_IO, "cannot make a temporary folder in TMPDIR, which compiling needs");
+    enum status status = compile_in(source, folder, warnings, code, error);
+    OWNED char *header = must_printf("%s/tilerun.h", folder);
+    unlink(header);
+    rmdir(folder);
+    return status;
+}
+
+void host_code_free(struct host_code *code) {
+    if (code->library) dlclose(code->library);
+    *code = (struct host_code){.library = NULL};
+}

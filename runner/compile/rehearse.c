@@ -1,0 +1,98 @@
+/* rehearse.c - runs a launch in a forked child, so that a crash ends only the child. The child starts a new thread for
+ * the launch, because OpenMP's worker threads do not exist after a fork. */
+#include "rehearse.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DONE = 77, CHANGED }; /* the child's exit codes */
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+enum { CRASHES = sizeof crashes / sizeof *crashes };
+
+struct rehearsal {
+    int (*function)(const struct launch *launch);
+    const struct launch *launch;
+    const struct launch_inputs *inputs;
+};
+
+static uint64_t hash_of(const struct launch_inputs *inputs) {
+    uint64_t hash = 0, word;
+    for (int i = 0; i < inputs->count; i++)
+        for (int64_t at = 0; at < inputs->bytes[i]; at += sizeof word) {
+            int64_t left = inputs->bytes[i] - at;
+            word = 0;
+            memcpy(&word, (const char *)inputs->memory[i] + at,
+                   left < (int64_t)sizeof word ? (size_t)left : sizeof word);
+            hash = (hash ^ word) * 0x9e3779b97f4a7c15; /* odd: any one changed word changes the hash */
+            hash ^= hash >> 32;
+        }
+    return hash;
+}
+
+/* Ends the child before the handlers of its parent, which would take `exit` in the kernel for that of a library. */
+static void exited(void) {
+    _exit(0);
+}
+
+static void *rehearsal_main(void *argument) {
+    const struct rehearsal *rehearsal = argument;
+    rehearsal->function(rehearsal->launch);
+    return NULL;
+}
+
+/* Forks. The child ends with its parent, and dies of a crash without a core file. */
+static pid_t begin_child(void) {
+    const struct rlimit none = {0, 0};
+    const pid_t parent = getpid(), child = fork();
+    if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(DONE);
+    setrlimit(RLIMIT_CORE, &none);
+    for (int i = 0; i < CRASHES; i++) signal(crashes[i], SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    atexit(exited);
+    return child;
+}
+
+/* What became of the child, as rehearse returns it. */
+static int end_child(pid_t child) {
+    int state = 0;
+    while (waitpid(child, &state, 0) < 0)
+        if (errno != EINTR) return 0;
+    if (WIFEXITED(state) && WEXITSTATUS(state) == CHANGED) return REHEARSE_CHANGED;
+    if (WIFEXITED(state)) return WEXITSTATUS(state) == DONE ? 0 : REHEARSE_EXITED;
+    for (int i = 0; i < CRASHES && WIFSIGNALED(state); i++)
+        if (WTERMSIG(state) == crashes[i]) return -crashes[i];
+    return 0;
+}
+
+int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,
+             const struct launch_inputs *inputs) {
+    struct rehearsal rehearsal = {function, launch, inputs};
+    pthread_t thread;
+    const pid_t child = begin_child();
+    if (child < 0) return 0;
+    if (child > 0) return end_child(child);
+    uint64_t before = hash_of(inputs);
+    if (pthread_create(&thread, NULL, rehearsal_main, &rehearsal) == 0) pthread_join(thread, NULL);
+    _exit(hash_of(inputs) == before ? DONE : CHANGED);
+}
+
+int rehearse_load(const char *path) {
+    const pid_t child = begin_child();
+    if (child < 0) return 0;
+    if (child > 0) return end_child(child);
+    dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    _exit(DONE);
+}

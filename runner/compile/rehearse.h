@@ -1,0 +1,26 @@
+/* rehearse.h - loads and launches a kernel of the job's own in a child process first, so that a crash, or a write to an
+ * input, costs only that run and not the process with all others. */
+#ifndef RUNNER_REHEARSE_H
+#define RUNNER_REHEARSE_H
+
+#include "../../kernels/core/kernel.h"
+
+#define REHEARSE_EXITED  (-1000) /* the function ended its process */
+#define REHEARSE_CHANGED (-1001) /* it changed an input */
+
+/* The inputs of a launch, in the host's memory. */
+struct launch_inputs {
+    int count;
+    const void *memory[KERNEL_INPUTS];
+    int64_t bytes[KERNEL_INPUTS];
+};
+
+/* Runs the launch in a copy of this process, whose memory it cannot change. Returns 0 if it finished, or if the child
+ * could not be started or was killed from outside; else the negative number of the signal that ended it, or
+ * one of the above. It finds only what depends on this launch alone. */
+int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,
+             const struct launch_inputs *inputs);
+/* Loads a shared library, which runs its constructors, in the same way, and returns the same. */
+int rehearse_load(const char *path);
+
+#endif

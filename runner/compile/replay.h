@@ -1,0 +1,29 @@
+/* replay.h - detects kernels of the job's own that replay an earlier result instead of computing: after the timed
+ * launches the first input is changed, and a launch must then give the same result as the operation's simplest
+ * variant. */
+#ifndef RUNNER_REPLAY_H
+#define RUNNER_REPLAY_H
+
+#include "../../kernels/core/kernel.h"
+#include "../../kernels/core/status.h"
+
+/* A launch for the simplest variant on the host. Before replay_judge the caller points *in and *out to copies of the
+ * operands. The structure must not be moved, because these point into it. */
+struct replay {
+    const struct kernel *simplest;
+    struct launch launch;
+    const void *
+        *in[2]; /* members of launch.args, at first those of the kernel's launch; in[1] NULL: there is one input */
+    void **out;
+    int64_t in_bytes[2];
+    int64_t summed; /* elements that are added to an output; 0: not a reduction */
+};
+/* false: the launch is not checked, because the simplest variant cannot do it or would take long. */
+bool replay_make(const struct launch *launch, struct replay *replay);
+/* Changes every third element: the sign of a float, the lowest bit of an integer. */
+void replay_change(enum dtype dtype, char *data, int64_t bytes);
+/* STATUS_RUN: `got` differs from the simplest variant's result. */
+enum status replay_judge(const struct replay *replay, const void *got, enum dtype out, int64_t out_bytes,
+                         struct error *error);
+
+#endif

@@ -1,0 +1,246 @@
+/* sources.c - follows `#include "x"` by reading lines, with comments blanked: every file that any condition may include
+ * counts. `#include MACRO` is refused, because its file is unknown here. */
+#include "sources.h"
+
+#include "../base/destination.h"
+#include "../base/fail.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_BYTES (4 << 20) /* of one file */
+#define MAX_FOUND 4096      /* headers of the toolkit */
+
+/* ---- hashes ------------------------------------------------------------------------------------------------------ */
+
+static void finish_hash(EVP_MD_CTX *hash, char sha256[65]) {
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    if (!EVP_DigestFinal_ex(hash, digest, &length)) must_have(NULL);
+    for (unsigned i = 0; i < 32; i++) snprintf(sha256 + 2 * (size_t)i, 3, "%02x", digest[i]);
+    EVP_MD_CTX_free(hash);
+}
+
+static EVP_MD_CTX *begin_hash(void) {
+    EVP_MD_CTX *hash = must_have(EVP_MD_CTX_new());
+    if (!EVP_DigestInit_ex(hash, EVP_sha256(), NULL)) must_have(NULL);
+    return hash;
+}
+
+void source_text_hash(const char *text, size_t length, char sha256[65]) {
+    EVP_MD_CTX *hash = begin_hash();
+    EVP_DigestUpdate(hash, text, length);
+    finish_hash(hash, sha256);
+}
+
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
+
+/* The text of a regular file; NULL, with errno set: it cannot be read. The caller frees. */
+static char *read_file(const char *path) {
+    struct stat about;
+    bool found = stat(path, &about) == 0;
+    if (found && !S_ISREG(about.st_mode)) errno = S_ISDIR(about.st_mode) ? EISDIR : EOPNOTSUPP;
+    FILE *file = found && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL; /* a pipe would wait for its writer */
+    if (!file) return NULL;
+    bool fits = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= MAX_BYTES;
+    char *text = fits ? must_malloc((size_t)about.st_size + 1) : NULL;
+    int number = EFBIG;
+    if (text) {
+        text[fread(text, 1, (size_t)about.st_size, file)] = '\0';
+        number = ferror(file) ? errno : 0;
+    }
+    fclose(file);
+    if (!number) return text;
+    free(text);
+    errno = number;
+    return NULL;
+}
+
+/* Replaces comments by blanks but keeps their newlines. */
+static void blank_comments(char *text) {
+    for (char *c = text; *c; c++) {
+        if (*c == '"' || *c == '\'') { /* a text; it ends with its line at the latest */
+            for (char quote = *c++; *c && *c != quote && *c != '\n'; c++)
+                if (*c == '\\' && c[1]) c++;
+            if (!*c) return;
+        } else if (*c == '/' && c[1] == '/') {
+            while (*c && *c != '\n') *c++ = ' ';
+            if (!*c) return;
+        } else if (*c == '/' && c[1] == '*') {
+            const char *end = strstr(c + 2, "*/");
+            for (; *c && (!end || c < end + 2); c++)
+                if (*c != '\n') *c = ' ';
+            if (!*c) return;
+            c--;
+        }
+    }
+}
+
+/* An `#include` in a text. */
+struct include {
+    int line;
+    char open;        /* '"', '<', or '\0': something else */
+    const char *name; /* not terminated */
+    int length;
+};
+
+/* Finds the next include at or after *at, in line *line. */
+static bool next_include(const char **at, int *line, struct include *include) {
+    while (**at) {
+        const char *c = *at + strspn(*at, " \t");
+        const char *end = strchr(c, '\n');
+        *at = end ? end + 1 : c + strlen(c);
+        include->line = (*line)++;
+        if (*c++ != '#') continue;
+        c += strspn(c, " \t");
+        if (strncmp(c, "include", 7) != 0 || isalnum((unsigned char)c[7]) || c[7] == '_') continue;
+        c += 7 + strspn(c + 7, " \t");
+        include->open = *c == '"' || *c == '<' ? *c : '\0';
+        include->name = c + (include->open != '\0');
+        include->length = (int)strcspn(include->name, include->open == '<' ? ">\n" : "\"\n");
+        return true;
+    }
+    return false;
+}
+
+/* ---- the source and its headers ---------------------------------------------------------------------------------- */
+
+/* Removes "." and "name/.." from a relative path. false: it leads out of the folder. */
+static bool normalise(char *path) {
+    char *to = path, *part = path;
+    int depth = 0;
+    while (*part) {
+        size_t length = strcspn(part, "/");
+        bool more = part[length] == '/';
+        if (length == 2 && strncmp(part, "..", 2) == 0) {
+            if (depth-- == 0) return false;
+            to--; /* the slash after the folder that `..` leaves */
+            while (to > path && to[-1] != '/') to--;
+        } else if (length > 0 && !(length == 1 && *part == '.')) {
+            memmove(to, part, length + more);
+            to += length + more;
+            depth += more;
+        }
+        part += length + more;
+    }
+    *to = '\0';
+    return true;
+}
+
+static bool has_file(const struct sources *sources, const char *name) {
+    for (int i = 0; i < sources->count; i++)
+        if (strcmp(sources->of[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Adds a file, whose text the sources then own. */
+static void add(struct sources *sources, const char *name, const char *path, char *text) {
+    sources->of = must_realloc(sources->of, (size_t)(sources->count + 1) * sizeof *sources->of);
+    struct source_file *file = &sources->of[sources->count++];
+    *file = (struct source_file){.name = must_strdup(name), .path = must_strdup(path), .text = text};
+    source_text_hash(text, strlen(text), file->sha256);
+}
+
+/* Adds the file NAME of a folder. false: it cannot be read. */
+static bool add_if_readable(struct sources *sources, const char *name, const char *folder) {
+    OWNED char *path = must_printf("%s/%s", folder, name);
+    char *text = read_file(path);
+    if (text) add(sources, name, path, text);
+    return text != NULL;
+}
+
+/* The path that an include in the file `name` names, relative to the same folder as `name`; the caller frees. */
+static char *name_beside(const char *name, const struct include *include) {
+    return must_printf("%.*s%.*s", (int)(path_name(name) - name), name, include->length, include->name);
+}
+
+/* Adds the file that an include of `from` names, if it is there. */
+static enum status add_include(struct sources *sources, int from, const char *folder, const struct include *include,
+                               struct error *error) {
+    const char *includer = sources->of[from].path;
+    OWNED char *name = name_beside(sources->of[from].name, include);
+    if (*include->name == '/' || !normalise(name))
+        return fail(error, STATUS_USAGE,
+                    "%s:%d:1: includes \"%.*s\" from outside of its folder, which is not stored with the results: "
+                    "copy it beside the source",
+                    includer, include->line, include->length, include->name);
+    if (sources->count == MAX_SOURCES)
+        return fail(error, STATUS_USAGE, "%s:%d:1: includes more than %d files", includer, include->line, MAX_SOURCES);
+    if (!has_file(sources, name)) add_if_readable(sources, name, folder);
+    return STATUS_OK;
+}
+
+static enum status add_includes(struct sources *sources, int from, const char *folder, struct error *error) {
+    OWNED char *text = must_strdup(sources->of[from].text);
+    const char *at = text;
+    int line = 1;
+    struct include include;
+    blank_comments(text);
+    while (next_include(&at, &line, &include)) {
+        if (!include.open)
+            return fail(error, STATUS_USAGE, "%s:%d:1: #include needs a name in quotes or <>, not a macro",
+                        sources->of[from].path, include.line);
+        if (include.open == '"' && strncmp(include.name, "tilerun.h\"", 10) != 0)
+            TRY(add_include(sources, from, folder, &include, error));
+    }
+    return STATUS_OK;
+}
+
+enum status sources_read(const char *path, struct sources *sources, struct error *error) {
+    *sources = (struct sources){.count = 0};
+    char *text = read_file(path);
+    if (!text) return fail(error, STATUS_USAGE, "%s cannot be read: %s", path, strerror(errno));
+    add(sources, path_name(path), path, text);
+    OWNED char *folder = path_folder(path);
+    for (int i = 0; i < sources->count; i++) TRY(add_includes(sources, i, folder, error));
+    return STATUS_OK;
+}
+
+void sources_free(struct sources *sources) {
+    for (int i = 0; i < sources->count; i++) {
+        free(sources->of[i].name);
+        free(sources->of[i].path);
+        free(sources->of[i].text);
+    }
+    free(sources->of);
+    *sources = (struct sources){.count = 0};
+}
+
+/* ---- the toolkit's headers --------------------------------------------------------------------------------------- */
+
+/* Adds to `found` the files that a text includes from `folder`, or from the folder of the header `includer` in it. */
+static void find_headers(const char *text, const char *folder, const char *includer, struct sources *found) {
+    OWNED char *blanked = must_strdup(text);
+    const char *at = blanked;
+    int line = 1;
+    struct include include;
+    blank_comments(blanked);
+    while (next_include(&at, &line, &include)) {
+        const char *const bases[] = {includer, ""}; /* the includer's folder, then `folder` itself */
+        for (int i = 0; i < 2 && include.open && found->count < MAX_FOUND; i++) {
+            OWNED char *name = name_beside(bases[i], &include);
+            bool inside = normalise(name);
+            if (has_file(found, name) || (inside && add_if_readable(found, name, folder))) break;
+        }
+    }
+}
+
+void sources_hash(const struct sources *sources, const char *folder, char sha256[65]) {
+    EVP_MD_CTX *hash = begin_hash();
+    struct sources headers = {.count = 0};
+    for (int i = 0; i < sources->count; i++) {
+        EVP_DigestUpdate(hash, sources->of[i].name, strlen(sources->of[i].name) + 1);
+        EVP_DigestUpdate(hash, sources->of[i].sha256, 64);
+        if (folder) find_headers(sources->of[i].text, folder, "", &headers);
+    }
+    for (int i = 0; i < headers.count; i++) find_headers(headers.of[i].text, folder, headers.of[i].name, &headers);
+    for (int i = 0; i < headers.count; i++) EVP_DigestUpdate(hash, headers.of[i].sha256, 64);
+    sources_free(&headers);
+    finish_hash(hash, sha256);
+}

@@ -1,0 +1,44 @@
+/* job_expression.c - reads expressions over arrays. */
+#include "job_parts.h"
+
+#include "../base/fail.h"
+#include "../expression/expression.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The names of the operation's inputs, as its expression writes them. Returns their number. */
+static int input_names(struct job_reader *reader, const struct job_operation *operation,
+                       const char *names[MAX_INPUTS]) {
+    const struct yaml_node *list = yaml_get(operation->node, "inputs");
+    int count = 0;
+    for (int i = 0; list && list->kind == YAML_LIST && i < list->count && count < MAX_INPUTS; i++) {
+        const struct yaml_node *name = list->items[i]->text ? job_read_scalar(reader, list->items[i], "inputs") : NULL;
+        names[count++] = name ? name->text : "";
+    }
+    return count;
+}
+
+int job_max_inputs(enum op op, const struct yaml_node *node) {
+    return op == OP_REDUCE && yaml_get(node, "map") ? MAX_INPUTS : operations[op]->inputs;
+}
+
+void job_read_expression(struct job_reader *reader, struct job_operation *operation) {
+    const char *key = operation->op == OP_MAP ? "expression" : "map";
+    const struct yaml_node *node = yaml_get(operation->node, key);
+    const char *names[MAX_INPUTS] = {NULL};
+    if (!node || (operation->op != OP_MAP && operation->op != OP_REDUCE)) return;
+    if (!node->text || node->kind == YAML_NULL || !*node->text) {
+        job_error(reader, node, "'%s' is a text such as \"(A - B) * 2\"", key);
+        return;
+    }
+    struct array_names arrays = {input_names(reader, operation, names), names};
+    struct expression_fault fault;
+    struct expression *expression = expression_parse_arrays(node->text, &arrays, &fault);
+    if (!expression)
+        yaml_error_inside(reader->document, node, fault.at, "%s", fault.message);
+    else
+        operation->options.map = parameters_map(&reader->parameters, node, expression, &arrays, reader->choice);
+    reader->failed = reader->failed || !operation->options.map;
+    expression_free(expression);
+}

@@ -1,0 +1,95 @@
+/* yaml_join.c - takes nodes of another document into a document: included files, and values from elsewhere. */
+#include "../base/fail.h"
+#include "yaml_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Moves the nodes and sources of `other` to the document. */
+static void take(struct yaml_document *document, struct yaml_document *other) {
+    struct owned_node **end = &other->nodes;
+    struct yaml_source *last = document->source;
+    while (*end) end = &(*end)->next;
+    *end = document->nodes;
+    document->nodes = other->nodes;
+    while (last->next) last = last->next;
+    last->next = other->source;
+    for (struct yaml_source *source = other->source; source; source = source->next) {
+        source->number = last->number + 1;
+        last = source;
+    }
+    other->nodes = NULL;
+    other->source = NULL;
+}
+
+const struct yaml_node *yaml_value(struct yaml_document *document, const char *text) {
+    struct yaml_document *other = yaml_parse("", text, strlen(text));
+    const struct yaml_node *root = other->root;
+    for (struct owned_node *owned = other->nodes; owned; owned = owned->next) {
+        owned->node.line = owned->node.column = 0;
+        owned->node.source = document->source;
+    }
+    if (root) take(document, other);
+    yaml_close(other);
+    return root;
+}
+
+const struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path) {
+    int included = 0;
+    for (const struct yaml_source *source = document->source->next; source; source = source->next) included++;
+    if (included == YAML_MAX_INCLUDES) {
+        yaml_error(document, where, "more than %d files are included", YAML_MAX_INCLUDES);
+        return NULL;
+    }
+    struct yaml_document *other = yaml_load(path);
+    const struct yaml_node *root = other->diagnostics.count == 0 ? other->root : NULL;
+    const struct diagnostics faults = other->diagnostics;
+    take(document, other);
+    for (int i = 0; i < faults.count && i < YAML_MAX_ERRORS; i++) {
+        const struct diagnostic *fault = &faults.items[i];
+        const struct yaml_node place = {.source = fault->source, .line = fault->line, .column = fault->column};
+        if (fault->line > 0)
+            yaml_error(document, &place, "%s", fault->text);
+        else
+            yaml_error(document, where, "%s: %s", path, fault->text);
+    }
+    yaml_close(other);
+    return root;
+}
+
+void yaml_merge(const struct yaml_node *map, const struct yaml_node *more) {
+    struct yaml_node *to = (struct yaml_node *)map; /* the document owns the node and may change it */
+    size_t bytes = sizeof *to->keys * (size_t)(map->count + more->count + 1);
+    struct yaml_node **keys = must_malloc(bytes), **items = must_malloc(bytes);
+    int count = 0;
+    for (int i = 0; i < more->count; i++) {
+        const struct yaml_node *own = yaml_get(map, more->keys[i]->text);
+        if (own && own->kind == YAML_MAP && more->items[i]->kind == YAML_MAP) yaml_merge(own, more->items[i]);
+        keys[count] = more->keys[i];
+        items[count++] = own ? (struct yaml_node *)own : more->items[i];
+    }
+    for (int i = 0; i < map->count; i++) {
+        if (yaml_get(more, map->keys[i]->text)) continue;
+        keys[count] = map->keys[i];
+        items[count++] = map->items[i];
+    }
+    free(to->keys);
+    free(to->items);
+    to->keys = keys;
+    to->items = items;
+    to->count = count;
+}
+
+void yaml_set_wrong(const struct yaml_node *scalar) {
+    ((struct yaml_node *)scalar)->wrong = true; /* as above */
+}
+
+void yaml_set_text(const struct yaml_node *scalar, const char *text) {
+    struct yaml_node *to = (struct yaml_node *)scalar; /* as above */
+    free(to->text);
+    to->text = must_strdup(text);
+    to->kind = YAML_STRING;
+    to->quoted = false;
+    to->replaced = true;
+    yaml_resolve_type(to);
+}

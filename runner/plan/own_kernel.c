@@ -1,0 +1,434 @@
+/* own_kernel.c - wraps a kernel of the job's own in a `struct kernel`, whose member `own` points to struct
+ * own_kernel. */
+#include "own_kernel.h"
+
+#include "../../kernels/core/loaded.h"
+#include "../../kernels/map/before.h"
+#include "../base/fail.h"
+#include "../compile/cache.h"
+#include "../compile/embedded.h"
+#include "../compile/host.h"
+#include "../compile/nvrtc.h"
+#include "../compile/rehearse.h"
+#include "../expression/expression.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SHAPES    16 /* of rehearsed launches */
+#define MAX_MACROS    16
+#define MAX_THREADS   1024 /* of a block */
+#define MAX_SHARED    (1 << 20)
+#define LAUNCH_FAILED 9 /* cudaErrorInvalidConfiguration */
+
+/* The numbers of a launch: block, grid, and shared memory. */
+enum { BLOCK = 0, GRID = 3, SHARED = 6, NUMBERS = 7 };
+static const char *const number_names[NUMBERS] = {"block", "block", "block", "grid", "grid", "grid", "shared"};
+
+/* The sizes of a launch, and whether it is the first or last of a split reduction. */
+struct launch_shape {
+    int64_t size[10];
+    int64_t dtype, ends;
+};
+
+struct own_kernel {
+    struct kernel kernel;
+    const struct job_source *source;
+    struct sources sources;
+    char *identity;
+    int macro_count;
+    char *macros[MAX_MACROS];            /* "-DTILE=32" */
+    struct expression *numbers[NUMBERS]; /* NULL: 1, of `shared` 0 */
+    /* set when it is built: */
+    bool built;
+    struct host_code host;
+    struct loaded_kernel loaded;
+    /* the launches that were rehearsed: */
+    int shape_count;
+    struct launch_shape shapes[MAX_SHAPES];
+};
+
+static const struct own_kernel *own_of(const struct kernel *kernel) {
+    return kernel->own;
+}
+
+/* ---- the numbers of a launch ------------------------------------------------------------------------------------- */
+
+/* The value of a dimension of the launch; false: its operation has none of this name. */
+static bool dimension(const struct launch *launch, const char *name, int64_t *value) {
+    const struct matmul_args *matmul = &launch->args.matmul;
+    const struct reduce_args *reduce = &launch->args.reduce;
+    const struct transpose_args *transpose = &launch->args.transpose;
+    const struct {
+        enum op op;
+        const char *name;
+        int64_t value;
+    } all[] = {
+        {OP_MATMUL, "m", matmul->m},
+        {OP_MATMUL, "n", matmul->n},
+        {OP_MATMUL, "k", matmul->k},
+        {OP_MATMUL, "batch", matmul->batch},
+        {OP_REDUCE, "outer", reduce->outer},
+        {OP_REDUCE, "length", reduce->length},
+        {OP_REDUCE, "inner", reduce->inner},
+        {OP_TRANSPOSE, "batch", transpose->batch},
+        {OP_TRANSPOSE, "rows", transpose->rows},
+        {OP_TRANSPOSE, "cols", transpose->cols},
+        {OP_SCALE, "count", launch->args.scale.count},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].op == launch->op && strcmp(all[i].name, name) == 0) return *value = all[i].value, true;
+    return false;
+}
+
+/* Gives an expression the value of a dimension. */
+static bool look_up(void *context, const char *name, struct scalar *value, char message[200]) {
+    *value = (struct scalar){.kind = SCALAR_INTEGER};
+    if (dimension(context, name, &value->integer)) return true;
+    snprintf(message, 200, "'%.80s' is not a size of this operation", name);
+    return false;
+}
+
+/* Puts a '$' before each size that the text names, as the grammar of expressions asks. The caller frees. */
+static char *with_dollars(enum op op, const char *text) {
+    const struct launch launch = {.op = op};
+    char *out = must_strdup("");
+    while (*text) {
+        size_t length = 0;
+        int64_t value;
+        while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+        OWNED char *word = must_printf("%.*s", (int)(length ? length : 1), text);
+        must_append(&out, "%s%s", length && dimension(&launch, word, &value) ? "$" : "", word);
+        text += length ? length : 1;
+    }
+    return out;
+}
+
+/* Evaluates one number for a launch. */
+static bool evaluate(const struct own_kernel *own, const struct launch *launch, int which, int64_t *number,
+                     struct expression_fault *fault) {
+    *number = which != SHARED;
+    if (!own->numbers[which]) return true;
+    struct scalar value;
+    if (!expression_evaluate(own->numbers[which], look_up, (void *)launch, &value, fault)) return false;
+    double real = value.kind == SCALAR_REAL ? value.real : (double)value.integer;
+    if (value.kind == SCALAR_TEXT || !(real >= 0) || real > 0x1p31 - 1 || real != floor(real)) {
+        snprintf(fault->message, sizeof fault->message, "it is %g, but must be a whole number from 0 to 2^31 - 1",
+                 real);
+        return false;
+    }
+    *number = (int64_t)real;
+    return true;
+}
+
+static const struct job_launch_number *number_of(const struct job_source *source, int which) {
+    return which == SHARED ? &source->shared : which < GRID ? &source->block[which] : &source->grid[which - GRID];
+}
+
+static enum status parse_numbers(struct own_kernel *own, const struct yaml_node **where, struct error *error) {
+    struct expression_fault fault;
+    for (int i = 0; i < NUMBERS; i++) {
+        const struct job_launch_number *number = number_of(own->source, i);
+        if (!number->text) continue;
+        OWNED char *text = with_dollars(own->kernel.op, number->text);
+        own->numbers[i] = expression_parse(text, &fault);
+        if (own->numbers[i]) continue;
+        *where = number->where;
+        return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
+    }
+    return STATUS_OK;
+}
+
+enum status own_kernel_check(const struct kernel *kernel, const struct launch *launch, const struct yaml_node **where,
+                             struct error *error) {
+    const struct own_kernel *own = own_of(kernel);
+    struct expression_fault fault = {.message = ""};
+    int64_t numbers[NUMBERS];
+    if (!own->source->cuda) return STATUS_OK;
+    for (int i = 0; i < NUMBERS; i++) {
+        *where = number_of(own->source, i)->where;
+        if (!evaluate(own, launch, i, &numbers[i], &fault))
+            return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
+        if (i > GRID && i < SHARED && numbers[i] > 65535)
+            return fail(error, STATUS_DEVICE,
+                        "'grid' has at most 65535 blocks along its second and third axis, not %lld",
+                        (long long)numbers[i]);
+    }
+    *where = own->source->block[0].where;
+    int64_t threads = numbers[0] * numbers[1] * numbers[2];
+    if (threads < 1 || threads > MAX_THREADS)
+        return fail(error, STATUS_DEVICE, "'block' has %lld threads; 1 to %d are allowed", (long long)threads,
+                    MAX_THREADS);
+    *where = own->source->shared.where;
+    if (numbers[SHARED] <= MAX_SHARED) return STATUS_OK;
+    return fail(error, STATUS_DEVICE, "'shared' is more than a block can have: %lld bytes", (long long)numbers[SHARED]);
+}
+
+/* ---- launches ---------------------------------------------------------------------------------------------------- */
+
+bool own_kernel_is_new(const struct kernel *kernel, const struct launch *launch) {
+    static const char *const names[] = {"m", "n", "k", "batch", "outer", "length", "inner", "rows", "cols", "count"};
+    struct own_kernel *own = (struct own_kernel *)kernel->own;
+    struct launch_shape shape = {.dtype = launch->dtype};
+    if (!own || own->source->cuda || own->shape_count == MAX_SHAPES) return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!dimension(launch, names[i], &shape.size[i])) shape.size[i] = -1;
+    if (launch->op == OP_MATMUL) shape.ends = launch->args.matmul.first + 2 * launch->args.matmul.last;
+    if (launch->op == OP_REDUCE) shape.ends = launch->args.reduce.first + 2 * launch->args.reduce.last;
+    for (int i = 0; i < own->shape_count; i++)
+        if (memcmp(&own->shapes[i], &shape, sizeof shape) == 0) return false;
+    own->shapes[own->shape_count++] = shape;
+    return true;
+}
+
+static int launch_host(const struct launch *launch) {
+    const struct own_kernel *own = own_of(launch->kernel);
+    int (*function)(const struct launch *launch);
+    *(void **)&function = own->host.function;
+    return function ? function(launch) : 1;
+}
+
+/* The launch, after that of a map before it. */
+static int launch_whole(const struct launch *launch) {
+    return kernel_launch(launch->kernel, launch);
+}
+
+enum status own_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
+                                const struct launch_inputs *inputs, struct error *error) {
+    struct launch copy = *launch;
+    copy.kernel = kernel;
+    int code = rehearse(launch_whole, &copy, inputs);
+    if (code == 0) return STATUS_OK;
+    if (code == REHEARSE_EXITED)
+        return fail(error, STATUS_RUN, "kernel '%s' ends the process that it runs in", kernel->name);
+    if (code == REHEARSE_CHANGED) return fail(error, STATUS_RUN, "kernel '%s' writes to its inputs", kernel->name);
+    return fail(error, STATUS_RUN, "kernel '%s' crashes: %s", kernel->name, strsignal(-code));
+}
+
+static int launch_cuda(const struct launch *launch) {
+    const struct own_kernel *own = own_of(launch->kernel);
+    struct expression_fault fault;
+    int64_t numbers[NUMBERS];
+    unsigned block[3], grid[3];
+    for (int i = 0; i < NUMBERS; i++)
+        if (!evaluate(own, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
+    bool empty = false;
+    for (int i = 0; i < 3; i++) {
+        block[i] = (unsigned)numbers[BLOCK + i];
+        grid[i] = (unsigned)numbers[GRID + i];
+        empty = empty || grid[i] == 0;
+    }
+    if (empty) return 0;
+    void *args[] = {(void *)&launch->args};
+    return loaded_launch(&own->loaded, grid, block, (size_t)numbers[SHARED], launch->stream, args);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static const char *type_name(enum dtype dtype, bool cuda) {
+    switch (dtype) {
+    case FLOAT32: return "float";
+    case FLOAT64: return "double";
+    case FLOAT16: return cuda ? "__half" : "_Float16";
+    case BFLOAT16: return cuda ? "__nv_bfloat16" : "uint16_t";
+    case INT8: return "int8_t";
+    case INT16: return "int16_t";
+    case INT32: return "int32_t";
+    case INT64: return "int64_t";
+    case UINT8: return "uint8_t";
+    case UINT16: return "uint16_t";
+    case UINT32: return "uint32_t";
+    case UINT64: return "uint64_t";
+    case DTYPE_COUNT: break;
+    }
+    return "void";
+}
+
+static void set_macros(struct own_kernel *own, const struct job_variant *variant, enum dtype in, enum dtype out) {
+    bool cuda = own->source->cuda;
+    char **macros = own->macros;
+    int count = 0;
+    macros[count++] = must_printf("-DTILERUN_T=%s", type_name(in, cuda));
+    macros[count++] = must_printf("-DTILERUN_T_OUT=%s", type_name(out, cuda));
+    macros[count++] = must_printf("-DT_IS_FLOAT=%d", dtype_is_float(in));
+    macros[count++] = must_printf("-DT_IS_FLOAT64=%d", in == FLOAT64);
+    macros[count++] = must_printf("-DT_IS_FLOAT16=%d", in == FLOAT16);
+    macros[count++] = must_printf("-DT_IS_BFLOAT16=%d", in == BFLOAT16);
+    macros[count++] = must_printf("-DT_IS_SIGNED=%d", dtype_is_signed(in));
+    for (int i = 0; i < variant->count; i++) {
+        macros[count] = must_printf("-D%s=%s", variant->names[i], variant->values[i]);
+        for (char *c = macros[count] + 2; *c != '='; c++) *c = (char)toupper((unsigned char)*c);
+        count++;
+    }
+    own->macro_count = count;
+}
+
+/* The files' hashes, the macros and the numbers of launches. */
+static char *identity_of(const struct own_kernel *own) {
+    char hash[65], *text;
+    sources_hash(&own->sources, NULL, hash);
+    text = must_printf("%s %s", hash, own->source->kernel);
+    for (int i = 0; i < own->macro_count; i++) must_append(&text, " %s", own->macros[i]);
+    for (int i = 0; i < NUMBERS; i++) {
+        const char *number = number_of(own->source, i)->text;
+        must_append(&text, " [%s]", number ? number : "");
+    }
+    return text;
+}
+
+enum status own_kernel_make(const struct job_variant *variant, enum op op, enum dtype in, enum dtype out,
+                            const struct kernel **made, const struct yaml_node **where, struct error *error) {
+    struct own_kernel *own = must_malloc(sizeof *own);
+    *own = (struct own_kernel){.source = variant->source};
+    bool cuda = variant->source->cuda;
+    own->kernel = (struct kernel){.name = variant->name,
+                                  .op = op,
+                                  .device = cuda ? DEVICE_CUDA : DEVICE_CPU,
+                                  .summary = "a kernel of the job's own",
+                                  .dtypes = DTYPES_ALL,
+                                  .edges = {{1}, {1}, {1}},
+                                  .accuracy = ACCURACY_FULL,
+                                  .atomic_order = true, /* nothing is known about it */
+                                  .launch = cuda ? launch_cuda : launch_host,
+                                  .own = own};
+    *made = &own->kernel;
+    *where = variant->source->where;
+    int64_t size;
+    const struct launch launch = {.op = op};
+    if (!dimension(&launch, "m", &size) && !dimension(&launch, "outer", &size) && !dimension(&launch, "rows", &size) &&
+        !dimension(&launch, "count", &size))
+        return fail(error, STATUS_USAGE, "this operation cannot run a kernel from a source file");
+    TRY(sources_read(variant->source->path, &own->sources, error));
+    set_macros(own, variant, in, out);
+    own->identity = identity_of(own);
+    return parse_numbers(own, where, error);
+}
+
+void own_kernel_free(const struct kernel *kernel) {
+    if (!kernel || !kernel->own) return;
+    struct own_kernel *own = (struct own_kernel *)kernel->own;
+    host_code_free(&own->host);
+    loaded_close(&own->loaded);
+    sources_free(&own->sources);
+    for (int i = 0; i < own->macro_count; i++) free(own->macros[i]);
+    for (int i = 0; i < NUMBERS; i++) expression_free(own->numbers[i]);
+    free(own->identity);
+    free(own);
+}
+
+const struct sources *own_kernel_sources(const struct kernel *kernel) {
+    return kernel && kernel->own ? &own_of(kernel)->sources : NULL;
+}
+
+const char *own_kernel_written(const struct kernel *kernel) {
+    return own_of(kernel)->source->as_written;
+}
+
+const char *own_kernel_identity(const struct kernel *kernel) {
+    return kernel && kernel->own ? own_of(kernel)->identity : NULL;
+}
+
+/* ---- building ---------------------------------------------------------------------------------------------------- */
+
+/* Headers that NVRTC lacks. */
+static const char *const nvrtc_headers[][2] = {
+    {"stdbool.h", "\n"},
+    {"stddef.h", "typedef decltype(sizeof(0)) size_t;\n#ifndef NULL\n#define NULL 0\n#endif\n"},
+    {"stdint.h", "typedef signed char int8_t;\ntypedef short int16_t;\ntypedef int int32_t;\ntypedef long int64_t;\n"
+                 "typedef unsigned char uint8_t;\ntypedef unsigned short uint16_t;\ntypedef unsigned uint32_t;\n"
+                 "typedef unsigned long uint64_t;\n#define INT32_MAX 2147483647\n#define INT64_C(x) x##L\n"
+                 "#define UINT64_C(x) x##UL\n#define INT64_MAX 9223372036854775807L\n"},
+};
+enum { NVRTC_HEADERS = sizeof nvrtc_headers / sizeof *nvrtc_headers };
+
+static void describe_source(const struct own_kernel *own, int capability, struct nvrtc_source *source) {
+    *source = (struct nvrtc_source){.name = own->sources.of[0].path,
+                                    .text = own->sources.of[0].text,
+                                    .kernel = own->source->kernel,
+                                    .options = {"--std=c++17", "-lineinfo"},
+                                    .option_count = 2,
+                                    .header_names = {"tilerun.h"},
+                                    .header_texts = {embedded_text("tilerun.h")},
+                                    .header_count = 1,
+                                    .capability = capability};
+    for (int i = 0; i < NVRTC_HEADERS; i++) {
+        source->header_names[source->header_count] = nvrtc_headers[i][0];
+        source->header_texts[source->header_count++] = nvrtc_headers[i][1];
+    }
+    for (int i = 0; i < own->macro_count; i++) source->options[source->option_count++] = own->macros[i];
+}
+
+/* A cached file is the kernel's name in the code, a newline, and the code. */
+static bool read_cached(const struct cache_entry *entry, struct cubin *cubin) {
+    OWNED_FILE FILE *from = cache_holds(entry) ? fopen(entry->path, "rb") : NULL;
+    char name[1024] = "";
+    *cubin = (struct cubin){.bytes = NULL};
+    if (!from) return false;
+    char *end = fgets(name, sizeof name, from) ? strchr(name, '\n') : NULL;
+    long begin = ftell(from), size = fseek(from, 0, SEEK_END) == 0 ? ftell(from) : 0;
+    bool good = end && begin > 0 && size > begin && fseek(from, begin, SEEK_SET) == 0;
+    if (good) {
+        *end = '\0';
+        cubin->size = (size_t)(size - begin);
+        cubin->bytes = must_malloc(cubin->size);
+        cubin->kernel = must_strdup(name);
+        good = fread(cubin->bytes, 1, cubin->size, from) == cubin->size;
+    }
+    if (!good) cubin_free(cubin);
+    return good;
+}
+
+static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
+    struct error ignored = {.status = STATUS_OK};
+    if (cache_begin(entry, &ignored) != STATUS_OK) return;
+    FILE *to = fopen(entry->own, "wb");
+    bool good = to && fprintf(to, "%s\n", cubin->kernel) > 0 && fwrite(cubin->bytes, 1, cubin->size, to) == cubin->size;
+    good = to && fclose(to) == 0 && good;
+    if (good) cache_put(entry);
+}
+
+static enum status build_cuda(struct own_kernel *own, int capability, char **warnings, struct error *error) {
+    struct nvrtc_source source;
+    FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
+    FREED_BY(cubin_free) struct cubin cubin = {.bytes = NULL};
+    char hash[65], header[65], key[65];
+    const char *identity = nvrtc_identity(error);
+    if (!identity) return error->status;
+    describe_source(own, capability, &source);
+    sources_hash(&own->sources, nvrtc_include_folder(), hash);
+    OWNED char *whole = must_printf("1 %s %s %d %s", identity, hash, capability, own->identity);
+    source_text_hash(source.header_texts[0], strlen(source.header_texts[0]), header);
+    must_append(&whole, " %s %s", header, source.name);
+    source_text_hash(whole, strlen(whole), key);
+    cache_name(key, "cubin", &entry);
+    if (warnings || !read_cached(&entry, &cubin)) {
+        TRY(nvrtc_compile(&source, &cubin, error));
+        if (warnings) nvrtc_warnings(cubin.log, warnings);
+        write_cached(&entry, &cubin);
+    }
+    return loaded_open(cubin.bytes, cubin.size, cubin.kernel, &own->loaded, error);
+}
+
+static enum status build_host(struct own_kernel *own, char **warnings, struct error *error) {
+    struct host_source source = {.path = own->sources.of[0].path, .kernel = own->source->kernel};
+    for (int i = 0; i < own->macro_count; i++) source.macros[source.macro_count++] = own->macros[i];
+    TRY(host_compile(&source, warnings, &own->host, error));
+    /* The compiler has read the files itself: did they change since they were read here? */
+    FREED_BY(sources_free) struct sources now = {.count = 0};
+    char before[65], after[65];
+    TRY(sources_read(source.path, &now, error));
+    sources_hash(&own->sources, NULL, before);
+    sources_hash(&now, NULL, after);
+    if (strcmp(before, after) == 0) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "%s has changed while it was compiled: run the job again", source.path);
+}
+
+enum status own_kernel_build(const struct kernel *kernel, int capability, char **warnings, struct error *error) {
+    struct own_kernel *own = (struct own_kernel *)kernel->own;
+    if (own->built) return STATUS_OK;
+    TRY(own->source->cuda ? build_cuda(own, capability, warnings, error) : build_host(own, warnings, error));
+    own->built = true;
+    return STATUS_OK;
+}

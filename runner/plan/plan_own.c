@@ -1,0 +1,88 @@
+/* plan_own.c - makes, checks and builds the job's own kernels. */
+#include "plan_own.h"
+#include "../../kernels/map/before.h"
+
+#include "../base/destination.h"
+#include "../base/fail.h"
+#include "../base/text.h"
+#include "own_kernel.h"
+#include "plan_parts.h"
+#include "plan_tiles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct kernel *plan_own_kernel(struct plan *plan, const struct task *task, const struct job_variant *variant) {
+    const struct geometry *geometry = &task->geometry;
+    const struct kernel *kernel = NULL;
+    const struct yaml_node *where = variant->where;
+    struct error error = {.status = STATUS_OK};
+    own_kernel_make(variant, geometry->op, operand_seen(geometry)->dtype, geometry->out.dtype, &kernel, &where, &error);
+    plan->own = must_realloc(plan->own, (size_t)(plan->own_count + 1) * sizeof *plan->own);
+    plan->own[plan->own_count++] = kernel;
+    if (error.status) plan_mistake(plan->job, where, task->operation->label, "%s", error.text);
+    return error.status || !task->known ? NULL : kernel;
+}
+
+bool plan_own_check(const struct plan *plan, const struct task *task, struct run *run) {
+    const struct yaml_node *where = run->variant->where;
+    struct error error = {.status = STATUS_OK};
+    const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
+    enum status status = own_kernel_check(run->kernel, &launch, &where, &error);
+    if (status == STATUS_OK) return true;
+    if (status == STATUS_DEVICE && run->search)
+        run->skip = must_strdup(error.text);
+    else
+        plan_mistake(plan->job, where ? where : run->variant->where, task->operation->label, "%s", error.text);
+    return false;
+}
+
+void plan_own_free(struct plan *plan) {
+    for (int i = 0; i < plan->own_count; i++) own_kernel_free(plan->own[i]);
+    free(plan->own);
+}
+
+enum status plan_own_build(const struct plan *plan, bool verbose, struct error *error) {
+    OWNED char *before = must_strdup(""); /* the warnings printed last: combinations mostly have the same */
+    enum status status = STATUS_OK;
+    const struct run *first = NULL; /* of the latest search */
+    for (int i = 0; i < plan->run_count && !status; i++) {
+        const struct run *run = &plan->runs[i];
+        if (run->skip || !run->kernel || !run->kernel->own) continue;
+        if (run->search && first && run->task == first->task && run->search == first->search) continue;
+        if (run->search) first = run;
+        char *warnings = must_strdup("");
+        int capability = plan->facts[run->device].compute_capability;
+        status = own_kernel_build(run->kernel, capability, verbose ? &warnings : NULL, error);
+        warnings[strlen(warnings) - (*warnings != '\0')] = '\0'; /* the last newline */
+        if (*warnings && strcmp(warnings, before) != 0) text_print_message(warnings);
+        free(before);
+        before = warnings;
+    }
+    return status;
+}
+
+int plan_own_files(const struct plan *plan, struct own_file **files) {
+    int count = 0;
+    *files = NULL;
+    for (int i = 0; i < plan->own_count; i++) {
+        const struct sources *sources = own_kernel_sources(plan->own[i]);
+        for (int j = 0; j < sources->count; j++) {
+            char *name = path_beside(own_kernel_written(plan->own[i]), sources->of[j].name);
+            bool known = false;
+            for (int k = 0; k < count && !known; k++) known = strcmp((*files)[k].name, name) == 0;
+            if (known) {
+                free(name);
+                continue;
+            }
+            *files = must_realloc(*files, (size_t)(count + 1) * sizeof **files);
+            (*files)[count++] = (struct own_file){name, &sources->of[j]};
+        }
+    }
+    return count;
+}
+
+void plan_own_files_free(struct own_file *files, int count) {
+    for (int i = 0; i < count; i++) free(files[i].name);
+    free(files);
+}

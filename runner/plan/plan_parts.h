@@ -1,0 +1,40 @@
+/* plan_parts.h - the steps by which plan.c makes a plan, in their order; for this folder only. */
+#ifndef RUNNER_PLAN_PARTS_H
+#define RUNNER_PLAN_PARTS_H
+
+#include "plan.h"
+
+/* ---- plan_mistake.c: errors at their position in the job file ---- */
+
+/* Reports a mistake at a node, with the combination `label` of swept parameters. A position gets no second error: it
+ * would follow from the first, or repeat it for another combination. */
+#define plan_mistake(job, where, ...) plan_mistake_inside(job, where, -1, __VA_ARGS__)
+/* The same at the offset `at` in the node's text. */
+void plan_mistake_inside(const struct job *job, const struct yaml_node *where, int at, const char *label,
+                         const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* ---- plan_input.c: inputs ---- */
+
+/* Describes an input and applies its keys `select` and `rows`. Reports errors at their position in the job file; chunks
+ * larger than both the job's memory and 64 MiB are an error too. */
+void plan_input(const struct job *job, const struct job_input *input, struct array *array);
+
+/* ---- plan_decode.c: which operations read an input's decoded values, and which its stored ("packed") numbers ----
+ *
+ * An operation that only moves elements moves the stored numbers, and its result gets the attributes for decoding them;
+ * all other operations read decoded values. If both kinds read an array, the plan has two entries for it. */
+
+/* Marks inputs that are only moved as packed; for inputs that are also computed with, appends a packed second entry. */
+void plan_pack_inputs(struct plan *plan);
+/* The index of the array entry, packed or decoded, that the operation reads where the job names array `array`. Appends
+ * a decoded second entry for a packed result. */
+int plan_operand(struct plan *plan, const struct job_operation *operation, int array);
+/* Sets packing and decoding of the result of an operation whose first input is `in`. */
+void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out);
+
+/* ---- plan_task.c: tasks ---- */
+
+/* Makes the task of operation `index` and describes its result; those that it reads are made. Reports mistakes. */
+void plan_task(struct plan *plan, int index);
+
+#endif

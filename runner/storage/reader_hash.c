@@ -1,0 +1,394 @@
+/* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h). Opens readers: if a file
+ * was written meanwhile, the hash decides whether it still holds the values that were read. */
+#include "reader.h"
+
+#include "../../kernels/core/cpu.h"
+#include "../../kernels/core/cut.h"
+
+#include "../base/fail.h"
+#include "../base/interrupt.h"
+#include "../base/workers.h"
+#include "raw/rawread.h"
+#include "untrusted/fence.h"
+#include "untrusted/h5open.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum {
+    SEGMENT = READER_SEGMENT,
+    GROUP = 128,
+    BAND_BYTES = 16 << 20,
+    MOST_REHASHES = 4 /* for a file that is written again and again */
+};
+
+/* A sum modulo 2^128 does not depend on the order of boxes and threads. */
+static void hash_add(XXH128_hash_t *sum, XXH128_hash_t term) {
+    uint64_t low = sum->low64 + term.low64;
+    sum->high64 += term.high64 + (low < term.low64);
+    sum->low64 = low;
+}
+
+/* Does the band consist of whole segments of its array? */
+static bool band_is_whole_segments(const struct array *array) {
+    const struct array_band *band = &array->band;
+    int last = array->shape.rank - 1;
+    int64_t end = band->first + array->shape.size[last];
+    return band->axis < last ||
+           (band->first % SEGMENT == 0 && (end % SEGMENT == 0 || end == band->of->shape.size[last]));
+}
+
+/* The shape in which an array's segments are numbered, and where the array begins in it. */
+static const struct shape *numbering_of(const struct array *array, int64_t origin[MAX_RANK]) {
+    memset(origin, 0, MAX_RANK * sizeof *origin);
+    if (!array->band.of || !band_is_whole_segments(array)) return &array->shape;
+    origin[array->band.axis] = array->band.first;
+    return &array->band.of->shape;
+}
+
+/* The segments of a box, which begins at a multiple of SEGMENT along the last axis. */
+struct hashing {
+    const struct array *array;
+    const struct box *box;
+    const char *data;
+    int64_t rows, columns; /* extent of the box */
+    int64_t in_row;        /* segments in one row of the box */
+    XXH128_hash_t *sums;   /* one for each thread */
+};
+
+/* Hashes GROUP segments of the box, each with its number in the whole array as seed. */
+static void hash_group(void *context, int64_t group, int thread) {
+    const struct hashing *hashing = context;
+    const struct box *box = hashing->box;
+    int64_t origin[MAX_RANK];
+    const int64_t *extent = numbering_of(hashing->array, origin)->size;
+    int last = box->rank - 1;
+    int64_t columns = hashing->columns, size = (int64_t)dtype_size(hashing->array->dtype);
+    int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
+    int64_t end = min_int64((group + 1) * GROUP, hashing->rows * hashing->in_row);
+    for (int64_t i = group * GROUP; i < end; i++) {
+        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT;
+        int64_t row = 0; /* row number in the whole array */
+        for (int64_t axis = last - 1, left = r, rows = 1; axis >= 0; rows *= extent[axis--]) {
+            row += (origin[axis] + box->start[axis] + left % box->count[axis]) * rows;
+            left /= box->count[axis];
+        }
+        int64_t number = row * segments_in_row + (origin[last] + box->start[last] + c) / SEGMENT;
+        hash_add(&hashing->sums[thread],
+                 XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
+                                       (size_t)(min_int64(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
+    }
+}
+
+static XXH128_hash_t *new_sums(void) {
+    return must_zeroed((size_t)workers_count() * sizeof(XXH128_hash_t));
+}
+
+/* Adds the sums of all threads, which cover `elements` elements, to the hash, and frees them. */
+static void add_sums(struct reader *reader, XXH128_hash_t *sums, int64_t elements) {
+    XXH128_hash_t sum = {reader->hash_low, reader->hash_high};
+    for (int i = 0; i < workers_count(); i++) hash_add(&sum, sums[i]);
+    reader->hash_low = sum.low64;
+    reader->hash_high = sum.high64;
+    reader->hashed += elements;
+    free(sums);
+}
+
+static bool box_is_whole_segments(const struct reader *reader, const struct box *box) {
+    int last = box->rank - 1;
+    int64_t end = box->start[last] + box->count[last];
+    return box->start[last] % SEGMENT == 0 && (end % SEGMENT == 0 || end == reader->array->shape.size[last]);
+}
+
+bool reader_needs_hash(const struct reader *reader) {
+    return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
+}
+
+void reader_hash_begin(struct reader *reader) {
+    reader->hash_low = reader->hash_high = 0;
+    reader->hashed = 0;
+}
+
+static void hash_box(struct reader *reader, const struct box *box, const void *data) {
+    static const struct box single = {1, {0}, {1}}; /* a number without axes is hashed as a vector */
+    if (box->rank > 0 && !box_is_whole_segments(reader, box)) reader->hashed = -1;
+    if (reader->hashed < 0 || box_elements(box) == 0) return;
+    if (box->rank == 0) box = &single;
+    int64_t columns = box->count[box->rank - 1], in_row = (columns + SEGMENT - 1) / SEGMENT;
+    struct hashing hashing = {reader->array, box, data, box_elements(box) / columns, columns, in_row, new_sums()};
+    workers_run((hashing.rows * in_row + GROUP - 1) / GROUP, hash_group, &hashing);
+    add_sums(reader, hashing.sums, box_elements(box));
+}
+
+void reader_hash_end(struct reader *reader) {
+    if (reader->hashed == shape_elements(&reader->array->shape)) reader_hash_set(reader);
+}
+
+void reader_hash_set(struct reader *reader) {
+    snprintf(reader->hash, sizeof reader->hash, "%016llx%016llx", (unsigned long long)reader->hash_high,
+             (unsigned long long)reader->hash_low);
+}
+
+/* Hashes a run of a contiguous data set. Runs and rows consist of whole segments, so numbers are consecutive. */
+struct run_hashing {
+    const struct array *array;
+    XXH128_hash_t *sums; /* one for each thread */
+};
+
+static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
+    const struct run_hashing *hashing = context;
+    const struct array *array = hashing->array;
+    int64_t origin[MAX_RANK], size = (int64_t)dtype_size(array->dtype);
+    numbering_of(array, origin);
+    int64_t before = array->view.first[0] - origin[0]; /* elements before the first segment's */
+    for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
+    for (int64_t done = 0; done < elements; done += SEGMENT)
+        hash_add(&hashing->sums[thread], XXH3_128bits_withSeed((const char *)data + done * size,
+                                                               (size_t)(min_int64(SEGMENT, elements - done) * size),
+                                                               (XXH64_hash_t)((first - before + done) / SEGMENT)));
+}
+
+/* Does the array cover that axis of its data set? */
+static bool is_whole_axis(const struct reader *reader, int axis) {
+    return !reader->dataset || reader->array->shape.size[axis] == reader->dataset->shape.size[axis];
+}
+
+enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                               struct error *error) {
+    TRY(interrupt_check(error));
+    int last = box->rank - 1;
+    bool rows_fit = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
+    for (int axis = 1; axis < box->rank; axis++) rows_fit = rows_fit && is_whole_axis(reader, axis);
+    bool by_run = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && rows_fit &&
+                  reader->hashed >= 0 && box_is_whole_segments(reader, box);
+    if (!by_run) {
+        TRY(reader_read(reader, box, data, trace, error));
+        hash_box(reader, box, data);
+        return STATUS_OK;
+    }
+    reader->used = true;
+    struct run_hashing hashing = {.array = reader->array, .sums = new_sums()};
+    struct rawread_visitor visitor = {hash_run, &hashing};
+    struct selection selection = view_selection(&reader->array->view, box);
+    const struct read_target target = {data, reader->array->dtype, reader->decoding, &reader->counts};
+    enum status status = rawread_selected(reader->raw, &selection, &target, &visitor, trace, error);
+    add_sums(reader, hashing.sums, box_elements(box));
+    return reader_note_failure(reader, status, error);
+}
+
+enum status reader_hash(struct reader *reader, struct error *error) {
+    if (!reader_needs_hash(reader)) return STATUS_OK;
+    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable);
+    const struct array *array = reader->array;
+    bool opened = !reader->dataset && !reader->pieces;
+    TRY(reader_open(reader, error));
+    int64_t size = (int64_t)dtype_size(array->dtype);
+    int last = array->shape.rank - 1;
+    struct grid from = array_grid(array);
+    int64_t chunk = array->filtered && from.grain.rank > 0 ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
+    if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
+    from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
+    if (chunk > limit) limit = chunk;
+    struct box whole = box_whole(&array->shape);
+    struct cut cut = cut_box(&whole, &from, limit);
+    void *data = malloc((size_t)(limit * size));
+    if (!data) {
+        if (opened) reader_close(reader);
+        return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
+    }
+    enum status status = STATUS_OK;
+    bool counted = reader_needs_casts(reader);
+    if (counted) reader_casts_begin(reader);
+    reader_hash_begin(reader);
+    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+        struct box piece = cut_piece(&cut, number);
+        struct read_counts before = reader->counts;
+        status = reader_read_hashed(reader, &piece, data, NULL, error);
+        if (counted) reader_casts_add(reader, &before, &piece);
+    }
+    free(data);
+    if (!status) reader_hash_end(reader);
+    if (!status) status = reader_check(reader, error); /* compares the hash if the file was written meanwhile */
+    if (status) reader->hash[0] = '\0';
+    if (opened) reader_close(reader);
+    return status;
+}
+
+/* ---- files that are written while the job runs ------------------------------------------------------------------ */
+
+/* Is what the plan knows of the input, of which nothing was read, still so? */
+static bool described_alike(const struct array *array) {
+    FREED_BY(array_free) struct array again = {0};
+    struct error ignored = {.status = STATUS_OK};
+    if (!array->input || array->parts || array->input->field) return false;
+    bool alike = !array_describe(array->input, &again, &ignored) && again.stored == array->stored &&
+                 again.shape.rank == array->shape.rank && again.filtered == array->filtered &&
+                 shape_equal(&again.chunk, &array->chunk) && !again.decoding == !array->decoding;
+    for (int i = 0; alike && i < array->shape.rank; i++)
+        alike = array->view.first[i] + (array->shape.size[i] - 1) * array->view.step[i] < again.shape.size[i];
+    OWNED char *one = alike && array->decoding ? decoding_key(array->decoding) : NULL;
+    OWNED char *other = one ? decoding_key(again.decoding) : NULL;
+    alike = alike && (!one || strcmp(one, other) == 0);
+    return alike;
+}
+
+/* Do the files hold the values whose hash is known? */
+static bool holds_its_values(const struct reader *reader, const struct stat *now) {
+    FREED_BY(reader_free) struct reader again = {0};
+    struct error ignored = {.status = STATUS_OK};
+    if (!reader->hash[0] || reader->rehashes == MOST_REHASHES) return false;
+    reader_init(&again, reader->array);
+    if (now) again.version = *now;
+    for (int i = 0; again.pieces && reader->pieces && i < again.pieces->count; i++)
+        again.pieces->of[i].reader.version = reader->pieces->of[i].reader.version;
+    again.rehashes = reader->rehashes + 1;
+    return !reader_hash(&again, &ignored) && strcmp(again.hash, reader->hash) == 0;
+}
+
+/* The file has another version: is that one as good? Takes it over then. */
+static enum status take_version(struct reader *reader, const struct stat *now, struct error *error) {
+    const struct stat *version = &reader->version;
+    bool good = !reader->foreign || now->st_ino != version->st_ino || now->st_dev != version->st_dev ? false
+                : reader->used || reader->hash[0] ? holds_its_values(reader, now)
+                                                  : described_alike(reader->array);
+    if (!good) return reader_fail_changed(reader, error);
+    reader->version = *now;
+    return STATUS_OK;
+}
+
+static enum status check_pieces(struct reader *reader, struct error *error) {
+    const struct reader *doubted = NULL;
+    for (int i = 0; i < reader->pieces->count; i++)
+        if (reader->pieces->of[i].reader.doubted) doubted = &reader->pieces->of[i].reader;
+    if (!doubted || !reader->foreign) return STATUS_OK;
+    if (!holds_its_values(reader, NULL)) return reader_fail_changed(doubted, error);
+    for (int i = 0; i < reader->pieces->count; i++) reader->pieces->of[i].reader.doubted = false;
+    return STATUS_OK;
+}
+
+enum status reader_check(struct reader *reader, struct error *error) {
+    struct stat now;
+    if (reader->pieces) return check_pieces(reader, error);
+    return reader_is_written(reader, &now) ? take_version(reader, &now, error) : STATUS_OK;
+}
+
+enum status reader_open(struct reader *reader, struct error *error) {
+    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable); /* keys may lack its hash */
+    if (reader->dataset || !reader->file) return reader_check(reader, error);
+    FENCE(reader->file);
+    struct stat version;
+    enum status status = reader_open_dataset(reader, &version, error);
+    if (!status && !reader_same_version(&version, &reader->version)) status = take_version(reader, &version, error);
+    if (!status) status = reader_prepare(reader, error);
+    return status ? reader_fail_open(reader, error) : STATUS_OK;
+}
+
+/* ---- the readers of a job ---- */
+
+void readers_init(struct readers *readers, const struct array *arrays, int count) {
+    *readers = (struct readers){.count = count};
+    readers->of = must_malloc((unsigned long)count * sizeof *readers->of + 1);
+    for (int i = 0; i < count; i++) reader_init(&readers->of[i], &arrays[i]);
+}
+
+void readers_free(struct readers *readers) {
+    for (int i = 0; i < readers->count; i++) reader_free(&readers->of[i]);
+    free(readers->of);
+}
+
+/* Removes an entry from the list of open readers. */
+static void remove_open(struct readers *readers, int entry) {
+    int behind = --readers->open_count - entry;
+    memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
+}
+
+enum status readers_open(struct readers *readers, int array, struct error *error) {
+    struct reader *reader = &readers->of[array];
+    int entry = 0;
+    while (entry < readers->open_count && readers->open[entry] != reader) entry++;
+    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]);
+    if (entry < readers->open_count) remove_open(readers, entry);
+    readers->open[readers->open_count++] = reader;
+    return reader_open(reader, error);
+}
+
+void readers_forgive(struct readers *readers) {
+    for (int i = 0; i < readers->count; i++) {
+        free(readers->of[i].unreadable);
+        readers->of[i].unreadable = NULL;
+    }
+}
+
+void readers_close_before(struct readers *readers, int task) {
+    for (int entry = readers->open_count - 1; entry >= 0; entry--) {
+        if (readers->open[entry]->array->last_reader >= task) continue;
+        reader_close(readers->open[entry]);
+        remove_open(readers, entry);
+    }
+}
+
+/* ---- bands ------------------------------------------------------------------------------------------------------- */
+
+/* The first element of the first segment that begins at an element or behind it. */
+static int64_t next_segment(int64_t element, int64_t most) {
+    return min_int64((element + SEGMENT - 1) / SEGMENT * SEGMENT, most);
+}
+
+enum status reader_share(struct reader *reader, struct error *error) {
+    const struct array *array = reader->array, *of = array->band.of;
+    if (!of || reader->shared) return STATUS_OK;
+    reader->share_low = reader->hash_low;
+    reader->share_high = reader->hash_high;
+    if (!band_is_whole_segments(array)) {
+        int axis = array->band.axis;
+        int64_t most = of->shape.size[axis], first = next_segment(array->band.first, most);
+        int64_t end = next_segment(array->band.first + array->shape.size[axis], most);
+        FREED_BY(array_free) struct array segments = array_copy(of);
+        FREED_BY(reader_free) struct reader own = {0};
+        array_narrow(&segments, axis, first, end - first);
+        segments.band = (struct array_band){of, axis, first};
+        reader_init(&own, &segments);
+        enum status status = end > first ? reader_hash(&own, error) : STATUS_OK;
+        reader->share_low = own.hash_low;
+        reader->share_high = own.hash_high;
+        reader_note_failure(reader, status, error);
+        TRY(status);
+    }
+    reader->shared = true;
+    return STATUS_OK;
+}
+
+/* Sets hash and losses of a divided array from those of its bands. false: one is not known. */
+static bool sum_bands(const struct readers *readers, struct reader *whole) {
+    XXH128_hash_t sum = {0, 0};
+    struct casts casts = {0};
+    int64_t next = 0;
+    bool counted = true;
+    for (int i = 0; i < readers->count; i++) {
+        const struct reader *reader = &readers->of[i];
+        const struct array_band *band = &reader->array->band;
+        if (band->of != whole->array) continue;
+        bool known = reader->shared || (reader->hash[0] && band_is_whole_segments(reader->array));
+        if (band->first == 0) sum = (XXH128_hash_t){0, 0}, casts = (struct casts){0}, next = 0, counted = true;
+        if (!known || band->first != next) continue;
+        hash_add(&sum, reader->shared ? (XXH128_hash_t){reader->share_low, reader->share_high}
+                                      : (XXH128_hash_t){reader->hash_low, reader->hash_high});
+        casts_add(&casts, &reader->casts);
+        counted &= !reader_needs_casts(reader);
+        next += reader->array->shape.size[band->axis];
+        if (next != whole->array->shape.size[band->axis]) continue;
+        whole->hash_low = sum.low64;
+        whole->hash_high = sum.high64;
+        reader_hash_set(whole);
+        if (counted && reader_needs_casts(whole)) reader_casts_set(whole, &casts);
+        return true;
+    }
+    return false;
+}
+
+enum status readers_hash(struct readers *readers, int number, struct error *error) {
+    struct reader *reader = &readers->of[number];
+    if (!reader_needs_hash(reader)) return STATUS_OK;
+    return reader->array->has_bands && sum_bands(readers, reader) ? STATUS_OK : reader_hash(reader, error);
+}

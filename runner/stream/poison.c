@@ -1,0 +1,145 @@
+/* poison.c - fills the output of an untrusted kernel with a known pattern before a launch, and checks afterwards that
+ * the kernel wrote all of it and nothing beyond it. Also compares outputs of timed launches with the verified one. */
+#include "poison.h"
+
+#include "../base/fail.h"
+#include "../base/text.h"
+#include "../compile/replay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* If sums are added in another order, an element may differ by this share of the largest magnitude. */
+#define ORDER_PART 1e-4
+
+bool poison_wanted(const struct kernel *kernel) {
+    return kernel && kernel->own;
+}
+
+enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error) {
+    if (!out->memory) return STATUS_OK;
+    return device->operations->fill(device, out->memory, POISON, out->room + POISON_GUARD, error);
+}
+
+/* Copies between the device and the host, and waits for it. */
+static enum status transfer(struct device *device, enum queue queue, const void *from, int64_t bytes, void *to,
+                            struct error *error) {
+    const struct copy copy = {
+        .to = to, .from = from, .bytes = bytes, .rows = 1, .to_pitch = bytes, .from_pitch = bytes};
+    TRY(device->operations->synchronize(device, error));
+    if (bytes > 0) TRY(device->operations->copy(device, &copy, queue, error));
+    return device->operations->synchronize(device, error);
+}
+
+/* Copies bytes of the output's buffer to the host, from `offset` on. */
+static enum status copy_out(struct device *device, const struct poisoned *out, int64_t offset, int64_t bytes, void *to,
+                            struct error *error) {
+    return transfer(device, QUEUE_DOWNLOAD, (const char *)out->memory + offset, bytes, to, error);
+}
+
+enum status poison_check(struct device *device, const struct poisoned *out, struct error *error) {
+    unsigned char zone[POISON_GUARD];
+    if (!out->memory) return STATUS_OK;
+    TRY(copy_out(device, out, out->bytes, sizeof zone, zone, error));
+    for (int i = 0; i < POISON_GUARD; i++)
+        if (zone[i] != POISON)
+            return fail(error, STATUS_RUN, "the kernel has written beyond its output, %d bytes behind the end", i);
+    return STATUS_OK;
+}
+
+enum status poison_keep(struct device *device, const struct poisoned *out, void **copy, struct error *error) {
+    *copy = out->memory ? malloc((size_t)out->bytes + 1) : NULL;
+    return *copy ? copy_out(device, out, 0, out->bytes, *copy, error) : STATUS_OK;
+}
+
+static double largest_of(const struct poisoned *out, const void *data, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double value = fabs(dtype_load(out->dtype, data, i));
+        if (isfinite(value) && value > largest) largest = value;
+    }
+    return largest;
+}
+
+/* The first element that differs; -1: none does. */
+static int64_t find_difference(const struct poisoned *out, const void *expected, const void *now) {
+    int64_t count = out->bytes / (int64_t)dtype_size(out->dtype);
+    if (memcmp(expected, now, (size_t)out->bytes) == 0) return -1;
+    bool is_float = dtype_is_float(out->dtype);
+    double part = fmax(ORDER_PART, 16 * dtype_epsilon(out->dtype));
+    double allowed = is_float ? part * largest_of(out, expected, count) : 0;
+    size_t size = dtype_size(out->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        size_t at = (size_t)i * size;
+        if (memcmp((const char *)expected + at, (const char *)now + at, size) == 0) continue;
+        if (!is_float) return i;
+        double a = dtype_load(out->dtype, expected, i), b = dtype_load(out->dtype, now, i);
+        if (!(fabs(a - b) <= allowed) && !(isnan(a) && isnan(b)) && a != b) return i;
+    }
+    return -1;
+}
+
+enum status poison_compare(struct device *device, const struct poisoned *out, const void *expected,
+                           struct error *error) {
+    char is[32], was[32];
+    void *now = NULL;
+    if (!out->memory) return STATUS_OK;
+    TRY(poison_check(device, out, error));
+    if (!expected) return STATUS_OK;
+    enum status status = poison_keep(device, out, &now, error);
+    int64_t at = !status && now ? find_difference(out, expected, now) : -1;
+    if (at >= 0)
+        status = fail(error, STATUS_RUN,
+                      "a timed launch gave another result than the verified one: element %lld is %s instead of %s",
+                      (long long)at, value_text(dtype_load(out->dtype, now, at), is),
+                      value_text(dtype_load(out->dtype, expected, at), was));
+    free(now);
+    return status;
+}
+
+/* Launches with the changed first input, copied from in[0], whose copies `in` then are those of all inputs; `got`: the
+ * result. */
+static enum status launch_changed(struct device *device, const struct kernel *kernel, const struct launch *launch,
+                                  const struct replay *replay, const struct poisoned *out, void *const in[2], void *got,
+                                  struct error *error) {
+    struct launch again = *launch;
+    TRY(transfer(device, QUEUE_UPLOAD, in[0], replay->in_bytes[0], (void *)*replay->in[0], error));
+    if (replay->in[1])
+        TRY(transfer(device, QUEUE_DOWNLOAD, *replay->in[1], replay->in_bytes[1], in[1], error)); /* maybe the first */
+    TRY(poison_fill(device, out, error));
+    TRY(device->operations->launch(device, kernel, &again, error));
+    return copy_out(device, out, 0, out->bytes, got, error);
+}
+
+enum status poison_replay(struct device *device, const struct kernel *kernel, const struct launch *launch,
+                          const struct poisoned *out, struct error *error) {
+    struct replay replay;
+    struct error ignored = {.status = STATUS_OK};
+    void *result = NULL;
+    if (!out->memory || !replay_make(launch, &replay)) return STATUS_OK;
+    void *const first = (void *)*replay.in[0];
+    size_t bytes = (size_t)replay.in_bytes[0], out_bytes = (size_t)out->bytes;
+    void *in[2] = {malloc(bytes + 1), malloc((size_t)replay.in_bytes[1] + 1)};
+    void *before = malloc(bytes + 1), *got = malloc(out_bytes + 1), *right = malloc(out_bytes + 1);
+    enum status status = poison_keep(device, out, &result, error);
+    bool room = in[0] && in[1] && before && got && right && result;
+    if (!status && room) status = transfer(device, QUEUE_DOWNLOAD, first, replay.in_bytes[0], before, error);
+    if (!status && room) {
+        memcpy(in[0], before, bytes);
+        replay_change(launch->dtype, in[0], replay.in_bytes[0]);
+        status = launch_changed(device, kernel, launch, &replay, out, in, got, error);
+        transfer(device, QUEUE_UPLOAD, before, replay.in_bytes[0], first, status ? &ignored : error);
+        transfer(device, QUEUE_UPLOAD, result, out->bytes, out->memory, status ? &ignored : error);
+        *replay.in[0] = in[0];
+        if (replay.in[1]) *replay.in[1] = in[1];
+        *replay.out = right;
+        if (!status) status = error->status;
+        if (!status) status = replay_judge(&replay, got, out->dtype, out->bytes, error);
+    }
+    for (int i = 0; i < 2; i++) free(in[i]);
+    free(before);
+    free(got);
+    free(right);
+    free(result);
+    return status;
+}
