@@ -50,6 +50,7 @@ HOST_ONLY = {
     "test_plan_table",
     "test_random",
     "test_rawread_layouts",
+    "test_small_work",
 }  # but for tests marked `gpu`: half a second a process without a GPU to open
 
 

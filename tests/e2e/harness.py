@@ -63,12 +63,12 @@ def write_job(path, **job):
     return path
 
 
-def run_job(folder, expect=OK, arguments=(), program=TILERUN, **job):
+def run_job(folder, expect=OK, arguments=(), program=TILERUN, timeout=120, **job):
     """Writes a job into `folder`, runs it and opens its results file (where the exit code says that there is one).
     `expect`: the exit code, or several."""
     path = write_job(folder / "job.yaml", **job)
     output = folder / "results.h5"
-    done = tilerun("run", path, "-o", output, *arguments, program=program)
+    done = tilerun("run", path, "-o", output, *arguments, program=program, timeout=timeout)
     bad = [line for line in done.stderr.splitlines() if ": ok, " not in line]
     assert done.returncode in (expect if isinstance(expect, tuple) else (expect,)), "\n".join(bad)[-4000:]
     return Results(output) if done.returncode in (OK, RUN) else None

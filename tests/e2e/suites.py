@@ -213,6 +213,7 @@ def run_suite(folder, op, variants, dtype, operator=None, rng=None, **options):
     return cases, harness.run_job(
         folder,
         **options,
+        timeout=600,  # hundreds of variants on a GPU that the other tests use too
         sync=False,
         inputs=write_inputs(folder / "inputs.h5", cases, dtype),
         defaults={"warmup": 0, "repeat": 1, "store": "all"},
