@@ -294,8 +294,8 @@ struct kernel {
     /* The reason why this variant cannot do this launch, such as its shape; NULL: it can. Called before a run with the
      * run's largest tile, without pointers. A kernel that accepts this tile should accept every smaller one. */
     const char *(*refuses)(const struct launch *launch);
-    /* The predicted time of this launch in seconds. `auto` takes the variant that predicts the shortest time. NULL: not
-     * stated. */
+    /* The predicted time of this launch in seconds; no dimension is 0. `auto` takes the variant that predicts the
+     * shortest time. NULL: not stated. */
     double (*seconds)(const struct launch *launch);
     /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
      * when done. The stream may be under capture, to preload the launch (device.h). */

@@ -13,6 +13,12 @@ int operation_inputs(const struct operation *operation, const struct op_options 
     return options->map ? options->map->inputs : operation->inputs;
 }
 
+bool geometry_is_empty(const struct geometry *geometry) {
+    for (int loop = 0; loop < LOOPS; loop++)
+        if (geometry->extent[loop] == 0) return true;
+    return false;
+}
+
 const struct operation *operation_find(const char *name) {
     for (int op = 0; op < OP_COUNT; op++)
         if (strcmp(operations[op]->name, name) == 0) return operations[op];

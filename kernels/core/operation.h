@@ -77,6 +77,9 @@ struct geometry {
     char shape_text[SHAPE_TEXT]; /* the results file's `shape` column */
 };
 
+/* Is there nothing to compute? A sum of no terms is written as 0, but not computed. */
+bool geometry_is_empty(const struct geometry *geometry);
+
 /* The part of each loop that one launch covers. */
 struct tile {
     int64_t start[LOOPS], count[LOOPS];

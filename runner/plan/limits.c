@@ -49,6 +49,11 @@ static double roof_seconds(const struct device_limits *limits, const struct kern
     return bytes / rate;
 }
 
+double predicted_seconds(const struct launch *launch, const struct geometry *geometry) {
+    if (geometry_is_empty(geometry)) return 0;
+    return launch->kernel->seconds ? launch->kernel->seconds(launch) : INFINITY;
+}
+
 double limits_seconds(const struct device_limits *limits, const struct launch *launch, const struct geometry *geometry,
                       double share) {
     const struct kernel *kernel = launch->kernel;
@@ -57,9 +62,9 @@ double limits_seconds(const struct device_limits *limits, const struct launch *l
     if (has_map_before(geometry) && kernel->device == DEVICE_CPU)
         return NAN; /* the map may take longer than the operation */
     double seconds = kernel->near_roof ? roof_seconds(limits, kernel, geometry, share)
-                     : kernel->seconds
-                         ? fmax(kernel->seconds(launch), share * limits_bound(limits, kernel, geometry, &by))
-                         : NAN;
+                     : kernel->seconds ? fmax(predicted_seconds(launch, geometry),
+                                              share * limits_bound(limits, kernel, geometry, &by))
+                                       : NAN;
     return isnan(seconds) ? NAN : fmax(seconds, limits->launch_s); /* fmax skips NaN */
 }
 

@@ -75,7 +75,7 @@ static bool kernel_eligible(const struct plan *plan, const struct kernel *kernel
 /* The time that the run's kernel predicts for one tile; infinite if it has no prediction. */
 static double kernel_prediction(const struct plan *plan, const struct task *task, const struct run *run) {
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
-    return run->kernel->seconds ? run->kernel->seconds(&launch) : INFINITY;
+    return predicted_seconds(&launch, &task->geometry);
 }
 
 /* Chooses the kernel for `auto` among those that can run here, fit into the memory and accept their tiles: a GPU kernel

@@ -9,7 +9,7 @@ bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, 
                         const int64_t *sizes, int count, int multiprocessors) {
     if (operations[geometry->op]->exact || run->skip || !run->kernel || run->kernel->is_roof) return true;
     if (!run->kernel->divisible) return false;
-    if (!run->kernel->way) return true;
+    if (!run->kernel->way || geometry_is_empty(geometry)) return true;
     for (unsigned last = 0; last < 1u << LOOPS; last++) { /* the set of loops with the last, smaller tile */
         int64_t extent[LOOPS];
         for (int other = 0; other < LOOPS; other++) {

@@ -45,12 +45,15 @@ HOST_ONLY = {
     "test_bad_input",
     "test_cli",
     "test_layouts",
+    "test_log_lines",
+    "test_old_results",
     "test_plan_predictions",
     "test_plan_shards",
     "test_plan_table",
     "test_random",
     "test_rawread_layouts",
     "test_small_work",
+    "test_swept_threads",
 }  # but for tests marked `gpu`: half a second a process without a GPU to open
 
 

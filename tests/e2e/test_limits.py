@@ -38,7 +38,7 @@ def slow_down(path, factor):
     """Changes a record as if its product had been measured on a machine that was busy with other things."""
     text = re.sub(r"^float32 (\S+)$", lambda line: f"float32 {float(line[1]) / factor:.9g}", path.read_text(), flags=re.M)
     text = text[: text.index("checksum ")]
-    path.write_text(text + f"checksum {xxhash.xxh3_64_hexdigest(text)}\n")
+    path.write_text(text + f"checksum {xxhash.xxh3_64_hexdigest(text.encode())}\n")
 
 
 def float32_roof(path):

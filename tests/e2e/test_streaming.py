@@ -144,9 +144,10 @@ def test_budget_does_not_change_bits(folder, rng):
     job.operation("last", "reduce", ["x"], referee.reduce(x, "int64", "argmax", 1), operator="argmax", axis=1)
     results = [job.run(budget).everything() for budget in [None, *BUDGETS]]
     for other in results[1:]:
-        assert other.keys() == results[0].keys()
-        for name, values in results[0].items():
-            np.testing.assert_array_equal(other[name], values, err_msg=name)
+        stored = [{name for name in result if name.startswith("outputs")} for result in (other, results[0])]
+        assert stored[0] == stored[1]
+        for name in other.keys() & results[0].keys():  # some variants take parts alone, or the whole alone
+            np.testing.assert_array_equal(other[name], results[0][name], err_msg=name)
 
 
 def test_chain(folder, rng):

@@ -1,5 +1,6 @@
 /* test_same_bits.c - when the parts of a run have the same bits as the whole: checks what the kernel says of its
  * launches, for every size that the parts, and the last tiles along the other loops, can have. */
+#include "../../runner/plan/limits.h"
 #include "../../runner/plan/same_bits.h"
 
 #include <setjmp.h>
@@ -100,6 +101,34 @@ static void what_needs_no_question(void **state) {
     assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 7));
 }
 
+static uint64_t never(const struct launch *launch) {
+    fail_msg("asked about %lld x %lld x %lld", (long long)launch->args.matmul.m, (long long)launch->args.matmul.n,
+             (long long)launch->args.matmul.k);
+    return 0;
+}
+
+static double never_predicts(const struct launch *launch) {
+    return (double)never(launch);
+}
+
+/* Kernels divide by dimensions: none is asked about an operation that has nothing to compute. */
+static void kernels_are_not_asked_about_nothing(void **state) {
+    (void)state;
+    struct error error = {.status = STATUS_OK};
+    struct op_options options = {.alpha = 1};
+    kernel.way = never;
+    kernel.seconds = never_predicts;
+    for (int empty = 0; empty < 3; empty++) {
+        const int64_t m = empty == 0 ? 0 : 4, n = empty == 1 ? 0 : 4, k = empty == 2 ? 0 : 4;
+        const struct shape shapes[2] = {{2, {m, k}}, {2, {k, n}}};
+        const enum dtype dtypes[2] = {FLOAT32, FLOAT32};
+        assert_int_equal(operations[OP_MATMUL]->geometry(&options, shapes, dtypes, &geometry, &error), STATUS_OK);
+        const struct launch launch = {.kernel = &kernel};
+        assert_true(predicted_seconds(&launch, &geometry) == 0);
+        assert_true(agree(4, 2, 0, 10));
+    }
+}
+
 static int wanted; /* a number of multiprocessors */
 
 static uint64_t by_rows_there(const struct launch *launch) {
@@ -135,6 +164,7 @@ int main(void) {
         cmocka_unit_test_setup(sizes_are_asked_for, set_up),
         cmocka_unit_test_setup(last_tiles_of_other_loops_too, set_up),
         cmocka_unit_test_setup(what_needs_no_question, set_up),
+        cmocka_unit_test_setup(kernels_are_not_asked_about_nothing, set_up),
         cmocka_unit_test_setup(parts_have_sizes_of_their_own, set_up),
     };
     return cmocka_run_group_tests_name("ways", tests, NULL, NULL);
