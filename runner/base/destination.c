@@ -22,6 +22,16 @@ const char *path_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+const char *path_suffix(const char *path) {
+    const char *name = path_name(path), *dot = strrchr(name, '.');
+    return dot && dot != name ? dot : name + strlen(name);
+}
+
+char *path_stem(const char *path) {
+    const char *name = path_name(path);
+    return must_printf("%.*s", (int)(path_suffix(name) - name), name);
+}
+
 char *path_folder(const char *path) {
     int length = (int)(path_name(path) - path); /* with the slash */
     return length ? must_printf("%.*s", length > 1 ? length - 1 : 1, path) : must_strdup(".");

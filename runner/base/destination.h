@@ -37,6 +37,10 @@ enum status destination_put(const struct destination *place, const char *finishe
 bool path_is_file(const char *path, const struct stat *file);
 /* What follows the last slash of a path. */
 const char *path_name(const char *path);
+/* The suffix of a file's name, from its last dot, which is not the name's first character; "": it has none. */
+const char *path_suffix(const char *path);
+/* The file's name without its suffix; the caller frees. */
+char *path_stem(const char *path);
 /* The folder of a path, "." for a bare name; the caller frees. */
 char *path_folder(const char *path);
 /* The folder of files that outlast a process: XDG_CACHE_HOME/tilerun if that is an absolute path, as its specification

@@ -1,4 +1,5 @@
 /* inspect_job.c - `tilerun inspect --job`: proposes a job from the names, axes and shapes of a file's data sets. */
+#include "../base/destination.h"
 #include "../base/match.h"
 #include "../base/text.h"
 #include "inspect.h"
@@ -78,9 +79,8 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
     while (head > 0 && isdigit((unsigned char)first[head - 1])) head--;
     while (tail < length - head && tail < other - head && first[length - 1 - tail] == last[other - 1 - tail]) tail++;
     while (tail > 0 && isdigit((unsigned char)first[length - tail])) tail--;
-    const char *slash = strrchr(path, '/');
-    OWNED char *folder = must_printf("%.*s", slash && *first != '/' ? (int)(slash - path + 1) : 0, path);
-    OWNED char *begin = must_printf("%s%.*s", folder, (int)head, first);
+    int folder = *first == '/' ? 0 : (int)(path_name(path) - path);
+    OWNED char *begin = must_printf("%.*s%.*s", folder, path, (int)head, first);
     OWNED char *escaped = match_escape(begin);
     OWNED char *end = match_escape(first + length - tail);
     OWNED char *digits = must_strdup("");
@@ -273,7 +273,7 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
 /* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique.
  * The caller frees. */
 static char *input_name(const struct candidate *it, int number) {
-    const char *last = strrchr(it->source.dataset, '/') + 1;
+    const char *last = path_name(it->source.dataset);
     char *name = must_printf("%.40s", it->source.field ? it->source.field : last);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
@@ -303,13 +303,6 @@ static void name_inputs(struct proposal inputs[], int count) {
     }
 }
 
-/* The file's name without its extension, as part of other files' names. The caller frees. */
-static char *stem_of(const char *path) {
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-    const char *dot = strrchr(file, '.');
-    return must_printf("%.*s", dot ? (int)(dot - file) : (int)strlen(file), file);
-}
-
 /* The type to read the input as; NULL: its own. A Gram matrix in float32 would lose many digits. */
 static const char *type_for(const struct proposal *input, const struct work *work) {
     bool gram = !work->gram && is_samples(input->it) && !(input->it->entry->marks & H5_MARK_MATLAB);
@@ -337,7 +330,7 @@ static void print_input(const struct listing *listing, const struct proposal *in
 
 static void print_job(const struct listing *listing, struct proposal inputs[], int count, int left_out) {
     name_inputs(inputs, count);
-    OWNED char *stem = stem_of(listing->path);
+    OWNED char *stem = path_stem(listing->path);
     OWNED char *output = must_printf("mean-of-%s.h5", stem);
     OWNED char *lines = NULL;
     size_t length;

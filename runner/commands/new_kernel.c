@@ -1,5 +1,6 @@
 /* new_kernel.c - `tilerun new-kernel OP FILE`: writes a first version of a kernel for `source:` in a job. */
 #include "../../kernels/core/operation.h"
+#include "../base/destination.h"
 #include "../base/text.h"
 #include "../compile/embedded.h"
 #include "command.h"
@@ -13,9 +14,7 @@
 
 /* The function's name in `path`: its stem, with '_' for what a name in C cannot have. The caller frees. */
 static char *name_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *name = must_strdup(slash ? slash + 1 : path), *dot = strrchr(name, '.');
-    if (dot) *dot = '\0';
+    char *name = path_stem(path);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '_';
     if (isalpha((unsigned char)*name) || *name == '_') return name;
@@ -31,7 +30,7 @@ static void put_text(FILE *to, const char *text, const char *name) {
 }
 
 static enum status find_template(const char *op, const char *path, const char **text, struct error *error) {
-    const char *names[OP_COUNT] = {NULL}, *dot = strrchr(path, '.');
+    const char *names[OP_COUNT] = {NULL}, *suffix = path_suffix(path);
     int count = 0;
     for (int i = 0; i < OP_COUNT; i++) {
         OWNED char *name = must_printf("%s.c", operations[i]->name);
@@ -43,9 +42,9 @@ static enum status find_template(const char *op, const char *path, const char **
     if (!known)
         return fail(error, STATUS_USAGE, "new-kernel: no operation '%s' takes kernels of a job%s%s%s", op,
                     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-    if (!dot || (strcmp(dot, ".c") != 0 && strcmp(dot, ".cu") != 0))
+    if (strcmp(suffix, ".c") != 0 && strcmp(suffix, ".cu") != 0)
         return fail(error, STATUS_USAGE, "new-kernel: %s: the file ends in .c for the CPU or .cu for the GPU", path);
-    OWNED char *name = must_printf("%s%s", op, dot);
+    OWNED char *name = must_printf("%s%s", op, suffix);
     *text = embedded_text(name);
     return STATUS_OK;
 }
@@ -73,7 +72,7 @@ static enum status new_kernel(const struct invocation *invocation, struct error 
     bool good = !ferror(to);
     good = fclose(to) == 0 && good;
     enum status status = good ? STATUS_OK : fail_write(error, path, errno);
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const char *file = path_name(path);
     OWNED char *launch = launch_of(text);
     const bool same = strncmp(file, name, strlen(name)) == 0 && file[strlen(name)] == '.';
     if (good)

@@ -4,6 +4,7 @@
  *     tilerun profile JOB product:tiled
  *         ncu --profile-from-start off ... tilerun profile JOB product:tiled --here      for a variant on a GPU
  *         perf record --delay=-1 --control=fd:... tilerun profile ... --here             for one on the CPU */
+#include "../base/destination.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
@@ -188,9 +189,8 @@ static void set_names(struct profile *profile) {
         if (*c == ':' || *c == '/') *c = '.';
     profile->results = given ? must_strdup(given) : must_printf("%s.profile.h5", plain);
     profile->running = must_printf("%s.running", profile->results);
-    size_t length = strlen(profile->results);
-    bool suffix = length > 3 && strcmp(profile->results + length - 3, ".h5") == 0;
-    profile->report = must_printf("%.*s.%s", (int)(suffix ? length - 3 : length), profile->results,
+    size_t suffix = strcmp(path_suffix(profile->results), ".h5") == 0 ? strlen(".h5") : 0;
+    profile->report = must_printf("%.*s.%s", (int)(strlen(profile->results) - suffix), profile->results,
                                   profile->run->device == DEVICE_CUDA ? "ncu-rep" : "perf.data");
 }
 

@@ -1,6 +1,7 @@
 /* report.c - `tilerun report RESULTS...`: writes results as one HTML page, or the first of its plots. */
 #include "../report/report.h"
 #include "../base/atomic_file.h"
+#include "../base/destination.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
 #include "command.h"
@@ -16,9 +17,8 @@ struct report_settings {
 
 /* "NAME.html" for a results file "DIR/NAME.h5". The caller frees. */
 static char *default_output(const char *results) {
-    const char *slash = strrchr(results, '/'), *name = slash ? slash + 1 : results, *dot = strrchr(name, '.');
-    int length = dot && dot > name && strcmp(dot, ".h5") == 0 ? (int)(dot - name) : (int)strlen(name);
-    return must_printf("%.*s.html", length, name);
+    OWNED char *stem = path_stem(results);
+    return must_printf("%s.html", strcmp(path_suffix(results), ".h5") == 0 ? stem : path_name(results));
 }
 
 /* Refuses a page that would replace one of the results files, even with --overwrite or before that file exists. */
@@ -34,20 +34,15 @@ static enum status check_apart(const char *name, char *const results[], int coun
     return STATUS_OK;
 }
 
-static bool ends_in(const char *name, const char *ending) {
-    size_t length = strlen(name), own = strlen(ending);
-    return length > own && strcmp(name + length - own, ending) == 0;
-}
-
 static bool is_plot(const char *name) {
-    return ends_in(name, ".svg");
+    return strcmp(path_suffix(name), ".svg") == 0;
 }
 
 /* Refuses the name of another format. */
 static enum status check_format(const char *name, struct error *error) {
     static const char *const others[] = {".png", ".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".gif", ".tif", ".webp"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (ends_in(name, others[i]))
+        if (strcmp(path_suffix(name), others[i]) == 0)
             return fail(error, STATUS_USAGE, "report %s: a report is an .html file, its first plot an .svg file", name);
     return STATUS_OK;
 }

@@ -1,5 +1,6 @@
 /* reproduce.c - `tilerun reproduce RESULTS`: runs the job of a results file again on the recorded inputs, and reports
  * whether outputs and times are the same, and if not what has changed. */
+#include "../base/destination.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
@@ -44,9 +45,8 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
 
 /* Makes a temporary folder beside the results or, if that folder is read-only, where temporary files go. */
 static enum status make_folder(struct reproduction *r, struct error *error) {
-    const char *slash = strrchr(r->path, '/'), *elsewhere = getenv("TMPDIR");
-    int length = slash ? (int)(slash + 1 - r->path) : 0;
-    r->folder = must_printf("%.*s.tilerun-reproduce-XXXXXX", length, r->path);
+    const char *elsewhere = getenv("TMPDIR");
+    r->folder = path_beside(r->path, ".tilerun-reproduce-XXXXXX");
     if (mkdtemp(r->folder)) return STATUS_OK;
     free(r->folder);
     r->folder = must_printf("%s/tilerun-reproduce-XXXXXX", elsewhere && *elsewhere ? elsewhere : "/tmp");
@@ -59,10 +59,8 @@ static enum status make_folder(struct reproduction *r, struct error *error) {
 
 /* "results/run.h5" -> "results/run.reproduced.h5" */
 static char *kept_name(const char *path) {
-    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
-    bool has_suffix = dot && dot > (slash ? slash + 1 : path);
-    int stem = (int)(has_suffix ? dot - path : (long)strlen(path));
-    return must_printf("%.*s.reproduced%s", stem, path, has_suffix ? dot : ".h5");
+    const char *suffix = path_suffix(path);
+    return must_printf("%.*s.reproduced%s", (int)(suffix - path), path, *suffix ? suffix : ".h5");
 }
 
 static enum status choose_output(struct reproduction *r, struct error *error) {

@@ -1,6 +1,7 @@
 /* results_open.c - opens results for commands that read them. If an output is unfinished or being written, it reads the
  * finished runs in OUTPUT.parts and reports how far the job is. It creates, locks and changes nothing there. */
 #include "results_open.h"
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/h5/h5virtual.h"
@@ -154,9 +155,9 @@ enum status command_results_open(const char *path, struct results_file **file, s
     if (access(new->path, F_OK) != 0 && read_parts(new) && (new->count > 0 || access(new->path, F_OK) != 0))
         return STATUS_OK;
     enum status status = results_file_open(new->path, file, error);
-    const char *ending = strrchr(path, '.');
+    const char *suffix = path_suffix(path);
     if (!status) read_standing(*file);
-    if (status == STATUS_USAGE && ending && (strcmp(ending, ".yaml") == 0 || strcmp(ending, ".yml") == 0)) {
+    if (status == STATUS_USAGE && (strcmp(suffix, ".yaml") == 0 || strcmp(suffix, ".yml") == 0)) {
         *error = (struct error){.status = STATUS_OK};
         fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
     }

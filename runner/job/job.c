@@ -18,9 +18,7 @@ static bool is_job_name(const char *text) {
 
 /* The stem of the job file's name; '_' replaces characters that a job name must not contain. */
 static char *name_from_path(const char *path) {
-    char *name = must_strdup(strcmp(path, YAML_STDIN) == 0 ? "stdin" : path_name(path));
-    char *dot = strrchr(name, '.');
-    if (dot && dot != name) *dot = '\0';
+    char *name = strcmp(path, YAML_STDIN) == 0 ? must_strdup("stdin") : path_stem(path);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '_';
     return name;

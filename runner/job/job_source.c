@@ -110,9 +110,7 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
 /* The function's name: `kernel`, else the file's name without its suffix. */
 static bool read_kernel(struct job_reader *reader, struct job_source *source) {
     const struct yaml_node *kernel = yaml_get(source->map, "kernel");
-    const char *name = path_name(source->as_written);
-    source->kernel =
-        kernel ? job_read_text(reader, kernel, "kernel") : must_printf("%.*s", (int)(strrchr(name, '.') - name), name);
+    source->kernel = kernel ? job_read_text(reader, kernel, "kernel") : path_stem(source->as_written);
     if (!source->kernel || text_is_name(source->kernel)) return source->kernel != NULL;
     job_error(reader, kernel ? kernel : source->where,
               "'%s' is not a function's name: set `kernel` to the function in %s", source->kernel, source->as_written);
@@ -140,9 +138,9 @@ struct job_source *job_read_source(struct job_reader *reader, const struct yaml_
     struct job_source *source = must_malloc(sizeof *source);
     *source = (struct job_source){.where = yaml_get(map, "source"), .map = map};
     source->as_written = job_read_text(reader, source->where, "source");
-    const char *dot = source->as_written ? strrchr(source->as_written, '.') : NULL;
-    source->cuda = dot && strcmp(dot, ".cu") == 0;
-    bool good = dot && (source->cuda || strcmp(dot, ".c") == 0);
+    const char *suffix = source->as_written ? path_suffix(source->as_written) : "";
+    source->cuda = strcmp(suffix, ".cu") == 0;
+    bool good = source->cuda || strcmp(suffix, ".c") == 0;
     if (source->as_written && !good)
         job_error(reader, source->where, "'source' is a .c file for the CPU or a .cu file for the GPU, not '%s'",
                   source->as_written);

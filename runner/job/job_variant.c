@@ -121,8 +121,7 @@ static const struct yaml_node *threads_of(struct job_reader *reader, const struc
     const struct yaml_node *value = yaml_get(operation->node, JOB_THREADS);
     if (!value) value = yaml_get(reader->defaults, JOB_THREADS);
     const struct yaml_node *source = yaml_get(map, "source");
-    const char *dot = source && source->text ? strrchr(source->text, '.') : NULL;
-    if (source) return dot && strcmp(dot, ".c") == 0 ? value : NULL;
+    if (source) return source->text && strcmp(path_suffix(source->text), ".c") == 0 ? value : NULL;
     const struct kernel *kernel = kernel_find(operation->op, name);
     return (kernel && kernel->device == DEVICE_CPU) || strcmp(name, "auto") == 0 ? value : NULL;
 }
@@ -155,8 +154,7 @@ static char *source_name(struct job_reader *reader, const struct yaml_node *map,
     if (!name) return NULL;
     if (!given) {
         OWNED char *path = name;
-        const char *file = path_name(path), *dot = strrchr(file, '.');
-        name = dot ? must_printf("%.*s", (int)(dot - file), file) : must_strdup(file);
+        name = path_stem(path);
     }
     bool good = is_identifier(name), taken = kernel_find(op, name) || strcmp(name, "auto") == 0;
     if (good && !taken) return name;

@@ -181,13 +181,11 @@ static bool write_all(int file, const char *text) {
 
 /* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
 static void remove_old(const struct device_facts *facts) {
-    OWNED char *stem = stem_of(facts);
-    char *slash = strrchr(stem, '/');
-    *slash = '\0';
-    DIR *folder = opendir(stem);
+    OWNED char *stem = stem_of(facts), *path = path_folder(stem);
+    DIR *folder = opendir(path);
     struct stat about;
     for (const struct dirent *entry; folder && (entry = readdir(folder));)
-        if (strstr(entry->d_name, slash + 1) == entry->d_name &&
+        if (strstr(entry->d_name, path_name(stem)) == entry->d_name &&
             fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode) &&
             about.st_mtime < time(NULL) - OLD_SECONDS)
             unlinkat(dirfd(folder), entry->d_name, 0);
@@ -198,8 +196,8 @@ int limits_lock(const struct device_facts *facts, const char *program) {
     OWNED char *path = limits_path(facts, program);
     if (!path) return -1;
     make_folders(path);
-    *strrchr(path, '/') = '\0';
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    OWNED char *around = path_folder(path);
+    int folder = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const struct timespec pause = {0, 50000000};
     for (int turn = 0; folder >= 0 && turn < LOCK_TURNS; turn++) {
         if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;

@@ -1,6 +1,7 @@
 /* recorded_inputs.c - finds the input files of an earlier run and compares their hashes. */
 #include "recorded_inputs.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
 #include "../base/text.h"
@@ -63,11 +64,10 @@ static char *find_input(const struct results_file *file, const struct job_input 
     char *paths[3];
     OWNED char *recorded = results_file_text(file, object, "file");
     if (!recorded) recorded = must_strdup(input->file);
-    const char *slash = strrchr(recorded, '/'), *name = slash ? slash + 1 : recorded;
     int count = 0;
     if (folder && *input->file_as_written != '/')
         paths[count++] = must_printf("%s/%s", folder, skip_parents(input->file_as_written));
-    if (folder) paths[count++] = must_printf("%s/%s", folder, name);
+    if (folder) paths[count++] = must_printf("%s/%s", folder, path_name(recorded));
     paths[count++] = must_strdup(recorded);
     return first_readable(paths, count, tried);
 }

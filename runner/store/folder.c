@@ -2,6 +2,7 @@
  * never touched. A file that has one of tilerun's names but cannot be tilerun's is refused before anything is done. */
 #include "results.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../plan/clash.h"
@@ -219,7 +220,7 @@ char *results_part_of_key(const struct results *results, const char key[33]) {
 
 bool results_part_checked(const struct results *results, const char *path) {
     char key[33];
-    snprintf(key, sizeof key, "%.32s", strrchr(path, '/') + 1);
+    snprintf(key, sizeof key, "%.32s", path_name(path));
     const struct found_part *found = find_part(results, key);
     return found && found->whole && strcmp(found->path, path) == 0;
 }

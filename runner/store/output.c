@@ -3,6 +3,7 @@
 #include "output.h"
 
 #include "../../kernels/core/axes.h"
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../record/linked.h"
@@ -88,8 +89,7 @@ bool link_is_at(const char *path) {
 
 /* A path in OUTPUT.parts, relative to OUTPUT's folder. */
 static const char *seen_from_output(const struct results *results, const char *path) {
-    const char *slash = strrchr(results->folder.whole, '/');
-    return slash ? path + (slash + 1 - results->folder.whole) : path;
+    return path + (path_name(results->folder.whole) - results->folder.whole);
 }
 
 enum status link_mark(const struct results *results, hid_t file, struct error *error) {

@@ -1,5 +1,6 @@
 /* previous_output.c - looks at an OUTPUT that is there already, struct previous: whether it belongs to this job, and
  * which of its runs are finished. --resume makes parts of these (previous_import): from then on only parts count. */
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../record/environment.h"
@@ -263,8 +264,8 @@ static enum status import_run(struct results *results, const struct run *run, co
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
     struct error ignored = {.status = STATUS_OK};
-    const char *slash = strrchr(results->folder.whole, '/'), *name = slash ? slash + 1 : results->folder.whole;
-    OWNED char *path = must_printf("%.*s%s", (int)(name - results->folder.whole), results->folder.whole, file);
+    const char *name = path_name(results->folder.whole);
+    OWNED char *path = path_beside(results->folder.whole, file);
     (void)dataset;
     if (strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0 && part_trailer(path) == TRAILER_NONE)
         part_seal(path, false, &ignored);

@@ -2,6 +2,7 @@
 #include "to.h"
 
 #include "../base/clock.h"
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../plan/space.h"
@@ -24,9 +25,8 @@
 
 /* The file's real path. The caller frees. */
 static char *real_path(const struct destination *place) {
-    const char *slash = strrchr(place->path, '/');
     OWNED char *folder = must_realpath(place->folder);
-    return must_printf("%s/%s", folder ? folder : place->folder, slash ? slash + 1 : place->path);
+    return must_printf("%s/%s", folder ? folder : place->folder, path_name(place->path));
 }
 
 /* The name under which a file is written at first. It depends on OUTPUT, on which only one process can work: so a file

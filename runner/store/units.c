@@ -1,6 +1,7 @@
 /* units.c - finds finished units, combines those of a run, and notes those that took too long. A unit is a whole run or
  * one panel of it (divide/units.h). Its part is a file with one row, samples and perhaps an output. The row of a run in
  * panels has the sums of the panels' times; its output is made of the panels' outputs. */
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../plan/own_kernel.h"
@@ -231,10 +232,8 @@ enum status panels_write_samples(const struct results *results, const struct run
 
 /* Sets the message of a panel's row to the panel's name and, if a shard made it, the shard's folder. */
 static void set_panel_message(const struct results *results, const struct run *unit, struct result_row *row) {
-    OWNED char *path = results_unit_path(results, unit);
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    const char *shard = strlen(path) > strlen(results->folder.whole) ? strrchr(path, '/') + 1 : "";
+    OWNED char *path = results_unit_path(results, unit), *folder = path_folder(path);
+    const char *shard = strlen(folder) > strlen(results->folder.whole) ? path_name(folder) : "";
     snprintf(row->message, sizeof row->message, "%.60s%s%.40s", results->units->plan.tasks[unit->task].panel,
              *shard ? "; " : "", shard);
 }

@@ -1,6 +1,7 @@
 /* h5scale.c - reads, copies and attaches dimension scales. */
 #include "h5scale.h"
 
+#include "../../base/destination.h"
 #include "../../base/fail.h"
 #include "h5type.h"
 #include <stdio.h>
@@ -87,7 +88,7 @@ char *h5_scale_name(hid_t scale) {
     OWNED char *path = must_malloc((size_t)(length > 0 ? length : 0) + 1);
     path[0] = '\0';
     if (length > 0) H5Iget_name(scale, path, (size_t)length + 1);
-    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const char *last = path_name(path);
     return must_strdup(*last && h5_is_utf8(last) ? last : "scale");
 }
 

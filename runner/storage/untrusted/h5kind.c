@@ -2,6 +2,7 @@
  * the other data sets of the group. */
 #include "h5kind.h"
 
+#include "../../base/destination.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "h5list.h"
@@ -134,7 +135,7 @@ static bool is_in_group(const struct h5_entry *entry, const char *group, size_t 
 }
 
 static bool has_letter_name(const struct h5_entry *entry) {
-    const char *name = strrchr(entry->name, '/') + 1;
+    const char *name = path_name(entry->name);
     return *name && name[1] == '\0' && strchr("xyzrXYZR", *name);
 }
 

@@ -1,6 +1,7 @@
 /* h5list.c - visits the links of a file, describes each data set by its properties, without reading elements, and names
  * its axes. */
 #include "h5list.h"
+#include "../../base/destination.h"
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
 #include "../h5/h5scale.h"
@@ -320,8 +321,7 @@ static void close_group(struct group *group) {
 }
 
 static void enter_group(hid_t file, hid_t links, const struct h5_entry *entry, struct group *group) {
-    const char *slash = strrchr(entry->name, '/');
-    char *path = must_printf("%.*s", slash == entry->name ? 1 : (int)(slash - entry->name), entry->name);
+    char *path = path_folder(entry->name);
     if (group->path && strcmp(path, group->path) == 0) {
         free(path);
         return;

@@ -42,7 +42,7 @@ static char *real_folder(const char *from) {
 }
 
 struct texts h5_names_of(const char *from, const char *name, const char *variable) {
-    const char *slash = strrchr(name, '/'), *relative = *name == '/' ? slash + 1 : name;
+    const char *relative = *name == '/' ? path_name(name) : name;
     struct texts names = {0};
     OWNED char *beside = path_folder(from), *origin_folder = real_folder(from);
     if (relative != name) add_path(&names, NULL, name);
