@@ -17,18 +17,19 @@
 
 /* ---- rows that are final ----------------------------------------------------------------------------------------- */
 
-static void row_text(const struct task *task, const struct result_row *row, char text[320]) {
-    char tries[32] = "", error[32] = "", time[32] = ""; /* unknown (NaN) if nothing was verified, or launched */
-    bool says =
-        row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0); /* the run's name contains it */
-    if (!isnan(row->error)) snprintf(error, sizeof error, ", error %.2g", row->error);
-    if (!isnan(row->kernel_median_s)) snprintf(time, sizeof time, ", %.4g ms", row->kernel_median_s * 1e3);
-    if (row->tries > 1) snprintf(tries, sizeof tries, ", %d tries", row->tries);
-    if (result_row_done(row))
-        snprintf(text, 320, "%s%s%s%s%s%s", row->status, time, error, tries, says ? "; " : "",
-                 says ? row->message : "");
-    else
-        snprintf(text, 320, "%s%s%s%s", row->status, row->message[0] ? ": " : "", row->message, time);
+/* What became of a run, for its line of progress. The caller frees. */
+static char *row_text(const struct task *task, const struct result_row *row, bool reused) {
+    const bool done = result_row_done(row);
+    /* the name of a panel's run contains its message */
+    const bool says = row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0);
+    char *text = must_strdup(row->status);
+    if (!done && row->message[0]) must_append(&text, ": %s", row->message);
+    if (!isnan(row->kernel_median_s)) must_append(&text, ", %.4g ms", row->kernel_median_s * 1e3);
+    if (done && !isnan(row->error)) must_append(&text, ", error %.2g", row->error);
+    if (done && row->tries > 1) must_append(&text, ", %d tries", row->tries);
+    if (done && says) must_append(&text, "; %s", row->message);
+    if (reused) must_append(&text, " (kept from before)");
+    return text;
 }
 
 enum status execution_keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
@@ -48,7 +49,6 @@ enum status execution_keep_row(struct execution *execution, const struct run *ru
 enum status execution_conclude(struct execution *execution, const struct run *run, bool reused, struct error *error) {
     const struct task *task = &execution->plan->tasks[run->task];
     const struct result_row *row = &execution->rows[run->number];
-    char text[400];
     bool done = result_row_done(row);
     TRY(execution_keep_row(execution, run, row, error));
     atomic_store(&execution->final[run->number], true);
@@ -60,8 +60,7 @@ enum status execution_conclude(struct execution *execution, const struct run *ru
         execution->failed = true;
         execution->stop = execution->stop || task->operation->run.stop_on_error;
     }
-    row_text(task, row, text);
-    if (reused) strncat(text, " (kept from before)", sizeof text - strlen(text) - 1);
+    OWNED char *text = row_text(task, row, reused);
     progress_outcome(&execution->progress, run->number, text, done && !reused);
     return STATUS_OK;
 }
