@@ -193,7 +193,7 @@ static bool keeps_bounds(const struct trial *trial) {
         if (role >= OUT || role < inputs) guarded_download(&memory[role], role <= OUT);
     device_wait(trial->suite->device);
     for (int role = 0; role < ROLES; role++) {
-        int64_t from, strays;
+        int64_t from = 0, strays;
         if (role < OUT && role >= inputs) continue;
         if ((strays = guarded_strays(&memory[role], &from)) > 0)
             snprintf(finding, sizeof finding, "%lld bytes written outside %s, the first one %lld bytes %s",
