@@ -320,7 +320,7 @@ static void draw_rows(void) {
     count = 0;
     for (int tasks = 1 + draw(6), t = 0; t < tasks; t++)
         for (int variants = 1 + draw(5), v = 0; v < variants; v++) {
-            char operation[JOB_NAME_BYTES], parameters[JOB_LABEL_BYTES], variant[96];
+            char operation[JOB_NAME_BYTES], parameters[JOB_LABEL_BYTES], variant[112];
             snprintf(operation, sizeof operation, "%.*s%d", draw(12), "operation-of-a-name", t / 2);
             snprintf(parameters, sizeof parameters, "n=%d,dtype=float%d", 1 << draw(12), 16 << draw(3));
             snprintf(variant, sizeof variant, "v%.*s,é=%d", draw(8) ? draw(10) : 80,
