@@ -113,25 +113,26 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 /* ---- the truth --------------------------------------------------------------------------------------------------- */
 
 #define BLOCK  512  /* rows and columns of the output that are summed at a time */
-#define PANEL  1024 /* of k, of a whole block; of fewer rows and columns as much more is read at a time */
-#define RUN    64   /* elements of a line that one thread sums */
-#define CACHED 64   /* of k, of a run: they stay in a core's first cache */
+#define PANEL  1024 /* elements of k that are read at a time for a whole block; a smaller block reads more of k */
+#define RUN    64   /* adjacent elements of a row or column of the output that one thread sums */
+#define CACHED 64   /* elements of k that are added to a run at a time: these operands stay in the L1 cache */
 
 struct sums {
     long double value;
-    double magnitude; /* of the products of finite elements */
-    double plain;     /* the value as the accumulator has it that takes one product after the other */
+    double magnitude; /* the sum of the absolute products of finite elements */
+    double plain; /* the sum as the plain loop computes it: one product after the other, in the accumulator's type */
 };
 
-/* Sums of a run of a line. A long double has 11 bits more than the float64 results that it judges; products of narrower
- * types are exact in double, and there double is far more than they need. (Rounding `plain` through double loses
- * nothing that matters: it measures the size of errors.) */
+/* The sums of up to RUN adjacent elements of the output. A long double has 11 bits more than the float64 results
+ * that it judges; products of narrower types are exact in double, so `value` suffices for them. (Rounding `plain`
+ * through double loses nothing that matters: it only measures the size of errors.) */
 struct run {
     long double wide[RUN];
     double value[RUN], magnitude[RUN], plain[RUN];
 };
 
-/* As add_run, the wide sums alone. Four stay in registers: to load and store one takes longer than to add to it. */
+/* Does the part of add_run for the wide sums. Keeps four sums in registers, because loading and storing a sum takes
+ * longer than adding to it. */
 static void add_wide(int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch, int64_t count,
                      long double *sums) {
     int64_t j = 0;
@@ -148,7 +149,7 @@ static void add_wide(int64_t k, const double *left, int64_t stride, const double
         for (int64_t p = 0; p < k; p++) sums[j] += (long double)left[p * stride] * right[p * pitch + j];
 }
 
-/* Adds left[p * stride] right[p * pitch + j] for p below k and j below count. */
+/* Adds left[p * stride] * right[p * pitch + j] for all p < k to sum j of the run, for all j < count. */
 CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
                       int64_t count, struct run *run) {
     double *value = run->value, *magnitude = run->magnitude, *plain = run->plain;
@@ -177,14 +178,15 @@ CPU_VERSIONS(add_run,
               int64_t count, struct run *run),
              (wide, k, left, stride, right, pitch, count, run))
 
-/* A panel of an operand: element (line, p) lies at value[line * of_line + p * of_k]. */
+/* A panel of an operand. A line is a row of A or a column of B; its element p lies at value[line * of_line + p *
+ * of_k]. */
 struct panel {
     const double *value;
     int64_t lines, of_line, of_k;
 };
 
-/* sums[line * of_line + j * of_run] += the products of the lines of `left` with those of `right`, whose of_line is 1.
- */
+/* Adds the product of line `line` of `left` and line j of `right`, whose of_line is 1, to sums[line * of_line + j *
+ * of_run]. */
 static void add_products(bool wide, int64_t k, const struct panel *left, const struct panel *right, struct sums *sums,
                          int64_t of_line, int64_t of_run) {
 #pragma omp parallel for collapse(2) if ((double)left->lines * (double)right->lines * (double)k > CPU_ALONE_ONCE)

@@ -68,7 +68,8 @@ struct piece {
         }                                                                                                              \
     }
 
-/* KEEPS(sum, x): does the sum stay (on a tie, too)? index -1: there is no sum yet. */
+/* min, max and their positions: `sum` is the best element so far, at `index` (-1: there is none yet). KEEPS is a
+ * condition on `sum` and `x`: does `sum` stay? It also decides ties. */
 #define EACH_ROW_INDEXED(type, member, KEEPS)                                                                          \
     for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
         const type *restrict row = piece->x.member + r * piece->columns;                                               \
@@ -111,7 +112,7 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const s
     case REDUCE_VAR:
     case REDUCE_STD:
     case REDUCE_COUNT_NAN:
-    case REDUCE_OPERATOR_COUNT: break; /* below */
+    case REDUCE_OPERATOR_COUNT: break; /* add_piece calls other loops for these */
     }
 }
 CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums),
@@ -190,8 +191,9 @@ CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
 }
 CPU_VERSIONS(scale_columns, (struct piece * piece, struct sums *sums), (piece, sums))
 
+/* Wraps modulo 2^64: sums and products are computed as uint64_t, where overflow is defined. */
 CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
-    const bool skip_nan = false;
+    const bool skip_nan = false; /* EACH_ROW_INDEXED reads it; an integer is never NaN */
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum * (uint64_t)x)) break;
     case REDUCE_MIN:
@@ -204,7 +206,7 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *p
     case REDUCE_VAR:
     case REDUCE_STD:
     case REDUCE_COUNT_NAN:
-    case REDUCE_OPERATOR_COUNT: break; /* computed in double, or above */
+    case REDUCE_OPERATOR_COUNT: break; /* add_piece calls other loops for these */
     }
 }
 CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),

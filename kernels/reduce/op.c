@@ -129,9 +129,10 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     enum dtype dtype = geometry->out.dtype;
     if (reduce_selects(operator_) || !dtype_is_float(dtype)) return (struct tolerance){0, 0};
     double length = (double)reduced_elements(geometry);
-    double equal = length / (operator_ == REDUCE_VAR ? 2 : 4);
-    double accumulation = dtype_epsilon(FLOAT64) * (4 + (operator_ == REDUCE_PROD ? length : sqrt(length) + equal));
-    double least = dtype_least(FLOAT64);
+    double of_equal_elements = length / (operator_ == REDUCE_VAR ? 2 : 4);
+    double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + of_equal_elements;
+    double accumulation = dtype_epsilon(FLOAT64) * (4 + roundings);
+    double least = dtype_least(FLOAT64); /* the smallest subnormal number */
     if (reduce_spreads(operator_)) accumulation += 12 * dtype_epsilon(FLOAT64), least *= 16;
     if (operator_ == REDUCE_STD) least = sqrt(least);
     return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + least};

@@ -5,8 +5,9 @@
 #include "../base/atomic_file.h"
 #include "../record/row.h"
 
-/* The operations of a job in the words of --only, each `search` replaced by the combinations that have won it: one, or
- * several if combinations of swept parameters differ. A search that nothing has won stays. The caller frees. */
+/* Returns the text of an --only that selects all operations of a job ("a,b:tiled,tile=32"), but of each `search`
+ * only the combinations that won it; several may have won, at different combinations of swept parameters. A search
+ * without a winner is not restricted. The caller frees. */
 char *pin_only(const struct job *job, const struct result_row *rows, int count);
 
 /* Checks, before the job runs, that it can be written to `path`, which must be in the job's folder, because the job's

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    MAX_SHARDS_SHOWN = 24, /* a job with more shards gets rows for the longest only, */
-    ROWS_OF_LONGEST = 12   /* as many as this */
+    MAX_SHARDS_SHOWN = 24, /* with more shards, the table has rows for the longest shards only */
+    ROWS_OF_LONGEST = 12   /* the number of these rows */
 };
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
@@ -48,6 +48,7 @@ static bool look_alike(const struct numbered_load *one, const struct numbered_lo
            strcmp(a.seconds, b.seconds) == 0 && strcmp(a.waits, b.waits) == 0;
 }
 
+/* Adds a row, and frees `name`. */
 static void add_row(struct table *table, char *name, const struct numbered_load *load, bool waits) {
     const struct cells cells = cells_of(load);
     table_row(table);
@@ -67,31 +68,35 @@ static int compare_longest(const void *one, const void *other) {
     return (a->shard > b->shard) - (a->shard < b->shard);
 }
 
-/* Adds rows for the longest shards, and one for the sum of the others. */
-static void add_longest(struct table *table, struct numbered_load *of, int shards, bool waits) {
-    qsort(of, (size_t)shards, sizeof *of, compare_longest);
+/* Adds rows for the longest shards, and one for the sum of the others. Sorts `loads`. Shards whose rows would look
+ * alike share one. */
+static void add_longest(struct table *table, struct numbered_load *loads, int shards, bool waits) {
+    qsort(loads, (size_t)shards, sizeof *loads, compare_longest);
     int next = 0;
-    for (int row = 0; next < shards && (row < ROWS_OF_LONGEST || next == shards - 1); row++) {
-        int begin = next, least = of[begin].shard, most = least;
-        for (; next < shards && look_alike(&of[begin], &of[next]); next++) {
-            if (of[next].shard < least) least = of[next].shard;
-            if (of[next].shard > most) most = of[next].shard;
+    for (int row = 0; next < shards; row++) {
+        bool is_last = next == shards - 1; /* a single remaining shard gets its own row, not one of "others" */
+        if (row >= ROWS_OF_LONGEST && !is_last) break;
+        int begin = next, least = loads[begin].shard, most = least;
+        for (; next < shards && look_alike(&loads[begin], &loads[next]); next++) {
+            if (loads[next].shard < least) least = loads[next].shard;
+            if (loads[next].shard > most) most = loads[next].shard;
         }
         int alike = next - begin;
         char *name = alike == 1                  ? must_printf("%d", least)
                      : most - least + 1 == alike ? must_printf("%d to %d, each", least, most)
                      : alike == 2                ? must_printf("%d and %d, each", least, most)
                                                  : must_printf("%d and %d others, each", least, alike - 1);
-        add_row(table, name, &of[begin], waits);
+        add_row(table, name, &loads[begin], waits);
     }
     if (next == shards) return;
     struct numbered_load rest = {0};
-    for (int s = next; s < shards; s++) shard_load_add(&rest.load, &of[s].load);
+    for (int s = next; s < shards; s++) shard_load_add(&rest.load, &loads[s].load);
     add_row(table, must_printf("%d others, together", shards - next), &rest, waits);
 }
 
 static void print_table(const struct division *division, int width, FILE *to) {
-    FREED_BY(table_release) struct table *table = table_create(columns, division->waits ? COLUMNS : WAITS);
+    int column_count = division->waits ? COLUMNS : WAITS; /* without WAITS, the last column */
+    FREED_BY(table_release) struct table *table = table_create(columns, column_count);
     const struct numbered_load sum = {.load = division->sum};
     if (division->shards > MAX_SHARDS_SHOWN)
         add_longest(table, division->of, division->shards, division->waits);
@@ -131,7 +136,8 @@ static void print_balance(const struct division *division, int width, FILE *to) 
 
 /* "'product n=4096' alone takes 61 % of the time; more than 2 shards do not help" */
 static void print_dominant(const struct division *division, int width, FILE *to) {
-    if (division->shards < division->useful_shards || division->uneven <= UNITS_UNEVEN) return;
+    bool more_would_help = division->shards < division->useful_shards, is_even = division->uneven <= UNITS_UNEVEN;
+    if (more_would_help || is_even) return;
     const struct shard_group *longest = division->groups->groups;
     const struct task *task = &division->plan->tasks[longest->first];
     const struct job_operation *operation = task->operation;

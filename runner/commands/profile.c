@@ -44,7 +44,7 @@ struct profile {
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
 
-/* The one run that ID:VARIANT names. */
+/* Finds the one run that ID:VARIANT names. STATUS_USAGE: it names none or several, or the run cannot run here. */
 static enum status find_run(const struct plan *plan, const char *name, const struct run **found, struct error *error) {
     int count = 0;
     size_t length = strcspn(name, ":");
@@ -77,65 +77,70 @@ static enum status run_here(const struct plan *plan, const struct run *run, cons
 
 /* ---- the profiler ------------------------------------------------------------------------------------------------ */
 
-static void add(struct profile *profile, char *word) {
+/* Appends a word to the command; the profile owns it then. */
+static void add_word(struct profile *profile, char *word) {
     if (profile->word_count < MAX_WORDS)
         profile->words[profile->word_count++] = word;
     else
         free(word);
 }
 
-static void add_all(struct profile *profile, const char *const *words) {
-    while (*words) add(profile, must_strdup(*words++));
+static void add_words(struct profile *profile, const char *const *words) {
+    while (*words) add_word(profile, must_strdup(*words++));
 }
 
-/* Sets the command: the profiler, and this program as it was called. */
-static enum status set_command(struct profile *profile, struct error *error) {
+/* Makes the command line: the profiler, then this program with --here and the options of this call. */
+static enum status make_command(struct profile *profile, struct error *error) {
     const struct profile_settings *settings = profile->settings;
     const struct job_overrides *overrides = &settings->job.overrides;
     bool cuda = profile->run->device == DEVICE_CUDA;
     int *ends = profile->ends;
     char *program = must_realpath("/proc/self/exe");
     if (cuda) {
-        add_all(profile,
-                (const char *const[]){"ncu", "--profile-from-start", "off", "--set", "full", "-f", "-o", NULL});
+        add_words(profile,
+                  (const char *const[]){"ncu", "--profile-from-start", "off", "--set", "full", "-f", "-o", NULL});
     } else {
         if (pipe(ends) != 0 || pipe(ends + 2) != 0)
             return fail(error, STATUS_IO, "a pipe cannot be made: %s", strerror(errno));
-        add_all(profile, (const char *const[]){"perf", "record", "-q", "-g", "-F", "20000", "--delay=-1", NULL});
-        add(profile, must_printf("--control=fd:%d,%d", ends[0], ends[3]));
-        add(profile, must_strdup("-o"));
+        add_words(profile, (const char *const[]){"perf", "record", "-q", "-g", "-F", "20000", "--delay=-1", NULL});
+        add_word(profile, must_printf("--control=fd:%d,%d", ends[0], ends[3]));
+        add_word(profile, must_strdup("-o"));
         OWNED char *descriptors = must_printf("%d,%d", ends[1], ends[2]);
         setenv(PERF_CONTROL, descriptors, 1);
     }
-    add(profile, must_strdup(profile->report));
-    add(profile, program ? program : must_strdup("tilerun"));
-    add_all(profile, (const char *const[]){"profile", profile->job, profile->name, "--here", "-o", NULL});
-    add(profile, must_strdup(profile->running));
-    for (int i = 0; i < settings->job.sets.count; i++) add(profile, must_printf("--set=%s", settings->job.sets.of[i]));
-    if (overrides->device) add(profile, must_printf("--device=%s", overrides->device));
-    if (settings->allow_source) add(profile, must_strdup("--allow-source"));
+    add_word(profile, must_strdup(profile->report));
+    add_word(profile, program ? program : must_strdup("tilerun"));
+    add_words(profile, (const char *const[]){"profile", profile->job, profile->name, "--here", "-o", NULL});
+    add_word(profile, must_strdup(profile->running));
+    for (int i = 0; i < settings->job.sets.count; i++)
+        add_word(profile, must_printf("--set=%s", settings->job.sets.of[i]));
+    if (overrides->device) add_word(profile, must_printf("--device=%s", overrides->device));
+    if (settings->allow_source) add_word(profile, must_strdup("--allow-source"));
     profile->words[profile->word_count] = NULL;
     return STATUS_OK;
 }
 
-/* Where there is no profiler: prints what to call. On the CPU that records the whole process. */
+/* Prints the command line, for a machine that has the profiler. It leaves out the pipe over which tilerun starts and
+ * stops perf, so that perf then records the whole process. */
 static enum status print_command(const struct profile *profile) {
     OWNED char *line = must_strdup("");
-    for (int i = 0; i < profile->word_count; i++)
-        if (strncmp(profile->words[i], "--control", 9) != 0 && strcmp(profile->words[i], "--delay=-1") != 0) {
-            must_append(&line, " %s", profile->words[i]);
-        }
+    for (int i = 0; i < profile->word_count; i++) {
+        const char *word = profile->words[i];
+        bool needs_pipe = strncmp(word, "--control", 9) == 0 || strcmp(word, "--delay=-1") == 0;
+        if (!needs_pipe) must_append(&line, " %s", word);
+    }
     text_print_stderr("tilerun: there is no %s in PATH; where there is:\n", profile->words[0]);
     text_print_stderr("   %s\n", line);
     return STATUS_OK;
 }
 
-static enum status run_profiler(struct profile *profile, bool *there, struct error *error) {
+/* Runs the profiler and waits for its end. *found: is it installed? If not, prints its command line instead. */
+static enum status run_profiler(struct profile *profile, bool *found, struct error *error) {
     pid_t child;
     int state = 0;
     int number = posix_spawnp(&child, profile->words[0], NULL, NULL, profile->words, environ);
-    *there = number != ENOENT;
-    if (number == ENOENT) return print_command(profile);
+    *found = number != ENOENT;
+    if (!*found) return print_command(profile);
     if (number) return fail(error, STATUS_IO, "%s cannot be started: %s", profile->words[0], strerror(number));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
     }
@@ -156,20 +161,21 @@ static enum status hash_file(const char *path, char sha256[65], struct error *er
     return STATUS_OK;
 }
 
-/* Is the profiled launch the verified one? */
+/* Checks that the profiled run reached its end and its result was right. */
 static enum status check_row(const struct profile *profile, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
     const char *id = profile->run->label;
     if (access(profile->running, R_OK) != 0) return fail(error, STATUS_RUN, "%s has not run to its end", profile->name);
     TRY(results_file_open(profile->running, &file, error));
-    const struct result_row *row = file->count > 0 ? &file->rows[file->count - 1] : NULL; /* the others come before */
+    /* The profiled run has the last row; the runs whose results it reads have the others. */
+    const struct result_row *row = file->count > 0 ? &file->rows[file->count - 1] : NULL;
     if (row && result_row_done(row)) return STATUS_OK;
     return fail(error, STATUS_RUN, "%s: %s is %s: %s", profile->name, id, row ? row->status : "missing",
                 row ? row->message : "");
 }
 
-/* Records the report in the results file and gives that its name. */
-static enum status record(const struct profile *profile, struct error *error) {
+/* Records the report's path and hash in the results file, and renames that file from `running` to `results`. */
+static enum status record_report(const struct profile *profile, struct error *error) {
     char sha256[65];
     TRY(check_row(profile, error));
     TRY(hash_file(profile->report, sha256, error));
@@ -181,7 +187,8 @@ static enum status record(const struct profile *profile, struct error *error) {
     return STATUS_OK;
 }
 
-/* "product.tiled,tile=32.h5" beside the job's own results, or what -o names. */
+/* Sets the names of the files: "product.tiled,tile=32.profile.h5" in the current folder, or the file that -o names, and
+ * the report beside it. */
 static void set_names(struct profile *profile) {
     const char *given = profile->settings->job.overrides.output;
     OWNED char *plain = must_strdup(profile->name);
@@ -194,8 +201,9 @@ static void set_names(struct profile *profile) {
                                   profile->run->device == DEVICE_CUDA ? "ncu-rep" : "perf.data");
 }
 
-static enum status profile_there(struct profile *profile, const struct plan *plan, struct error *error) {
-    bool there = false;
+/* Runs the profiler on this program, and records its report. */
+static enum status profile_with_profiler(struct profile *profile, const struct plan *plan, struct error *error) {
+    bool found = false; /* the profiler is installed */
     set_names(profile);
     const char *taken = access(profile->results, F_OK) == 0  ? profile->results
                         : access(profile->report, F_OK) == 0 ? profile->report
@@ -204,10 +212,10 @@ static enum status profile_there(struct profile *profile, const struct plan *pla
     if (!status) status = results_check_other(profile->results, plan, "report", profile->report, error);
     if (!status && taken && !profile->settings->overwrite)
         status = fail(error, STATUS_USAGE, "%s exists; --overwrite replaces it", taken);
-    if (!status) status = set_command(profile, error);
-    if (!status) status = run_profiler(profile, &there, error);
-    if (!status && there) status = record(profile, error);
-    if (there) unlink(profile->running);
+    if (!status) status = make_command(profile, error);
+    if (!status) status = run_profiler(profile, &found, error);
+    if (!status && found) status = record_report(profile, error);
+    if (found) unlink(profile->running);
     for (int i = 0; i < profile->word_count; i++) free(profile->words[i]);
     free(profile->results);
     free(profile->running);
@@ -233,7 +241,8 @@ static enum status profile_command(const struct invocation *invocation, struct e
     TRY(find_run(plan, profile.name, &profile.run, error));
     TRY(command_allow_source(plan, settings.allow_source, error));
     if (!profile.run) return STATUS_USAGE; /* find_run has set it, which clang's analyzer does not see */
-    return settings.here ? run_here(plan, profile.run, invocation->line, error) : profile_there(&profile, plan, error);
+    return settings.here ? run_here(plan, profile.run, invocation->line, error)
+                         : profile_with_profiler(&profile, plan, error);
 }
 
 static const struct option_row rows[] = {

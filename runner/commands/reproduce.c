@@ -83,9 +83,10 @@ static enum status load_job(struct reproduction *r, struct job **job, struct err
     if (!text) return fail(error, STATUS_USAGE, "%s: holds no job to run again", r->path);
     struct job_overrides overrides = {.output = r->output, .device = r->settings->job.overrides.device};
     *job = job_parse(r->path, text, &overrides);
-    OWNED char *only =
-        pin_only(*job, r->base->rows, r->base->count); /* what a search has chosen is not searched again */
-    if (strchr(only, ':')) {
+    /* Runs the variants that a search has found, instead of searching again. */
+    OWNED char *only = pin_only(*job, r->base->rows, r->base->count);
+    bool names_variants = strchr(only, ':') != NULL;
+    if (names_variants) {
         job_free(*job);
         overrides.only = only;
         *job = job_parse(r->path, text, &overrides);

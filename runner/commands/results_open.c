@@ -12,41 +12,43 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "2 of 4 runs (3 more cannot run here)". */
+/* "2 of 4 runs (3 more cannot run here)"; the caller frees. */
 static char *progress_counts(const struct survey *survey) {
     int wanted = survey->runs - survey->skipped;
     if (survey->results == 0) return must_strdup("no run is finished yet");
-    if (survey->runs < 0 || survey->skipped < 0 || wanted < survey->results) /* the last: of a job that was edited */
+    bool was_edited = wanted < survey->results; /* the job file then has fewer runs than the results */
+    if (survey->runs < 0 || survey->skipped < 0 || was_edited)
         return must_printf("%d run%s finished so far", survey->results, survey->results == 1 ? "" : "s");
     if (survey->skipped == 0) return must_printf("%d of %d runs", survey->results, wanted);
     return must_printf("%d of %d runs (%d more cannot run here)", survey->results, wanted, survey->skipped);
 }
 
-static const char *units_of(const struct survey *survey) {
+static const char *units_noun(const struct survey *survey) {
     return survey->job.by == SHARD_BY_RUNS ? "runs" : "runs and panels";
 }
 
-/* Says how much of the job the shards have done. Runs that cannot run or made no result count as done. */
+/* Describes how much of the job the shards have done. Runs that cannot run, or made no result, count as done. The
+ * caller frees. */
 static char *shards_state_text(const struct survey *survey, const char *output) {
     bool known = survey->runs >= survey->count;
-    const char *what = units_of(survey);
-    OWNED char *far = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
-                            : must_printf("%d %s finished so far", survey->count, what);
+    const char *what = units_noun(survey);
+    OWNED char *progress = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
+                                 : must_printf("%d %s finished so far", survey->count, what);
     char *text;
     if (survey->at_work)
-        text = must_printf("running: shards have done %s", far);
+        text = must_printf("running: shards have done %s", progress);
     else if (survey->complete)
         text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
                            output);
     else
         text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
                            "`tilerun merge %s` joins them",
-                           far, output);
+                           progress, output);
     return text;
 }
 
 /* "shard 1 of 3 lacks 2 of 4 runs and panels; it is at work on node n7, job 12_1; log: /x/12_1.out": a line for each
- * shard that lacks some. NULL: none does. */
+ * shard that lacks some. NULL: none does. The caller frees. */
 static char *missing_of(const struct survey *survey) {
     enum { MAX_LINES = 20 };
     char *text = NULL;
@@ -55,14 +57,16 @@ static char *missing_of(const struct survey *survey) {
     int lines = 0;
     for (int i = 0; i < survey->shard_count; i++) {
         const struct shard_state *shard = &survey->job.states[i];
-        if (shard->begun ? shard->lacks == 0 && !shard->stopped : survey->complete) continue;
+        /* In a complete survey, a shard that has not begun has nothing to do. */
+        bool needs_no_line = shard->begun ? shard->lacks == 0 && !shard->stopped : survey->complete;
+        if (needs_no_line) continue;
         if (++lines > MAX_LINES) continue;
         fprintf(to, "shard %d of %d ", i, survey->shard_count);
         if (!shard->begun) {
             fputs("has not begun\n", to);
             continue;
         }
-        fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->unit_count, units_of(survey),
+        fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->unit_count, units_noun(survey),
                 shard->at_work ? "is at work" : "ran", shard->place ? shard->place : "an unknown node");
         fprintf(to, "%s%s", shard->log ? "; log: " : "", shard->log ? shard->log : "");
         text_print(to, "%s%s\n", shard->stopped ? "; it stopped: " : "", shard->stopped ? shard->stopped : "");
@@ -76,9 +80,9 @@ static char *missing_of(const struct survey *survey) {
 
 static char *state_text(const struct survey *survey, const char *output) {
     if (survey->shard_count > 0) return shards_state_text(survey, output);
-    OWNED char *far = progress_counts(survey);
-    return survey->at_work ? must_printf("running: %s", far)
-                           : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", far);
+    OWNED char *progress = progress_counts(survey);
+    return survey->at_work ? must_printf("running: %s", progress)
+                           : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", progress);
 }
 
 static bool read_parts(struct results_file *file) {

@@ -184,14 +184,14 @@ static void print_pairs(const struct comparison *comparison, bool sort, bool mar
 
 /* Prints the runs that have a result in neither file, grouped by their note. */
 static void print_without_result(const struct comparison *comparison, FILE *to) {
-    OWNED bool *said = must_zeroed((unsigned long)comparison->count * sizeof *said);
+    OWNED bool *printed = must_zeroed((unsigned long)comparison->count * sizeof *printed);
     for (int i = 0; i < comparison->count; i++) {
         const struct run_pair *pair = &comparison->pairs[i];
         int alike = 0;
-        if (said[i] || is_compared(pair)) continue;
+        if (printed[i] || is_compared(pair)) continue;
         for (int j = i; j < comparison->count; j++) {
             if (is_compared(&comparison->pairs[j]) || strcmp(comparison->pairs[j].note, pair->note) != 0) continue;
-            said[j] = true;
+            printed[j] = true;
             alike++;
         }
         text_print(to, "%d run%s %s\n", alike, alike == 1 ? "" : "s", pair->note);

@@ -87,7 +87,9 @@ static char *name_rates(const struct figure *figure, const struct report_run *ru
     return name;
 }
 
-/* Series over numbers are joined; those over categories get points, side by side, and looks of their own. */
+/* Sets how the series look. Along an axis of numbers their points are joined by lines. Along categories each series
+ * gets a colour and shape, and its points are shifted sideways so that they do not cover those of others.
+ * A grey series stays as it is. */
 static void finish_rates(struct figure *figure) {
     struct plot *plot = &figure->plot;
     bool numbers = plot->x.category_count == 0;

@@ -281,12 +281,10 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
         "m-4.9 0l8 -4.6v9.2z",                 /* triangle, point left */
         "m0 -5v10m-5 -5h10",                   /* plus */
     };
-    bool open = series->shape == 5 || series->shape == 7;
-    fprintf(to, "<path class=\"%s k%d\" d=\"M%.1f %.1f%s\"/>",
-            open               ? "ms"
-            : series->dash % 2 ? "mh"
-                               : "m",
-            series->colour, x, y, shapes[series->shape]);
+    bool has_no_area = series->shape == 5 || series->shape == 7; /* cross and plus: strokes, which cannot be filled */
+    bool is_hollow = series->dash % 2;                           /* tells two series of one colour and shape apart */
+    const char *style = has_no_area ? "ms" : is_hollow ? "mh" : "m"; /* classes in style.c */
+    fprintf(to, "<path class=\"%s k%d\" d=\"M%.1f %.1f%s\"/>", style, series->colour, x, y, shapes[series->shape]);
 }
 
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,

@@ -1,8 +1,8 @@
 /* await.c - finds, for a shard, the result of a task that other shards make, whole or by panels (struct awaited). It
  * looks for parts in the folders of the shards that make them.
  *
- * The task's result is that of its first variant that all panels have made. So variants are taken in their order, and
- * the next one counts only where a panel says of the one before that it made no result. */
+ * The task's result is that of the first variant that has a result in every panel. Variants are tried in their order.
+ * The next one is tried only when a part records that the one before made no result. */
 #include "results.h"
 
 #include "../base/fail.h"
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The part of a panel, or of the whole task. */
+/* The part that holds the result of a panel, or of the whole task. */
 struct awaited_part {
     char *path;
     struct stat version; /* identifies the file, once it is `there` */
@@ -22,8 +22,8 @@ struct awaited_part {
 
 struct awaited {
     struct results *results;
-    int task, count; /* the first panel, and how many there are */
-    int variant;     /* the run of each that is awaited */
+    int task, count; /* the task of the first panel, and the number of panels */
+    int variant;     /* the number of the awaited run in each panel's task */
     bool in_one;     /* one part, of[0], has the result of the whole run */
     struct awaited_part of[];
 };

@@ -54,7 +54,7 @@ struct texts shard_folders(const char *whole) {
 
 /* ---- names ---- */
 
-/* OUR_REST: a file that a killed writer left unfinished; OUR_NOTE: that a unit took too long. */
+/* OUR_REST: a temporary file, which a killed writer left unfinished. OUR_NOTE: a note that a unit timed out. */
 enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_NOTE, OUR_MANIFEST, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
@@ -104,8 +104,9 @@ enum status results_count_parts(const struct results *results, int *parts, int *
     return count_in(results->folder.own, parts, foreign, error);
 }
 
-/* `folders`: removes the folders of shards with their locks and manifests, which nobody uses now. Otherwise removes
- * temporary files that killed writers left, and with `parts` the parts too. */
+/* Removes temporary files that killed writers left and, with `parts`, also parts and notes. With `folders` it
+ * instead removes the folders of shards with their locks and manifests, which nobody uses any more. `of_shard`: `path`
+ * is such a folder. */
 static void clear(const char *path, bool parts, bool folders, bool of_shard) {
     DIR *folder = opendir(path);
     if (!folder) return;
@@ -118,9 +119,9 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
             clear(inner, parts, folders, true);
             if (folders) rmdir(inner);
         }
-        bool goes = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST)
-                            : owner == OUR_REST || (parts && (owner == OUR_PART || owner == OUR_NOTE));
-        if (goes && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
+        bool remove_it = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST)
+                                 : owner == OUR_REST || (parts && (owner == OUR_PART || owner == OUR_NOTE));
+        if (remove_it && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);
 }
@@ -131,7 +132,8 @@ void results_clear(struct results *results, bool finished) {
     results->folder.cleared |= finished;
 }
 
-/* `shard`: the folders of the others of its division are left out, which do other units; NULL: none. */
+/* Adds the paths of the parts in a folder, and in the folders of shards within it. With a `shard` it skips the
+ * folders of the other shards of the same division, because these do other units. */
 static void add_parts(const char *parts, const struct shard *shard, struct texts *paths) {
     DIR *folder = opendir(parts);
     if (!folder) return;

@@ -61,9 +61,9 @@ static void copy_from(const struct results *results, const struct array *array, 
                           error.text);
 }
 
-/* Gives data set `output`, which holds `array`, the attributes of its input, if the array is a moved one: with those
- * that say how the numbers are decoded where these are as stored. What cannot be read any more is left out, with a word
- * on stderr: results must not be lost for it. */
+/* If `array` is a moved input, copies that input's attributes to the data set `output`, which holds the array. If the
+ * numbers are still packed as they were stored, also writes the attributes that tell how to decode them. If the input's
+ * attributes cannot be read any more, prints a warning and continues, so that the result is not lost. */
 static enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,
                                     struct error *error) {
     if (!array->moved) return STATUS_OK;
@@ -222,7 +222,7 @@ void copy_close(struct stored *from) {
 
 /* ---- how a file is published ------------------------------------------------------------------------------------- */
 
-/* Removes what only a part has. */
+/* Removes the group and the attributes that a part has and a results file has not. */
 static enum status strip_part(hid_t file, struct error *error) {
     static const char *const names[] = {"schema",     "key",          "job_runs",   "job_skipped", "job_name",
                                         "job_sha256", "tool_version", "git_commit", "inputs"};
@@ -233,7 +233,7 @@ static enum status strip_part(hid_t file, struct error *error) {
     return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text()) : STATUS_OK;
 }
 
-/* Gives the part of a run another name. It is synced before: a signal during the long sync then costs nothing. */
+/* Renames the part of a run. Syncs it before, so that a signal during the long sync loses nothing. */
 static bool rename_part(const struct results *results, const struct run *run, const char *path) {
     struct error ignored = {.status = STATUS_OK};
     OWNED char *part = results_run_path(results, run);

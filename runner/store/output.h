@@ -1,9 +1,9 @@
 /* output.h - publishes files, OUTPUT and those of `to`, and copies the outputs of runs from their parts to them.
  *
  * A file is written under another name beside its place, synced, and renamed. So its place holds the older file or the
- * newer one, whenever the process or the machine stops. To copy a large output would take as long as writing it did. So
- * the file may begin as the part of its largest output, which is renamed and then changed: its objects are moved to
- * their places, and all else is added. From that rename on the unit is missing. If the file is then not completed,
+ * newer one, whenever the process or the machine stops. Copying a large output would take as long as writing it did. So
+ * the part with the largest output may become the file: it is renamed, its objects are moved to their places, and
+ * everything else is added. From that rename on the unit is missing. If the file is then not completed,
  * --resume makes the unit again. */
 #ifndef RUNNER_OUTPUT_H
 #define RUNNER_OUTPUT_H
@@ -28,9 +28,9 @@ struct stored {
     char *path;
     const char *outer_fence;
 };
-/* Opens the part of a run that is ok. `become`: the open file that the part has become; negative: none. It fails if
- * there is no part: a file would otherwise claim that the run was done and lack its output. Call copy_close, whatever
- * the status. */
+/* Opens the part of a run whose status is ok. `become`: if publish_begin turned the part into the published file,
+ * that open file; else negative. Fails if the part is gone: otherwise the file would show the run as done without its
+ * output. Call copy_close, whatever the status. */
 enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
                       struct error *error);
 void copy_close(struct stored *from);

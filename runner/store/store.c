@@ -115,10 +115,13 @@ bool results_need_inputs(const struct results *results) {
     return !results->shard || results->place.exists;
 }
 
-/* OUTPUT is complete. Parts of it are still there if its job was killed before it removed them; but if a shard made one
- * since, OUTPUT is not done. A linked one keeps its parts, and `merge --overwrite` makes a copied one of it. */
+/* Decides whether a complete OUTPUT is really done; clears *done if it is not. It is not done if a shard made a part
+ * after it; older parts may remain from a job that was killed before it removed them. A linked OUTPUT keeps its parts,
+ * and is not done if `merge --overwrite` should turn it into a file with copies. */
 static enum status check_done(struct results *results, bool *done, struct error *error) {
-    if (results->linked && results->policy.merges && results->policy.overwrite && !results->policy.links) *done = false;
+    const struct store_policy *policy = &results->policy;
+    bool turn_into_copies = results->linked && policy->merges && policy->overwrite && !policy->links;
+    if (turn_into_copies) *done = false;
     if (!*done || results->linked || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
     if (!results->policy.overwrite)
         return fail(error, STATUS_USAGE,
@@ -131,7 +134,7 @@ static enum status check_done(struct results *results, bool *done, struct error 
     return STATUS_OK;
 }
 
-/* Removes the parts of a complete OUTPUT: a killed job had given it its name but not removed them. */
+/* Removes the parts of a complete OUTPUT, left by a job that was killed between publishing OUTPUT and removing them. */
 static enum status clear_done(struct results *results, struct error *error) {
     int parts, foreign;
     for (int i = 0; i < results->units->plan.run_count; i++) {

@@ -64,7 +64,8 @@ void store_close(struct results *results);
 /* Releases the lock and removes temporary files as store_close does, but frees nothing, because other threads may
  * still use `results`. */
 void store_leave(struct results *results);
-/* Removes OUTPUT.parts if no part is left in it and nobody is at work there: a killed process had begun to do so. */
+/* Removes an OUTPUT.parts that has no parts and that no process uses. It remains if a process was killed while it
+ * removed the folder. */
 void results_sweep(const char *output);
 
 /* Writes a shard's manifest before its first run. `partial`: `--only` left out a part of the job. `stopped`: NULL, or

@@ -5,8 +5,8 @@
 #include "../plan/same_bits.h"
 #include <math.h>
 
-/* Bands end at multiples of WIDE_GRAIN elements, a multiple of every kernel's tile, where each device gets at least
- * WIDE_GRAINS of them; else at multiples of NARROW_GRAIN, which kernel->divisible demands. */
+/* Bands end at multiples of a grain. WIDE_GRAIN elements are a multiple of every kernel's tile; they are used if each
+ * device gets at least WIDE_GRAINS of them. Otherwise the grain is NARROW_GRAIN, which kernel->divisible demands. */
 #define NARROW_GRAIN 16
 #define WIDE_GRAIN   128
 #define WIDE_GRAINS  16
@@ -25,8 +25,8 @@ static int64_t chunk_along(const struct geometry *geometry, const struct tiling 
     return longest;
 }
 
-/* Returns the number of elements of which all bands but the last are multiples. Along LOOP_B, the matrices of a stack,
- * it is 1, because they are independent. */
+/* Returns the grain along a loop: the length of each band but the last is a multiple of it. Along LOOP_B, which counts
+ * the matrices of a stack, it is 1, because the matrices are independent. If whole chunks fit, the grain is a chunk. */
 static int64_t grain_of(const struct geometry *geometry, const struct tiling *tiling, int loop, int lanes) {
     int64_t tile = tiling->tile[loop], chunk = chunk_along(geometry, tiling, loop);
     int64_t grain = loop == LOOP_B ? 1 : tile >= (int64_t)WIDE_GRAINS * WIDE_GRAIN * lanes ? WIDE_GRAIN : NARROW_GRAIN;

@@ -22,17 +22,18 @@ struct copy {
     int64_t bytes, rows, to_pitch, from_pitch;
 };
 
-/* What a launch takes of a multiprocessor, by the compiled code; of several kernels, the one with the most threads.
- * NaN: unknown. */
+/* The resources of a multiprocessor that a launch uses, according to the compiled code. If a launch starts several
+ * kernels: of the one with the most threads. NaN: unknown. */
 struct footprint {
-    double registers;    /* of a thread */
-    double spill_bytes;  /* local memory of a thread: what does not fit into registers */
+    double registers;    /* for each thread */
+    double spill_bytes;  /* local memory of a thread, for values that do not fit into registers */
     double shared_bytes; /* shared memory of a block, static and dynamic */
-    double occupancy;    /* the part of a multiprocessor's threads that can be there at the same time, 0 to 1 */
+    double occupancy;    /* the fraction of a multiprocessor's threads that can be resident at the same time, 0 to 1 */
 };
 #define FOOTPRINT_UNKNOWN ((struct footprint){NAN, NAN, NAN, NAN})
 
-#define PERF_CONTROL "TILERUN_PERF_CONTROL" /* "7,8": what perf reads, and what it answers to; unset: no perf */
+#define PERF_CONTROL                                                                                                   \
+    "TILERUN_PERF_CONTROL" /* "7,8": descriptors to write commands to perf, and to read its answers; unset: no perf */
 
 struct device;
 struct event; /* marks a point in a queue's work; may be recorded again */

@@ -252,17 +252,21 @@ static bool is_costly_to_read(const struct task *task, const struct run *run) {
     return costly;
 }
 
+/* Asks the pass of the first verified run of a task to keep the boxes of the inputs from which the truth is computed:
+ * complete inputs if they will be read more than once and reading is costly, else the boxes of the samples. */
 struct box_observer verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
     struct box_cache *boxes = cache->boxes;
-    bool whole = plan_checks_whole(task) || operations[geometry->op]->product, later = false;
-    for (int i = 0; i < geometry->inputs; i++) later = later || plan->arrays[task->in[i]].last_reader > run->task;
+    bool check_reads_all = plan_checks_whole(task) || operations[geometry->op]->product, later_task_reads = false;
+    for (int i = 0; i < geometry->inputs; i++)
+        later_task_reads = later_task_reads || plan->arrays[task->in[i]].last_reader > run->task;
     box_cache_begin(boxes, plan, run);
-    if (run->kernel->is_roof || task->operation->run.verify == VERIFY_NONE || cache->wanted_task == run->task)
-        return box_cache_observer(boxes);
+    bool is_verified = !run->kernel->is_roof && task->operation->run.verify != VERIFY_NONE;
+    if (!is_verified || cache->wanted_task == run->task) return box_cache_observer(boxes);
     cache->wanted_task = run->task;
-    bool held = (whole || later) && is_costly_to_read(task, run) && box_cache_request_inputs(boxes);
+    bool held =
+        (check_reads_all || later_task_reads) && is_costly_to_read(task, run) && box_cache_request_inputs(boxes);
     if (!held && !plan_checks_whole(task)) request_samples(boxes, geometry, seed_of(plan, task));
     return box_cache_observer(boxes);
 }

@@ -15,8 +15,8 @@
 
 #define LANES 16
 #define BATCH 64          /* rows of lanes */
-#define CHUNK (64 * 1024) /* of the reduced axis */
-#define SHORT (4 * LANES) /* a row so short is one lane */
+#define CHUNK (64 * 1024) /* elements of the reduced axis in one task */
+#define SHORT (4 * LANES) /* a row of at most this many elements uses one lane */
 
 struct work {
     const struct reduce_args *args;
@@ -27,7 +27,7 @@ struct work {
     int words;
 };
 
-/* What a task adds up. */
+/* The sums of one task, in bins and accumulators for each lane. */
 struct lanes {
     int64_t count;
     struct exact_bins bins[LANES];
@@ -36,8 +36,8 @@ struct lanes {
 
 /* ---- a batch ----------------------------------------------------------------------------------------------------- */
 
-/* Of each lane the largest key and the least key minus 1. Where this is inlined the type is a constant, and mostly so
- * is the number of lanes. */
+/* Finds the largest key of each lane, and its least key minus 1. The callers pass a constant type, and mostly a
+ * constant number of lanes, so that the compiler unrolls the loops. */
 CPU_BODY find_keys_of(struct exact_type type, const double *x, int64_t rows, int64_t count, uint32_t *largest,
                       uint32_t *beneath) {
     for (int64_t c = 0; c < count; c++) largest[c] = 0, beneath[c] = UINT32_MAX;
@@ -89,7 +89,7 @@ CPU_BODY add_rows_body(int bins, const double *x, int64_t rows, int64_t count, d
 CPU_VERSIONS(add_rows, (int bins, const double *x, int64_t rows, int64_t count, double (*bin)[LANES]),
              (bins, x, rows, count, bin))
 
-/* Adds x[rows][lanes]. */
+/* Adds x[rows][lanes] to the bins of the lanes; x is overwritten. */
 static void take_batch(struct exact_type type, struct lanes *lanes, double *x, int64_t rows) {
     uint32_t largest[LANES], beneath[LANES];
     double bin[EXACT_BINS][LANES];
@@ -126,7 +126,7 @@ static void take_columns(const struct work *work, struct lanes *lanes, int64_t e
     }
 }
 
-/* Reads neighbours; zeros fill the last row of lanes. */
+/* Reads `length` adjacent elements from `element` on, dealt out to the lanes in turn. Zeros fill the last row. */
 static void take_neighbours(const struct work *work, struct lanes *lanes, int64_t element, int64_t length) {
     const char *x = work->args->x;
     int64_t size = (int64_t)dtype_size(work->dtype);
@@ -147,13 +147,15 @@ static void store(const struct work *work, int64_t output, int64_t *limbs) {
     memcpy((char *)args->y + (size_t)output * size, &bits, size); /* the low bytes come first */
 }
 
+/* Adds one accumulator to another. The word after the limbs holds flags, which are combined by OR. `alone`: no other
+ * thread writes `to`, so the additions need not be atomic. */
 static void add_to(const struct work *work, int64_t *to, const int64_t *limbs, bool alone) {
     for (int i = 0; i < work->words; i++) {
         if (limbs[i] == 0) continue;
-        const bool flags = i == work->type.limbs;
+        const bool is_flags = i == work->type.limbs;
         if (alone) {
-            to[i] = flags ? to[i] | limbs[i] : to[i] + limbs[i];
-        } else if (flags) {
+            to[i] = is_flags ? to[i] | limbs[i] : to[i] + limbs[i];
+        } else if (is_flags) {
 #pragma omp atomic
             to[i] |= limbs[i];
         } else {
@@ -168,8 +170,8 @@ static void do_task(const struct work *work, int64_t block, int64_t chunk) {
     int64_t start = chunk * CHUNK, length = min_int64(CHUNK, args->length - start);
     int64_t outer = block / work->blocks, column = block % work->blocks * LANES;
     int64_t element = (outer * args->length + start) * args->inner + column, output = outer * args->inner + column;
-    bool along = args->inner == 1;
-    struct lanes lanes; /* without an initialiser: only what is used is cleared */
+    bool along = args->inner == 1; /* the reduced axis is the last: lanes are neighbours on it */
+    struct lanes lanes;            /* without an initialiser: only what is used is cleared */
     lanes.count = along ? (length > SHORT ? LANES : 1) : min_int64(LANES, args->inner - column);
     for (int64_t c = 0; c < lanes.count; c++) {
         exact_bins_begin(work->type, &lanes.bins[c]);
@@ -190,8 +192,8 @@ static void do_task(const struct work *work, int64_t block, int64_t chunk) {
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* Do several tasks or launches add to one output? Of a run's launches all do or none does: what divides the reduced
- * axis makes each of them shorter than the whole. */
+/* Do several tasks or launches add to one output? The answer is the same for all launches of a run: if tiles divide the
+ * reduced axis, every launch is shorter than the whole axis. */
 static bool is_shared(const struct reduce_args *args) {
     return args->length < args->total || args->length > CHUNK;
 }

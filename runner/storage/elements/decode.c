@@ -84,8 +84,8 @@ static bool make_mark(const struct decoding *decoding, const struct cf_number *n
     return dtype_load(read_as, &room, 0) == number->real;
 }
 
-/* Makes a mark of each fill and missing value that the stored type can have. *useless: a sentence about the first one
- * that it cannot have; the caller frees. */
+/* Makes a mark from each fill value and missing value that the stored type can represent. *useless: a sentence about
+ * the first one that it cannot represent; the caller frees. */
 static void make_marks(struct decoding *decoding, char **useless) {
     const struct cf *attributes = &decoding->attributes;
     for (int i = -1; i < attributes->missing_count; i++) {
@@ -203,25 +203,28 @@ static uint64_t ordered(int64_t integer, enum dtype read_as) {
     return (uint64_t)integer + (dtype_is_signed(read_as) ? UINT64_C(1) << 63 : 0);
 }
 
-/* Marks the elements outside the bounds as missing. */
+static double round_if(bool to_float32, double value) {
+    return to_float32 ? (double)(float)value : value;
+}
+
+/* Marks the elements outside the bounds as missing. Exact bounds are compared with integers, others with `values`.
+ * Where bounds apply to float32 values, both sides are rounded to float32 first. */
 static void mask_outside(const struct decoding *decoding, const double *values, struct block *block) {
     const struct decode_mark low = decoding->low, high = decoding->high;
-    bool narrow = decoding->unpacked && decoding->narrow;
-    double least = narrow ? (double)(float)low.real : low.real, most = narrow ? (double)(float)high.real : high.real;
+    bool to_float32 = decoding->unpacked && decoding->narrow;
+    double least = round_if(to_float32, low.real), most = round_if(to_float32, high.real);
     if (decoding->has_low && low.exact)
         for (int64_t i = 0; i < block->count; i++)
             block->missing[i] |=
                 ordered(block->integers[i], decoding->read_as) < ordered(low.integer, decoding->read_as);
     else if (decoding->has_low)
-        for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) < least;
+        for (int64_t i = 0; i < block->count; i++) block->missing[i] |= round_if(to_float32, values[i]) < least;
     if (decoding->has_high && high.exact)
         for (int64_t i = 0; i < block->count; i++)
             block->missing[i] |=
                 ordered(block->integers[i], decoding->read_as) > ordered(high.integer, decoding->read_as);
     else if (decoding->has_high)
-        for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |= (narrow ? (double)(float)values[i] : values[i]) > most;
+        for (int64_t i = 0; i < block->count; i++) block->missing[i] |= round_if(to_float32, values[i]) > most;
 }
 
 /* Rounds after each operation, in the type of the arithmetic: NumPy uses no fused multiply-add. */

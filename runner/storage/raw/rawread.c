@@ -57,7 +57,7 @@ static int find_descriptor(hid_t id) {
     return descriptor;
 }
 
-/* false: HDF5 must read the data set. */
+/* Finds the address of a contiguous data set. false: it has none, so HDF5 must read the data set. */
 static bool open_extent(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
     raw->address = h5_extent_address(raw->dataset->id);
@@ -66,7 +66,7 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
 
 enum purpose { TO_READ, TO_CHECK, TO_DESCRIBE };
 
-/* TO_DESCRIBE only checks, and opens nothing. */
+/* Prepares to read the chunks. false: HDF5 must read them. With TO_DESCRIBE it opens and allocates nothing. */
 static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum purpose purpose) {
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
@@ -380,6 +380,8 @@ static char *whole_target(const struct reading *reading, const struct cell *cell
     return target_at(reading, target);
 }
 
+/* Reads and decodes a chunk, and copies its selected elements to the target. Without a target it only checks that the
+ * chunk can be decoded. */
 static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
     const struct h5_chunk_place *chunk = &raw->chunks[cell->number].place;
@@ -393,15 +395,16 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
     counts.bytes = (int64_t)chunk->bytes;
     struct filter_buffers *buffers = raw->buffers[lane];
     struct stat about; /* a damaged file may claim any size: check it before allocating */
-    bool there = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
-                 chunk->address + chunk->bytes <= (haddr_t)about.st_size;
-    char *stored = there ? filter_buffers_reserve(buffers, chunk->bytes) : NULL;
-    char *to = reading->target ? whole_target(reading, cell) : NULL;
-    const char *plain = stored, *why = there ? "there is not enough memory for it" : "the file ends before it";
+    bool in_file = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
+                   chunk->address + chunk->bytes <= (haddr_t)about.st_size;
+    char *stored = in_file ? filter_buffers_reserve(buffers, chunk->bytes) : NULL;
+    char *to = reading->target ? whole_target(reading, cell) : NULL; /* NULL: decode to a buffer, then scatter */
+    const char *plain = stored, *why = in_file ? "there is not enough memory for it" : "the file ends before it";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
-        unsigned mask = raw->plain_edges && is_partial(raw, cell) ? ~0u : chunk->mask;
+        bool is_unfiltered = raw->plain_edges && is_partial(raw, cell);
+        unsigned mask = is_unfiltered ? ~0u : chunk->mask; /* bit i set: filter i was not applied */
         plain = filters_decode(&raw->filters, mask, buffers, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);

@@ -90,7 +90,8 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     return STATUS_OK;
 }
 
-/* Maps the file from the data set's first byte to its last. */
+/* Maps the file from the data set's first byte to its last. `bytes`: size of a contiguous data set. `ahead`: how far
+ * pages are populated before the writes (mapping.h); chunks are not written in the order of the file, so it is 0. */
 static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
     haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
     int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;

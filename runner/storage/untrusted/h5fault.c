@@ -59,8 +59,9 @@ hid_t h5_open_first(const struct texts *names, int *number, struct error *error)
         struct stat about;
         if (stat(names->of[i], &about) != 0 || !S_ISREG(about.st_mode)) continue;
         file = h5_open_to_read(names->of[i], H5P_DEFAULT);
-        if (file >= 0 || !error->status) *number = i;
-        if (file < 0 && !error->status) h5_fail_file(names->of[i], error);
+        bool first_fault = file < 0 && !error->status; /* only the first file's fault is reported */
+        if (file >= 0 || first_fault) *number = i;
+        if (first_fault) h5_fail_file(names->of[i], error);
     }
     return file;
 }

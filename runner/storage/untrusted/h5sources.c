@@ -37,6 +37,8 @@ struct source {
     char *why;           /* why the source, or a part of it, is absent; NULL: it is there */
 };
 
+/* Visits the elements `seen`, a selection of a data set, and follows the mappings of a virtual one. A walk that reads
+ * stores them at `memory`, a selection of walk->data. A walk that counts checks that they can be read. */
 static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory);
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
@@ -202,7 +204,7 @@ static hssize_t shared_points(hid_t place, hid_t part, hid_t seen) {
     return h5_slab_points(shared);
 }
 
-/* Visits the seen part of the source. */
+/* Visits the elements of a source that the seen elements of the virtual data set show. */
 static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
     OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen),
                    space = H5Dget_space(source);
@@ -234,7 +236,8 @@ static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen
     if (there > 0) visit_part(walk, mapping, source.dataset, seen, memory);
 }
 
-/* Checks that a source exists of which no elements are seen: it still determines the length of the virtual data set. */
+/* Checks that the source of a mapping exists, although none of its elements are seen: it still determines the length of
+ * the virtual data set. */
 static void check_exists(const struct walk *walk, const struct mapping *mapping) {
     if (!walk->absent) return;
     FREED_BY(close_source) struct source source = open_source(walk, mapping);
