@@ -24,12 +24,25 @@ MOST_CHOICES = 256  # of a variant's parameters, that are all tried
 SAMPLE_SEED = os.environ.get("PYTEST_XDIST_TESTRUNUID", "alone")  # all workers of a run must draw the same
 
 
-def tilerun(*arguments, program=TILERUN, timeout=120, **options):
-    """Runs the program to its end; stdout and stderr are kept as text."""
+def tilerun(*arguments, program=TILERUN, timeout=120, expect=None, **options):
+    """Runs the program to its end; stdout and stderr are kept as text. `expect`: the exit code, or several; None:
+    any."""
     command = [str(program), *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout, **options
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **options)
+    expected = expect if isinstance(expect, tuple) else (expect,)
+    assert expect is None or done.returncode in expected, (done.stdout + done.stderr)[-4000:]
+    return done
+
+
+def run_folder(folder, *arguments, expect=OK, **options):
+    """Runs the folder's job.yaml into its out.h5."""
+    return tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *arguments, expect=expect, **options)
+
+
+def said(*arguments, expect=USAGE, **options):
+    """Runs and returns what was printed: stderr after a failure, else stdout."""
+    done = tilerun(*arguments, expect=expect, **options)
+    return done.stderr if expect else done.stdout
 
 
 def quiet(*arguments, **options):
@@ -68,9 +81,7 @@ def run_job(folder, expect=OK, arguments=(), program=TILERUN, timeout=120, **job
     `expect`: the exit code, or several."""
     path = write_job(folder / "job.yaml", **job)
     output = folder / "results.h5"
-    done = tilerun("run", path, "-o", output, *arguments, program=program, timeout=timeout)
-    bad = [line for line in done.stderr.splitlines() if ": ok, " not in line]
-    assert done.returncode in (expect if isinstance(expect, tuple) else (expect,)), "\n".join(bad)[-4000:]
+    done = tilerun("run", path, "-o", output, *arguments, expect=expect, program=program, timeout=timeout)
     return Results(output) if done.returncode in (OK, RUN) else None
 
 

@@ -20,15 +20,11 @@ def arguments(folder, index, count, *more):
 
 
 def shard(folder, index, count, *more, expect=OK, **variables):
-    done = harness.tilerun(*arguments(folder, index, count, *more), env=plain_environment(**variables))
-    assert done.returncode == expect, done.stderr
-    return done
+    return harness.tilerun(*arguments(folder, index, count, *more), env=plain_environment(**variables), expect=expect)
 
 
 def merge(folder, *more, expect=OK, **options):
-    done = harness.tilerun("merge", folder / "out.h5", *more, **options)
-    assert done.returncode == expect, done.stderr
-    return done
+    return harness.tilerun("merge", folder / "out.h5", *more, expect=expect, **options)
 
 
 def bits(path):
@@ -44,8 +40,7 @@ IDENTITY = "run operation op variant parameters device dtype shape status error 
 
 
 def plain_results(folder, expect=OK):
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite")
-    assert done.returncode == expect, done.stderr
+    harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", "--overwrite", expect=expect)
     return folder / "plain.h5"
 
 

@@ -51,8 +51,7 @@ def test_auto_beside_the_plain_loop(tmp_path, threads):
     for _ in range(5):  # what is slower is timed again, in other pages of memory
         only = ["--only", ",".join(slower)] if slower else []
         environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "TILERUN_LOAD": ""}
-        done = harness.tilerun("run", job, "-o", tmp_path / "out.h5", "--overwrite", *only, env=environment)
-        assert done.returncode == 0, done.stderr
+        harness.tilerun("run", job, "-o", tmp_path / "out.h5", "--overwrite", *only, env=environment, expect=harness.OK)
         with h5py.File(tmp_path / "out.h5") as file:
             rows = [(row["operation"].decode(), row["kernel_min_s"], row["shape"], row["flags"]) for row in file["runs"]]
         pairs = [(cpu, auto) for cpu, auto in zip(rows[::2], rows[1::2]) if b"busy" not in cpu[3] + auto[3]]

@@ -53,8 +53,7 @@ def listing(folder):
 def refused(place, pattern, *arguments, code=USAGE, job="job.yaml", **options):
     """`run` must refuse: its code, its words, and no file made or changed."""
     before = listing(place)
-    done = harness.tilerun("run", job, "-o", "out.h5", *arguments, cwd=place, **options)
-    assert done.returncode == code, done.stderr
+    done = harness.tilerun("run", job, "-o", "out.h5", *arguments, cwd=place, expect=code, **options)
     assert re.search(pattern, done.stderr, re.M), done.stderr
     assert done.stdout == ""
     assert listing(place) == before and not (place / "out.h5.parts").exists()
@@ -62,8 +61,7 @@ def refused(place, pattern, *arguments, code=USAGE, job="job.yaml", **options):
 
 
 def test_the_job_is_good(place):
-    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place, expect=OK)
 
 
 # ---- inputs --------------------------------------------------------------------------------------------------------
@@ -271,8 +269,7 @@ def test_huge_yaml(folder):
         for _ in range(100):
             file.write(b"# a hundred megabytes of comments\n" * 30840)
     size = (folder / "job.yaml").stat().st_size
-    done = harness.tilerun("run", folder / "job.yaml", timeout=5)
-    assert done.returncode == USAGE
+    done = harness.tilerun("run", folder / "job.yaml", timeout=5, expect=USAGE)
     assert done.stderr == f"{folder}/job.yaml: has {size} bytes; the maximum for a job file is 16 MiB\n"
 
 
@@ -297,8 +294,7 @@ def test_device_that_is_not_there(place):
 
 @pytest.mark.parametrize("command", ["check", "plan", "run"])
 def test_results_file_as_job(place, command):
-    done = harness.tilerun(command, harness.ROOT / "data/digits.h5")
-    assert done.returncode == USAGE
+    done = harness.tilerun(command, harness.ROOT / "data/digits.h5", expect=USAGE)
     assert "digits.h5: is an HDF5 file, not a job file; did you mean `tilerun show`?" in done.stderr
 
 
@@ -377,8 +373,7 @@ def test_full_disk(place):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
 
-    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place, preexec_fn=limit)
-    assert done.returncode == IO, done.stderr
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place, preexec_fn=limit, expect=IO)
     assert "out.h5" in done.stderr and re.search(r"File too large|limit", done.stderr), done.stderr
     assert not (place / "out.h5").exists() and len(list((place / "out.h5.parts").glob("*.h5"))) == 1
     done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--resume", cwd=place)

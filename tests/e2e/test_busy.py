@@ -48,8 +48,7 @@ def job(tmp_path):
 
 
 def run(job, name, environment=ENVIRONMENT):
-    done = harness.tilerun("run", job, "-o", job.parent / name, "--overwrite", env=environment)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", job, "-o", job.parent / name, "--overwrite", env=environment, expect=harness.OK)
     return job.parent / name
 
 
@@ -57,8 +56,7 @@ def test_no_claims_on_a_busy_machine(job):
     with burning():
         for _ in range(PAIRS):
             one, other = run(job, "one.h5"), run(job, "other.h5")
-            done = harness.tilerun("compare", one, other)
-            assert done.returncode == harness.OK, done.stdout
+            done = harness.tilerun("compare", one, other, expect=harness.OK)
             counts = re.search(r"(\d+) slower, (\d+) faster", done.stdout)
             assert counts.groups() == ("0", "0"), done.stdout
             assert "UNSURE  busy" in done.stdout or " same, 0 unsure" in done.stdout
@@ -100,8 +98,7 @@ def test_forms_and_conditions_of_compare(job):
 def test_a_threshold_above_one_needs_its_percent_sign(job):
     one = run(job, "one.h5")
     for threshold, code in [("5", 2), ("1.5", 2), ("5%", 0), ("0.05", 0), ("1", 0), ("1000%", 0)]:
-        done = harness.tilerun("compare", one, one, "--threshold", threshold)
-        assert done.returncode == code
+        done = harness.tilerun("compare", one, one, "--threshold", threshold, expect=code)
         assert (f"did you mean {threshold}%?" in done.stderr) == (code == 2)
 
 

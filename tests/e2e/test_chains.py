@@ -405,7 +405,6 @@ def test_what_a_job_that_goes_on_has_of_before(folder):
     document = json.loads((folder / "job.yaml").read_text())
     document["operations"][2] |= {"tolerance": 1e-12, "verify": "full"}
     (folder / "job.yaml").write_text(json.dumps(document))
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
-    assert done.returncode == RUN
+    harness.run_folder(folder, expect=RUN)
     said = end(start(folder, 1, 2, "--by", "runs", "--resume", "--wait", "0"), RUN)
     assert "right cpu: wrong" in said

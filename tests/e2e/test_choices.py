@@ -25,8 +25,7 @@ def test_drawn_jobs_are_good(folder, rng, monkeypatch, dtype):
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     text = importlib.import_module("choices").job_text(dtype, int(rng.integers(0, 10**6)), 3)
     (folder / "job.yaml").write_text(text)
-    done = harness.tilerun("check", folder / "job.yaml")
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("check", folder / "job.yaml", expect=harness.OK)
 
 
 def test_table(folder):
@@ -74,6 +73,5 @@ def test_auto_on_an_h200(folder, dtype, a, b, expected):
     inputs = {n: {"random": {"shape": shape, "dtype": dtype}} for n, shape in (("a", a), ("b", b))}
     operation = {"id": "c", "op": "matmul", "inputs": ["a", "b"], "variants": ["auto"]}
     harness.write_job(folder / "job.yaml", device="cuda", inputs=inputs, operations=[operation])
-    done = harness.tilerun("plan", folder / "job.yaml")
-    assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("plan", folder / "job.yaml", expect=harness.OK)
     assert next(line for line in done.stdout.splitlines() if line.startswith("c ")).split()[1] == expected, done.stdout

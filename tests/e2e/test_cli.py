@@ -148,8 +148,7 @@ def test_plan_resolved_is_a_job_that_gives_the_same(place):
     (place / "resolved.yaml").write_text(resolved)
     for job in ("job", "resolved"):
         arguments = ["--set", "factor=5"] if job == "job" else []
-        done = harness.tilerun("run", f"{job}.yaml", "-o", f"{job}.h5", *arguments, cwd=place)
-        assert done.returncode == OK, done.stderr
+        harness.tilerun("run", f"{job}.yaml", "-o", f"{job}.h5", *arguments, cwd=place, expect=OK)
     first, second = (harness.Results(place / f"{job}.h5").everything() for job in ("job", "resolved"))
     assert [v.tobytes() for v in first.values()] == [v.tobytes() for v in second.values()]
 
@@ -232,8 +231,7 @@ def test_json_and_csv(place):
 
 
 def test_set_sweeps(place):
-    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--set", "factor=2,3,4", "--set", "n=5", cwd=place)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "-o", "out.h5", "--set", "factor=2,3,4", "--set", "n=5", cwd=place, expect=OK)
     results = harness.Results(place / "out.h5")
     factors = [f"n=5,factor={factor}" for factor in (2, 3, 4)]
     assert [r["parameters"] for r in results.rows] == ["n=5", "n=5", *factors, "n=5"]
@@ -265,8 +263,7 @@ def test_one_value_of_a_sweep_keeps_its_place(place):
     stored = []
     ways = ("one.yaml",), ("job.yaml", "--set", "n=4"), ("job.yaml", "--set", "n=[4]", "--set", "factor=2")
     for job, *options in ways:
-        done = harness.tilerun("run", job, "-o", "out.h5", "--overwrite", *options, cwd=place)
-        assert done.returncode == OK, done.stderr
+        harness.tilerun("run", job, "-o", "out.h5", "--overwrite", *options, cwd=place, expect=OK)
         with h5py.File(place / "out.h5") as file:
             stored.append(harness.dataset_names(file, "inputs", "outputs", "variants"))
     assert stored[0] == stored[1] == stored[2] and "outputs/n=4/gram" in stored[0]
@@ -314,8 +311,7 @@ operations:
 def test_run_options_of_the_command_line(place, options, expected):
     """They count for every operation, whatever it or `defaults` says; the resolved job has them and loads again."""
     (place / "runs.yaml").write_text(RUNS)
-    done = harness.tilerun("run", "runs.yaml", "-o", "out.h5", *options, cwd=place)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "runs.yaml", "-o", "out.h5", *options, cwd=place, expect=OK)
     rows = harness.Results(place / "out.h5").rows
     assert [(row["operation"], row["parameters"]) for row in rows] == list(expected)
     for row, repeats in zip(rows, expected.values()):
@@ -336,8 +332,7 @@ def test_run_options_that_cannot_be(place, option, value, message):
 
 
 def test_only(place):
-    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--only", "twice", "--set", "n=4", cwd=place)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "-o", "out.h5", "--only", "twice", "--set", "n=4", cwd=place, expect=OK)
     with h5py.File(place / "out.h5") as file:
         assert file.attrs["status"] == "partial"
         assert [row.decode() for row in file["runs"]["operation"]] == ["gram", "gram", "twice"]
@@ -360,8 +355,7 @@ def test_only_a_variant(place, only, ran):
     options = ["--only", only, "--set", "n=4"]
     planned = re.findall(r"^run \d+  (\w+) ", quiet("plan", "--detail", *options, place / "job.yaml"), re.M)
     assert planned == [run.split()[0] for run in ran]
-    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", *options, cwd=place)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "-o", "out.h5", *options, cwd=place, expect=OK)
     rows = harness.Results(place / "out.h5").rows
     assert [f"{r['operation']} {r['variant']}" if r["operation"] == "gram" else r["operation"] for r in rows] == ran
     with h5py.File(place / "out.h5") as file:

@@ -67,8 +67,7 @@ def test_columns_of_a_row_on_a_gpu(folder):
 def test_other_threads_after_resuming(folder, done):
     path = job(folder)
     killed_after(folder, path, done, ENVIRONMENT | {"SLURM_CPUS_PER_TASK": "1"})
-    again = harness.tilerun("run", path, "-o", folder / "out.h5", "--resume", env=ENVIRONMENT)
-    assert again.returncode == OK, again.stderr
+    again = harness.tilerun("run", path, "-o", folder / "out.h5", "--resume", env=ENVIRONMENT, expect=OK)
     assert [row["threads"] for row in harness.Results(folder / "out.h5").rows] == [1] * done + [THREADS] * (4 - done)
     with h5py.File(folder / "out.h5") as file:
         mixed = file.attrs["mixed_conditions"]

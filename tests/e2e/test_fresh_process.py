@@ -109,9 +109,7 @@ def test_all_others(folder, lacking, compression, kind):
     for shard in ("0/2", "1/2"):
         by = ("run", path, "-o", out, "--progress", "none", "--shard", shard, "--by", "tiles")
         for more in ((), ("--resume",)):
-            done = harness.tilerun(*by, *more)
-            assert done.returncode == OK, done.stderr
+            harness.tilerun(*by, *more, expect=OK)
     for more in (("--link",), ("--overwrite",)):
         assert harness.tilerun("merge", out, *more).returncode == OK
-        done = harness.tilerun("inspect", out, "/outputs/y")
-        assert done.returncode == OK, done.stderr
+        harness.tilerun("inspect", out, "/outputs/y", expect=OK)

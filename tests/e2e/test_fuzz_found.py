@@ -68,8 +68,7 @@ def left(memory_folder, shim):
     )  # fmt: skip
 
     def run(output, *arguments, expect=OK, **options):
-        done = harness.tilerun("run", "job.yaml", "-o", output, *arguments, cwd=folder, **options)
-        assert done.returncode == expect, done.stderr
+        harness.tilerun("run", "job.yaml", "-o", output, *arguments, cwd=folder, expect=expect, **options)
 
     run("some.h5", "--only", "flipped")
     run("out.h5", env=faults.environment(shim, folder / "count", "rename", 3, "kill"), expect=-9)

@@ -38,8 +38,7 @@ FILTERS = [
 
 
 def inspect(*arguments, expect=OK, **options):
-    done = harness.tilerun("inspect", *arguments, **options)
-    assert done.returncode == expect, done.stderr
+    done = harness.tilerun("inspect", *arguments, expect=expect, **options)
     return done.stdout if expect == OK else done.stderr
 
 
@@ -142,8 +141,7 @@ def test_the_job_runs(folder, case):
         assert inspect("--job", "a.h5", expect=USAGE, cwd=folder).startswith(f"tilerun: a.h5: {words}")
         return
     (folder / "job.yaml").write_text(inspect("--job", "a.h5", cwd=folder))
-    done = harness.tilerun("run", "job.yaml", "--device", "cpu", cwd=folder)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "--device", "cpu", cwd=folder, expect=OK)
     with h5py.File(folder / "mean-of-a.h5") as file:
         done = [row["operation"].decode() for row in file["runs"]]
         sources = {name.removeprefix("mean_of_") for name in done if name.startswith("mean_of_")}

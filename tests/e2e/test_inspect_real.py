@@ -42,8 +42,7 @@ def write(folder, name, **options):
 
 
 def inspect(*arguments, folder, expect=OK):
-    done = harness.tilerun("inspect", *arguments, cwd=folder)
-    assert done.returncode == expect, done.stderr
+    done = harness.tilerun("inspect", *arguments, cwd=folder, expect=expect)
     return done.stdout if expect == OK else done.stderr
 
 
@@ -65,8 +64,7 @@ def proposed(path):
 
 def run(folder):
     assert harness.quiet("check", "job.yaml", cwd=folder) == ""
-    done = harness.tilerun("run", "job.yaml", "--once", "--device", "cpu", cwd=folder)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", "job.yaml", "--once", "--device", "cpu", cwd=folder, expect=OK)
 
 
 def decoded(dataset):

@@ -100,8 +100,7 @@ def test_cycles(tmp_path, length):
     for i in range(length):
         rest = f"version: 1\n{INPUT}{TAIL}" if i == 0 else ""
         (tmp_path / f"{i}.yaml").write_text(f"include: {(i + 1) % length}.yaml\n{rest}")
-    done = harness.tilerun("check", "0.yaml", cwd=tmp_path, timeout=20)
-    assert done.returncode == harness.USAGE
+    done = harness.tilerun("check", "0.yaml", cwd=tmp_path, timeout=20, expect=harness.USAGE)
     last = min(length, 16) - 1
     assert re.search(rf"^{last}\.yaml:1:10: ", done.stderr, re.M), done.stderr
 
@@ -124,8 +123,7 @@ def test_environment_variables(tmp_path):
         f'notes: "cost $$5"\ninputs: {{A: {{random: {{shape: [$n, "${{env:N}}"]}}}}}}\n{TAIL}'
     )
     environment = {**os.environ, "WHERE": str(tmp_path), "N": "4", "SOME_A": "a$n", "SOME_B": "1234"}
-    done = harness.tilerun("run", tmp_path / "job.yaml", "--once", env=environment)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", tmp_path / "job.yaml", "--once", env=environment, expect=harness.OK)
     with h5py.File(tmp_path / "out.h5") as file:
         attributes = dict(file.attrs)
         recorded = {k: v for k, v in file["environment"].attrs.items() if k.isupper()}
@@ -134,19 +132,16 @@ def test_environment_variables(tmp_path):
     assert (attributes["experiment"], attributes["literal"]) == ("a$n", "${env:N}")
     assert attributes["notes"] == "cost $5"
     assert attributes["card"] == 3 and attributes["share"] == 0.5
-    unset = harness.tilerun("check", tmp_path / "job.yaml", env={**environment, "WHERE": ""} | {"N": "4"})
-    assert unset.returncode == harness.OK, unset.stderr
+    harness.tilerun("check", tmp_path / "job.yaml", env={**environment, "WHERE": ""} | {"N": "4"}, expect=harness.OK)
     environment.pop("N")
     done = harness.tilerun("check", tmp_path / "job.yaml", env=environment)
     assert done.returncode == harness.USAGE and "job.yaml:3:18: " in done.stderr and "job.yaml:7:" in done.stderr
-    again = harness.tilerun("reproduce", tmp_path / "out.h5", "-o", tmp_path / "again.h5", env=environment)
-    assert again.returncode == harness.OK, again.stderr
+    harness.tilerun("reproduce", tmp_path / "out.h5", "-o", tmp_path / "again.h5", env=environment, expect=harness.OK)
 
 
 def test_reserved_tags(tmp_path):
     (tmp_path / "job.yaml").write_text(f"version: 1\ntags: {{schema: x, 1a: y, good: [1]}}\n{INPUT}{TAIL}")
-    done = harness.tilerun("check", tmp_path / "job.yaml")
-    assert done.returncode == harness.USAGE
+    done = harness.tilerun("check", tmp_path / "job.yaml", expect=harness.USAGE)
     assert set(re.findall(r"job\.yaml:(\d+:\d+): ", done.stderr)) == {"2:8", "2:19", "2:32"}
 
 
@@ -172,11 +167,9 @@ def test_standard_input(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = [[1.0, 2.0]]
     text = f"version: 1\ninputs: {{A: {{file: x.h5, dataset: x}}}}\n{TAIL}"
-    done = harness.tilerun("run", "-", "--once", input=text, cwd=tmp_path)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", "-", "--once", input=text, cwd=tmp_path, expect=harness.OK)
     with h5py.File(tmp_path / "stdin.h5") as file:
         assert file["outputs/t"].shape == (2, 1) and file["job"][()].decode() == text
     done = harness.tilerun("check", "-", input=text.replace("x.h5", "y.h5"), cwd=tmp_path)
     assert done.returncode == harness.USAGE and "<stdin>:2:" in done.stderr
-    again = harness.tilerun("reproduce", "stdin.h5", "-o", "again.h5", cwd=tmp_path)
-    assert again.returncode == harness.OK, again.stderr
+    harness.tilerun("reproduce", "stdin.h5", "-o", "again.h5", cwd=tmp_path, expect=harness.OK)

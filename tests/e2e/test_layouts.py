@@ -166,8 +166,7 @@ def test_damaged_chunk(folder, rng):
         inputs={"x": {"file": "data.h5", "dataset": "/x"}},
         operations=[{"id": "y", "op": "transpose", "inputs": ["x"]}],
     )
-    done = harness.tilerun("run", job, "-o", folder / "results.h5")
-    assert done.returncode == harness.IO
+    done = harness.tilerun("run", job, "-o", folder / "results.h5", expect=harness.IO)
     assert "'/x' in" in done.stderr and "chunk at [10, 20]" in done.stderr and "fletcher32" in done.stderr
     assert not (folder / "results.h5").exists()
 

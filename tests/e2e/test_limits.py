@@ -29,8 +29,7 @@ def job(folder):
 
 
 def run(job, *words, **options):
-    done = harness.tilerun("run", job, "-o", job.parent / "out.h5", "--overwrite", *words, **options)
-    assert done.returncode == OK, done.stderr
+    done = harness.tilerun("run", job, "-o", job.parent / "out.h5", "--overwrite", *words, expect=OK, **options)
     return done.stderr, harness.Results(job.parent / "out.h5").row("p")
 
 

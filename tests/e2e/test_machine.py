@@ -224,8 +224,7 @@ def heard_ranges(folder, device):
             {"id": "sums", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["flipped"]},
         ],
     )
-    done = harness.tilerun("run", job, "-o", folder / "out.h5", env=environment)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", job, "-o", folder / "out.h5", env=environment, expect=harness.OK)
     lines = heard.read_text().splitlines()
     assert lines.count("-") == len(lines) - lines.count("-")
     return {line[2:] for line in lines if line != "-"}
@@ -247,7 +246,8 @@ def test_trace_that_cannot_be_written(tmp_path):
         tmp_path / "job.yaml", device="cpu", inputs={"X": {"file": "x.h5", "dataset": "X"}},
         operations=[{"id": "flipped", "op": "transpose", "inputs": ["X"]}],
     )
-    done = harness.tilerun("run", job, "-o", tmp_path / "out.h5", "--trace", tmp_path / "nowhere/trace.json")
-    assert done.returncode == harness.USAGE
+    done = harness.tilerun(
+        "run", job, "-o", tmp_path / "out.h5", "--trace", tmp_path / "nowhere/trace.json", expect=harness.USAGE
+    )
     assert f"nowhere/trace.json: folder {tmp_path}/nowhere: No such file" in done.stderr
     assert not (tmp_path / "out.h5").exists()

@@ -85,8 +85,7 @@ def test_manual_names_files(manual, folder):
         operations=[{"id": "o", "op": "scale", "inputs": ["a"], "variants": ["cpu"]}],
     )
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
-    done = harness.tilerun("run", job, "--device", "cpu", cwd=folder, env=environment)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", job, "--device", "cpu", cwd=folder, env=environment, expect=harness.OK)
     assert (folder / "name.h5").exists() and ".B NAME.h5 " in section
     (limits,) = (folder / "cache").rglob("*.limits")
     assert limits.parent == folder / "cache/tilerun" and ".B $XDG_CACHE_HOME/tilerun/*.limits" in section

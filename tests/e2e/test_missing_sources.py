@@ -12,18 +12,12 @@ import numpy as np
 import pytest
 
 import harness
-from harness import OK, USAGE
+from harness import OK, USAGE, said
 
 CASES = int(os.environ.get("TILERUN_CASES", 12))
 TYPES = ["f4", "f8", "i2", "u1", ">i4", ">f8"]
 
 OLD = "HDF5 1.10" in harness.tilerun("--version").stdout
-
-
-def said(*arguments, expect=USAGE, **options):
-    done = harness.tilerun(*arguments, **options)
-    assert done.returncode == expect, done.stderr + done.stdout
-    return done.stderr if expect else done.stdout
 
 
 class Tree:
@@ -392,8 +386,7 @@ def test_more_files_than_may_be_open(folder, more):
         resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 
     job = harness.write_job(folder / "job.yaml", **job_of(folder, **more))
-    done = harness.tilerun("run", job, "-o", folder / "out.h5", preexec_fn=few)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", job, "-o", folder / "out.h5", preexec_fn=few, expect=OK)
     assert (harness.Results(folder / "out.h5").output("y") == np.arange(count)).all()
 
 

@@ -33,8 +33,7 @@ def place(tmp_path_factory):
             {"id": "sum", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["x"]},
         ],
     )
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "before.h5")
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", folder / "job.yaml", "-o", folder / "before.h5", expect=harness.OK)
     return folder
 
 

@@ -58,10 +58,8 @@ def test_schema(old):
 
 def test_reproduced_and_compared(old, folder):
     """Its job gives the same results. It has one sample a run, so no time can be slower."""
-    done = harness.tilerun("reproduce", old, "-o", folder / "new.h5")
-    assert done.returncode == harness.OK, done.stdout + done.stderr
-    done = harness.tilerun("compare", old, folder / "new.h5", "--any-device", "--json")
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("reproduce", old, "-o", folder / "new.h5", expect=harness.OK)
+    done = harness.tilerun("compare", old, folder / "new.h5", "--any-device", "--json", expect=harness.OK)
     pairs = json.loads(done.stdout)["new"][0]["pairs"]
     assert len(pairs) == len(RUNS) and not any(pair["worse"] for pair in pairs)
 

@@ -268,8 +268,7 @@ def test_merge_joins_kept_panels(folder):
     """Killed before it joined them: merge can."""
     product(folder, keep_tiles="always")
     assert shard(folder, 0, 1).returncode == OK  # by runs: another division
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
-    assert done.returncode == OK, done.stderr
+    harness.run_folder(folder, "--resume")
     product(folder, keep_tiles="never")
     assert_equals_unsharded(folder)
 

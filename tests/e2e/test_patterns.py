@@ -11,7 +11,7 @@ import pytest
 from shards import merge, shard
 
 import harness
-from harness import IO, OK, USAGE
+from harness import IO, OK, USAGE, run_folder
 
 CASES = int(os.environ.get("TILERUN_CASES") or 24)
 SEED = int(os.environ.get("TILERUN_SEED") or 20284)
@@ -40,12 +40,6 @@ def write(path, values, **layout):
 def job_of(folder, inputs, operations, **more):
     more = {"device": "cpu", "defaults": {"warmup": 0, "repeat": 1}} | more
     return harness.write_job(folder / "job.yaml", inputs=inputs, operations=operations, **more)
-
-
-def run(folder, *arguments, expect=OK, **options):
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *arguments, **options)
-    assert done.returncode == expect, done.stderr
-    return done
 
 
 def draw_names(draw, count):
@@ -105,7 +99,7 @@ def test_drawn_files_as_one_array(folder, case):
             shard(folder, index, count, "--by", "tiles")
         merge(folder)
     else:
-        run(folder)
+        run_folder(folder)
     with h5py.File(folder / "out.h5") as file:
         native = whole.astype(whole.dtype.newbyteorder("="))
         np.testing.assert_array_equal(file["outputs/copy"][()], native)
@@ -121,7 +115,7 @@ def test_drawn_files_as_one_array(folder, case):
     write(folder / "one.h5", whole)
     job_of(folder, {"x": {"file": "one.h5", "dataset": "group/x"}}, operations)
     (folder / "out.h5").unlink()
-    run(folder)
+    run_folder(folder)
     with h5py.File(folder / "out.h5") as file:
         assert file["inputs/x"].attrs["xxh3"] == joined
 
@@ -136,7 +130,7 @@ def three(folder, along=0):
 @pytest.mark.parametrize("axis, shape", [(0, (12, 6)), (1, (4, 18))])
 def test_order(folder, axis, shape):
     three(folder, axis)
-    run(folder)
+    run_folder(folder)
     result = harness.Results(folder / "out.h5").output("y")
     assert result.shape == shape
     assert (result[0, 0], result[-1, -1]) == (4, 2)
@@ -190,7 +184,7 @@ def test_what_goes_with_the_values(folder, said):
                 file[scale].make_scale(scale)
                 x.dims[axis].attach_scale(file[scale])
             x.dims[1].label = "frequency"
-    run(folder)
+    run_folder(folder)
     with h5py.File(folder / "out.h5") as file:
         y = file["outputs/y"]
         assert y.attrs["units"] == "m" and y.attrs.get("long_name") == said
@@ -238,15 +232,14 @@ def test_a_file_that_changes_while_the_job_runs(folder, deed):
     _, stderr = process.communicate()
     assert process.returncode == IO and "run-7.h5" in stderr, stderr
     assert not (folder / "out.h5").exists()
-    again = harness.tilerun("run", job, "-o", folder / "out.h5", "--resume", "--allow-source")
-    assert again.returncode == OK, again.stderr
+    harness.tilerun("run", job, "-o", folder / "out.h5", "--resume", "--allow-source", expect=OK)
     total = harness.Results(folder / "out.h5").output("s")
     assert total[5] == sum(64 * n for n in range(40) if n != 7) + 64 * {"replaced": 6, "gone": 0, "changed": 7}[deed]
 
 
 def test_reproduced_elsewhere(folder):
     three(folder)
-    run(folder)
+    run_folder(folder)
     done = harness.tilerun("reproduce", folder / "out.h5")
     assert done.returncode == OK and "1 of 1 identical" in done.stdout, done.stderr
     (folder / "moved").mkdir()
@@ -292,8 +285,7 @@ def test_drawn_sweeps(folder, case):
         operations=[{"id": "y", "op": "scale", "inputs": ["x"], "alpha": "$factor", "to": "../made/$x-$factor.h5:/y"}],
     )
     output = folder / "out.h5"
-    done = harness.tilerun("run", folder / "data [1]/job.yaml", "-o", output)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", folder / "data [1]/job.yaml", "-o", output, expect=OK)
     ordered = sorted(arrays, key=natural)
     results = harness.Results(output)
     assert [row["parameters"] for row in results.rows] == [f"factor={f},x={name}" for f in (1, 2) for name in ordered]
@@ -303,20 +295,18 @@ def test_drawn_sweeps(folder, case):
             np.testing.assert_array_equal(file["y"][()], 2 * values)
     one = draw.choice(ordered)
     chosen = ["--set", f"x={one}", "--overwrite"]
-    done = harness.tilerun("run", folder / "data [1]/job.yaml", "-o", folder / "one.h5", *chosen)
-    assert done.returncode == OK
+    harness.tilerun("run", folder / "data [1]/job.yaml", "-o", folder / "one.h5", *chosen, expect=OK)
     assert {row["p_x"] for row in harness.Results(folder / "one.h5").rows} == {one}
-    reproduced = harness.tilerun("reproduce", output)
-    assert reproduced.returncode == OK, reproduced.stderr
+    harness.tilerun("reproduce", output, expect=OK)
 
 
 def test_a_new_file_costs_its_own_runs_alone(folder):
     for n in (1, 3):
         write(folder / f"run-{n}.h5", np.full((4, 6), n * 1.0))
     job_of(folder, {"x": {"file": "run-*.h5", "dataset": "group/x"}}, [{"id": "y", "op": "scale", "inputs": ["x"]}])
-    run(folder)
+    run_folder(folder)
     write(folder / "run-2.h5", np.full((4, 6), 2.0))
-    assert run(folder, "--resume").stderr.count("kept from before") == 2
+    assert run_folder(folder, "--resume").stderr.count("kept from before") == 2
     assert [row["p_x"] for row in harness.Results(folder / "out.h5").rows] == ["run-1", "run-2", "run-3"]
 
 
@@ -325,10 +315,10 @@ def test_a_name_that_is_a_file_is_no_pattern(folder):
     write(folder / "x1.h5", np.zeros((2, 2)))
     operations = [{"id": "y", "op": "scale", "inputs": ["x"], "alpha": 2}]
     job_of(folder, {"x": {"file": "x[1].h5", "dataset": "group/x"}}, operations)
-    run(folder)
+    run_folder(folder)
     assert harness.Results(folder / "out.h5").output("y")[0, 0] == 2
     job_of(folder, {"x": {"file": "x\\[?].h5", "dataset": "group/x"}}, operations)
-    run(folder, "--overwrite")
+    run_folder(folder, "--overwrite")
     assert harness.Results(folder / "out.h5").row("y", parameters="x=x[1]")
 
 
@@ -366,7 +356,7 @@ def test_the_example_of_the_readme(folder):
         for n, values in frames.items():
             with h5py.File(folder / place / f"run-{n}.h5", "w") as file:
                 file["frames"] = values * factor
-    run(folder, "--device", "cpu", "--once")
+    run_folder(folder, "--device", "cpu", "--once")
     for n, values in frames.items():
         with h5py.File(folder / f"run-{n}.mean.h5") as file:
             np.testing.assert_allclose(file["mean"][()], values.mean(0))

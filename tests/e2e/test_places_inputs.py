@@ -114,8 +114,7 @@ def test_no_file_that_an_input_reads_is_written(folder, way, monkeypatch):
             done = harness.tilerun("run", "job.yaml", "-o", "out.h5", "--trace", name, "--overwrite", cwd=folder)
             assert done.returncode == USAGE and "the job's input 'x'" in done.stderr, done.stderr
         (folder / "job2.yaml").write_text((folder / "job.yaml").read_text().replace("{", f'{{"output": "{source}",', 1))
-        done = harness.tilerun("check", "job2.yaml", cwd=folder)
-        assert done.returncode == USAGE
+        done = harness.tilerun("check", "job2.yaml", cwd=folder, expect=USAGE)
         assert done.stderr.startswith("job2.yaml: output ") and "the job's input 'x'" in done.stderr, done.stderr
         (folder / "job2.yaml").unlink()
         (folder / "alias.h5").unlink()

@@ -63,8 +63,7 @@ def drawn_operations(rng, variants, device):
 def ratios_now(folder, rng, variants, device):
     """Measures limits, runs a drawn job and compares: (op, variant) -> predicted over measured kernel times; and which
     of them others disturbed."""
-    measured = harness.tilerun("devices", "--measure")
-    assert measured.returncode == harness.OK, measured.stderr
+    harness.tilerun("devices", "--measure", expect=harness.OK)
     job = drawn_operations(rng, variants, device)
     results = harness.run_job(folder, arguments=["--overwrite"], device=device, **job)
     predicted = planned(folder, device)
@@ -123,8 +122,9 @@ def test_tiny_chunks_are_foretold(folder, rng, case):
     used = []
     for path in (job, none):
         before = os.times()
-        done = harness.tilerun("run", path, "-o", folder / "results.h5", "--overwrite", "--once", "--verify", "none")
-        assert done.returncode == harness.OK, done.stderr
+        harness.tilerun(
+            "run", path, "-o", folder / "results.h5", "--overwrite", "--once", "--verify", "none", expect=harness.OK
+        )
         after = os.times()
         used.append(after.children_user - before.children_user + after.children_system - before.children_system)
     measured = used[0] - used[1]

@@ -105,8 +105,7 @@ def test_sums_and_what_is_then_done(folder, case):
     assert any(row["waits_s"] > 0 for row in found["shards"]) == bool(re.search("predicted +waits", text))
     assert table == [(str(row["shard"]), str(row["runs"])) for row in found["shards"]] + [("all", str(len(runs)))]
     for index in range(count):
-        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", "--json")
-        assert done.returncode == OK, done.stderr
+        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", "--json", expect=OK)
         expected = found["shards"][index]["runs"]
         said = f"shard {index} of {count} has done {expected} of {len(runs)} runs"
         assert (said if expected else "has nothing to do") in done.stderr
@@ -143,8 +142,7 @@ def test_panels_and_what_is_then_done(folder, case):
     if found["by"] == "tiles":
         assert found["runs"] > whole["runs"] and found["longest_s"] < whole["longest_s"]
     for index in range(count):
-        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", *by)
-        assert done.returncode == OK, done.stderr
+        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/{count}", *by, expect=OK)
         expected = found["shards"][index]["runs"]
         said = f"shard {index} of {count} has done {expected} of {found['runs']} runs"
         assert (said if expected else "has nothing to do") in done.stderr
@@ -170,8 +168,7 @@ def test_the_machine_does_not_matter(folder, memory, threads):
     path = spread_job(folder)
     expected = planned(path, 5, "--json")
     kept = folder / "cache"  # with limits measured and without
-    measured = harness.tilerun("devices", "--measure", env={**os.environ, "XDG_CACHE_HOME": str(kept)})
-    assert measured.returncode == OK
+    harness.tilerun("devices", "--measure", env={**os.environ, "XDG_CACHE_HOME": str(kept)}, expect=OK)
     for cache in [kept, folder / "none"]:
         environment = {"OMP_NUM_THREADS": str(threads), "XDG_CACHE_HOME": str(cache)}
         assert planned(path, 5, "--json", "--memory", memory, **environment) == expected

@@ -165,8 +165,7 @@ def test_limits_are_kept(folder, cache):
 
 
 def row_of(folder, path, *arguments):
-    done = harness.tilerun("run", path, "-o", folder / "out.h5", "--overwrite", *arguments)
-    assert done.returncode == OK, done.stderr
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", "--overwrite", *arguments, expect=OK)
     return harness.Results(folder / "out.h5").rows[0], done.stderr
 
 
@@ -219,8 +218,7 @@ def test_only_a_timed_job_measures_limits(folder, cache, warmup, repeat):
         operations=[{"id": "y", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}],
         defaults=defaults,
     )
-    done = harness.tilerun("run", path, "-o", folder / "out.h5")
-    assert done.returncode == OK, done.stderr
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", expect=OK)
     timed = defaults != {"warmup": 0, "repeat": 1}
     assert ("measuring the limits of cpu" in done.stderr) == timed
     assert cache.exists() == timed

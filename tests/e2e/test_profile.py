@@ -68,8 +68,7 @@ def check_record(folder, report, name="t.blocked.profile.h5"):
 def test_one_launch_on_the_cpu(tmp_path):
     path, environment = job(tmp_path), install(tmp_path, "perf", PERF)
     words = ["profile", path, "t:blocked", "--set", "n=200"]
-    done = tilerun(*words, env=environment, cwd=tmp_path)
-    assert done.returncode == OK, done.stderr
+    done = tilerun(*words, env=environment, cwd=tmp_path, expect=OK)
     report = tmp_path / "t.blocked.profile.perf.data"
     assert report.read_text() == "enable\ndisable\n0"
     assert hashlib.sha256(report.read_bytes()).hexdigest() in done.stdout
@@ -77,24 +76,23 @@ def test_one_launch_on_the_cpu(tmp_path):
     again = tilerun(*words, env=environment, cwd=tmp_path)
     assert again.returncode == USAGE and "--overwrite" in again.stderr
     assert tilerun(*words, "--overwrite", env=environment, cwd=tmp_path).returncode == OK
-    named = tilerun(*words, "-o", "named.h5", env=environment, cwd=tmp_path)
-    assert named.returncode == OK
+    tilerun(*words, "-o", "named.h5", env=environment, cwd=tmp_path, expect=OK)
     check_record(tmp_path, tmp_path / "named.perf.data", "named.h5")
 
 
 @pytest.mark.gpu
 def test_one_launch_on_a_gpu(tmp_path):
     path, environment = job(tmp_path), install(tmp_path, "ncu", NCU)
-    done = tilerun("profile", path, "t:naive", "--set", "n=200", env=environment, cwd=tmp_path)
-    assert done.returncode == OK, done.stderr
+    tilerun("profile", path, "t:naive", "--set", "n=200", env=environment, cwd=tmp_path, expect=OK)
     report = tmp_path / "t.naive.profile.ncu-rep"
     assert "--profile-from-start off" in report.read_text() and report.read_text().endswith("0")
     check_record(tmp_path, report, "t.naive.profile.h5")
 
 
 def test_without_a_profiler(tmp_path):
-    done = tilerun("profile", job(tmp_path), "t:cpu", "--set", "n=200", env={"PATH": str(tmp_path)}, cwd=tmp_path)
-    assert done.returncode == OK
+    done = tilerun(
+        "profile", job(tmp_path), "t:cpu", "--set", "n=200", env={"PATH": str(tmp_path)}, cwd=tmp_path, expect=OK
+    )
     assert "no perf in PATH" in done.stderr and "profile" in done.stderr and "--here" in done.stderr
     assert not list(tmp_path.glob("*.h5"))
 

@@ -324,8 +324,7 @@ def test_damaged_chunk(folder, rng, filters, why):
         inputs={"x": {"file": "data.h5", "dataset": "/x"}},
         operations=[{"id": "y", "op": "transpose", "inputs": ["x"], "variants": ["cpu"]}],
     )
-    done = harness.tilerun("run", job, "-o", folder / "results.h5")
-    assert done.returncode == harness.IO, done.stderr
+    done = harness.tilerun("run", job, "-o", folder / "results.h5", expect=harness.IO)
     assert f"'/x' in {folder}/data.h5: chunk at [32, 60] cannot be read" in done.stderr and why in done.stderr
     assert not (folder / "results.h5").exists()
 

@@ -31,8 +31,7 @@ def write(draw, path, name, values):
 
 def run(folder, name, *options):
     shutil.copy(FOLDER / f"{name}.yaml", folder)
-    done = harness.tilerun("run", f"{name}.yaml", "--device", "cpu", *options, cwd=folder)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", f"{name}.yaml", "--device", "cpu", *options, cwd=folder, expect=harness.OK)
     return harness.Results(folder / f"{name}.h5")
 
 

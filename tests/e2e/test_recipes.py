@@ -27,8 +27,7 @@ def place(memory_folder):
     folder.mkdir()
     for name in ("quickstart.h5", "again.h5"):
         job = harness.ROOT / "configs/quickstart.yaml"
-        done = harness.tilerun("run", job, "--set", "repeat=2", "--device", "cpu", "-o", name, cwd=folder)
-        assert done.returncode == harness.OK, done.stderr
+        harness.tilerun("run", job, "--set", "repeat=2", "--device", "cpu", "-o", name, cwd=folder, expect=harness.OK)
     return folder
 
 

@@ -44,8 +44,7 @@ def results(memory_folder):
 
 def report(*files, expect=OK, **options):
     """The page of these files, through standard output, taken apart and checked."""
-    done = harness.tilerun("report", "-o", "-", *files, errors="surrogateescape", **options)
-    assert done.returncode == expect, done.stderr
+    done = harness.tilerun("report", "-o", "-", *files, errors="surrogateescape", expect=expect, **options)
     return page.read(done.stdout)
 
 

@@ -74,8 +74,7 @@ def test_in_a_browser(browser, results, folder):  # noqa: F811
     """No word on the console, nothing loaded, nothing wider than a telephone, headings that sort."""
     path, probed = folder / "page.html", folder / "probed.html"
     flagged = edited(results, folder, flag)
-    done = harness.tilerun("report", flagged, results / "one.h5", "-o", path)
-    assert done.returncode == OK
+    harness.tilerun("report", flagged, results / "one.h5", "-o", path, expect=OK)
     document, console = browse(browser, folder, path, 1280)
     assert console == []
     fixed = 1 + 4 + 4  # headings of the drawings, of the environment, of the inputs

@@ -14,8 +14,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_a_plot_alone(results, folder):
     """An SVG file of its own: XML that names no address to load from, with the page's first plot and its colours."""
     whole = report(results / "sweep.h5")
-    done = harness.tilerun("report", results / "sweep.h5", "-o", "plot.svg", cwd=folder)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("report", results / "sweep.h5", "-o", "plot.svg", cwd=folder, expect=OK)
     text = (folder / "plot.svg").read_text()
     root = ElementTree.fromstring(text)
     assert root.tag == f"{SVG}svg" and root.find(f"{SVG}title").text == titles(whole)[0]
@@ -32,8 +31,7 @@ def test_a_plot_alone_replaces_no_other_drawing(results, folder):
     drawing.write_text('<svg xmlns="http://www.w3.org/2000/svg"></svg>\n')
     done = harness.tilerun("report", results / "sweep.h5", "-o", drawing)
     assert done.returncode == USAGE and "is not a report; --overwrite replaces it" in done.stderr
-    done = harness.tilerun("report", results / "one.h5", "-o", folder / "new.svg")
-    assert done.returncode == USAGE
+    done = harness.tilerun("report", results / "one.h5", "-o", folder / "new.svg", expect=USAGE)
     assert done.stderr == "tilerun: there is nothing to plot: no two runs have rates\n"
     assert os.listdir(folder) == ["drawing.svg"]
     done = harness.tilerun("report", results / "sweep.h5", "-o", folder / "new.png")

@@ -38,8 +38,7 @@ def made(memory_folder):
             {"id": "y", "op": "scale", "inputs": ["product"], "beta": "$beta", "variants": ["cpu"]},
         ],
     )
-    done = harness.tilerun("run", path, "-o", folder / "results/run.h5", "--set", "beta=2", env=ENVIRONMENT)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", path, "-o", folder / "results/run.h5", "--set", "beta=2", env=ENVIRONMENT, expect=OK)
     edit.set_all_samples(folder / "results/run.h5", lambda run: SLOW)
     return folder
 
@@ -65,9 +64,7 @@ def moved(there, run):
 
 def reproduce(*arguments, expect=OK, **options):
     options.setdefault("env", ENVIRONMENT)
-    done = harness.tilerun("reproduce", *arguments, **options)
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done
+    return harness.tilerun("reproduce", *arguments, expect=expect, **options)
 
 
 def last_line(done):
@@ -292,8 +289,7 @@ def test_a_full_disk(run):
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    done = harness.tilerun("reproduce", run, env=ENVIRONMENT, preexec_fn=limit)
-    assert done.returncode == IO, done.stderr
+    harness.tilerun("reproduce", run, env=ENVIRONMENT, preexec_fn=limit, expect=IO)
     assert sorted(path.name for path in run.parent.iterdir()) == ["run.h5"]
 
 

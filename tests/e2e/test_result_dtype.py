@@ -192,8 +192,7 @@ def write_job(folder, **operation):
 def test_losses_are_said_once(folder):
     names = [variant.name for variant in harness.list_variants() if variant.op == "scale" and variant.on_cpu]
     job = write_job(folder, dtype="float16", variants=names)
-    done = harness.tilerun("run", job, "-o", folder / "out.h5")
-    assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("run", job, "-o", folder / "out.h5", expect=harness.OK)
     said = [line for line in done.stderr.splitlines() if "result of" in line]
     assert [line.split(": ", 2)[2] for line in said] == ["4096 of 4096 elements overflowed float16"], said
     with h5py.File(folder / "out.h5") as file:
@@ -219,12 +218,10 @@ def test_resume_knows_the_type(folder):
     job = write_job(folder, dtype="int32")
     run = ["run", job, "-o", folder / "out.h5"]
     assert harness.tilerun(*run).returncode == harness.OK
-    kept = harness.tilerun(*run, "--resume")
-    assert kept.returncode == harness.OK, kept.stderr
+    harness.tilerun(*run, "--resume", expect=harness.OK)
     write_job(folder, dtype="int64")
     assert harness.tilerun(*run, "--resume").returncode == harness.USAGE
-    done = harness.tilerun(*run, "--overwrite")
-    assert done.returncode == harness.OK
+    harness.tilerun(*run, "--overwrite", expect=harness.OK)
     with h5py.File(folder / "out.h5") as file:
         assert file["outputs/y"].dtype == np.int64
 
@@ -246,10 +243,8 @@ def test_compared_and_reproduced(folder):
     job = write_job(folder, dtype="float16", alpha=1e-3)
     for name in ("one.h5", "two.h5"):
         assert harness.tilerun("run", job, "-o", folder / name).returncode == harness.OK
-    same = harness.tilerun("compare", folder / "one.h5", folder / "two.h5")
-    assert same.returncode == harness.OK, same.stdout + same.stderr
-    again = harness.tilerun("reproduce", folder / "one.h5", "-o", folder / "three.h5")
-    assert again.returncode == harness.OK, again.stdout + again.stderr
+    harness.tilerun("compare", folder / "one.h5", folder / "two.h5", expect=harness.OK)
+    harness.tilerun("reproduce", folder / "one.h5", "-o", folder / "three.h5", expect=harness.OK)
     with h5py.File(folder / "three.h5") as file:
         assert file["outputs/y"].dtype == np.float16 and (file["outputs/y"][()] == 1000).all()
 
@@ -257,7 +252,6 @@ def test_compared_and_reproduced(folder):
 def test_the_plan_says_what_is_written(folder):
     """In the type that is stored; what is read as another type counts as it lies in the file."""
     for more, bytes_written in (({}, 4), ({"dtype": "int8"}, 1), ({"dtype": "float64"}, 8)):
-        done = harness.tilerun("plan", write_job(folder, **more), "--shards", 1, "--json")
-        assert done.returncode == harness.OK, done.stderr
+        done = harness.tilerun("plan", write_job(folder, **more), "--shards", 1, "--json", expect=harness.OK)
         division = json.loads(done.stdout)
         assert (division["write_bytes"], division["read_bytes"]) == (64 * 64 * bytes_written, 64 * 64 * 4)

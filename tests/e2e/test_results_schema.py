@@ -54,8 +54,7 @@ def results(memory_folder):
     with h5py.File(folder / "data.h5", "w") as file:
         file["group/a"] = np.random.default_rng(1).normal(size=(50, 3000)).astype(">f4")
     (folder / "job.yaml").write_text(JOB, encoding="utf-8")
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
-    assert done.returncode == harness.OK, done.stderr
+    harness.run_folder(folder)
     return harness.Results(folder / "out.h5")
 
 
@@ -101,8 +100,7 @@ def test_resolved_job_is_a_job(file, results):
     assert resolved.count("repeat: 5") == 6 and "defaults:" not in resolved
     path = results.path.parent / "resolved.yaml"
     path.write_text(resolved, encoding="utf-8")
-    done = harness.tilerun("check", path)
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("check", path, expect=harness.OK)
 
 
 def test_environment(file):

@@ -67,9 +67,7 @@ def parts(folder):
 
 
 def resume(folder, expect=OK, *arguments):
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume", *arguments)
-    assert done.returncode == expect, done.stderr
-    return done
+    return harness.run_folder(folder, "--resume", *arguments, expect=expect)
 
 
 def kept(stderr):
@@ -82,8 +80,7 @@ def assert_equals_undisturbed(folder, **terms):
     assert [row["status"] for row in resumed.rows] == ["ok"] * 5
     assert not (folder / "out.h5.parts").exists()
     job(folder, **terms | {"repeat": 1, "last": 1})
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5")
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", expect=OK)
     expected, found = harness.Results(folder / "plain.h5").everything(), resumed.everything()
     assert expected.keys() == found.keys() and len(found) == 4
     for name, values in expected.items():
@@ -206,8 +203,7 @@ def test_existing_output_is_refused(folder):
     path, output = quick_job(folder), folder / "out.h5"
     assert harness.tilerun("run", path, "-o", output).returncode == OK
     before = digest(output)
-    done = harness.tilerun("run", path, "-o", output, "--set", "alpha=3")
-    assert done.returncode == USAGE
+    done = harness.tilerun("run", path, "-o", output, "--set", "alpha=3", expect=USAGE)
     assert f"output {output}: exists; --overwrite replaces it, --resume continues its job" in done.stderr
     assert digest(output) == before and sorted(p.name for p in folder.iterdir()) == ["job.yaml", "out.h5"]
 
@@ -274,8 +270,7 @@ def test_finished_runs_are_not_thrown_away_unasked(folder):
     code, _ = interrupt(folder, signal.SIGTERM)
     assert code == INTERRUPTED
     before = {part.name: digest(part) for part in parts(folder)}
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
-    assert done.returncode == USAGE
+    done = harness.run_folder(folder, expect=USAGE)
     assert f"out.h5.parts holds {len(before)} finished runs of a job that was not completed" in done.stderr
     assert "--resume continues it, --overwrite throws them away" in done.stderr
     assert {part.name: digest(part) for part in parts(folder)} == before and not (folder / "out.h5").exists()
@@ -337,8 +332,7 @@ def test_what_is_left_out_or_added_is_all_that_is_done(folder):
     done = harness.tilerun(*both, "--only", "flipped")  # would lose runs
     assert done.returncode == USAGE and digest(folder / "out.h5") == before
     assert "holds the partial results of job 'job'" in done.stderr
-    done = harness.tilerun(*both)
-    assert done.returncode == OK
+    done = harness.tilerun(*both, expect=OK)
     assert kept(done.stderr) == ["flipped cpu", "flipped blocked", "product cpu", "total cpu"]
     assert_equals_undisturbed(folder, repeat=2)
 

@@ -18,8 +18,7 @@ NAMES = ["time", "x", "Größe", "a b", "längengrad/λ", "t0"]
 def run(folder, inputs, operations, output="out.h5", arguments=(), lost=0, **job):
     job = {"device": "cpu", "defaults": {"warmup": 0, "repeat": 1}, **job}
     path = harness.write_job(folder / "job.yaml", inputs=inputs, operations=operations, **job)
-    done = harness.tilerun("run", path, "-o", folder / output, *arguments)
-    assert done.returncode == OK, done.stderr
+    done = harness.tilerun("run", path, "-o", folder / output, *arguments, expect=OK)
     assert done.stderr.count("dimension scale") == lost, done.stderr
     return folder / output
 
@@ -311,8 +310,7 @@ def test_a_scale_that_cannot_be_copied_is_said_to_be_missing(folder):
         file["x"].dims[0].attach_scale(file["refs"])
     path = harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs,
                              operations=[{"id": "y", "op": "scale", "inputs": ["x"]}])  # fmt: skip
-    done = harness.tilerun("run", path, "-o", folder / "out.h5")
-    assert done.returncode == OK
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", expect=OK)
     said = "input 'x': the results lack a dimension scale of axis 0, which cannot be copied: it holds references"
     assert said in done.stderr
     with h5py.File(folder / "out.h5") as file:
@@ -341,8 +339,7 @@ def test_what_a_later_hdf5_wrote_is_left_out(folder, rng, more):
         folder / "job.yaml", device="cpu", inputs={"x": {"file": "x.h5", "dataset": "x"}},
         operations=[{"id": "y", "op": "scale", "inputs": ["x"]}],
     )  # fmt: skip
-    done = harness.tilerun("run", path, "-o", folder / "out.h5")
-    assert done.returncode == OK, done.stderr
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", expect=OK)
     missing = "tilerun: input 'x': the results lack a dimension scale of axis {}, which cannot be copied: this HDF5 cannot "
     assert missing.format(0) + "read its attributes, which a later one has written\n" in done.stderr
     assert missing.format(1) + "open it\n" in done.stderr

@@ -43,9 +43,7 @@ def search_job(folder, search, variants=(), **parameters):
 
 
 def run(path, *more, expect=OK):
-    done = tilerun("run", path, "-o", path.parent / "out.h5", "--allow-source", *more)
-    assert done.returncode in (expect if isinstance(expect, tuple) else (expect,)), done.stderr[-3000:]
-    return done
+    return tilerun("run", path, "-o", path.parent / "out.h5", "--allow-source", *more, expect=expect)
 
 
 def results(path):
@@ -172,8 +170,7 @@ def test_shards(tmp_path):
     path = search_job(tmp_path, {"budget": "60s"}, delay=[1, 90000, 30000], defect=0, variants=["cpu"])
     for shard in ("0/2", "1/2"):
         run(path, "--shard", shard)
-    merged = tilerun("merge", tmp_path / "out.h5", "--allow-source")
-    assert merged.returncode == OK, merged.stderr
+    tilerun("merge", tmp_path / "out.h5", "--allow-source", expect=OK)
     statuses = {row["variant"]: row["status"] for row in results(path).rows if row["operation"] == "s"}
     assert statuses == {
         "cpu": "ok",
@@ -194,8 +191,7 @@ def test_pin_and_reproduce(tmp_path, monkeypatch):
     rows = Results(tmp_path / "pinned.h5").rows
     assert [row["variant"] for row in rows] == ["cpu", "slow,delay=1,defect=0", "cpu"]
     monkeypatch.setenv("TILERUN_ALLOW_SOURCE", "1")
-    again = tilerun("reproduce", tmp_path / "out.h5", "-o", tmp_path / "again.h5", "--threshold", "1000%")
-    assert again.returncode == OK, again.stdout
+    tilerun("reproduce", tmp_path / "out.h5", "-o", tmp_path / "again.h5", "--threshold", "1000%", expect=OK)
     assert len(Results(tmp_path / "again.h5").rows) == 3
     assert run(path, "--overwrite", "--pin", pinned, expect=RUN)  # what --pin wrote is replaced
 

@@ -29,8 +29,7 @@ class Job:
     def __init__(self, folder, place, count):
         self.path, self.count = folder / "job.yaml", count
         self.output, self.parts = place / "out.h5", place / "out.h5.parts"
-        done = harness.tilerun("run", self.path, "-o", folder / "plain.h5", "--once", "--verify", "full")
-        assert done.returncode == OK, done.stderr
+        harness.tilerun("run", self.path, "-o", folder / "plain.h5", "--once", "--verify", "full", expect=OK)
         self.expected = shards.bits(folder / "plain.h5")
 
     def shard_command(self, index, *more):

@@ -92,22 +92,19 @@ def test_one_shard_of_another_number(folder):
 def test_some_panels_of_what_is_done_already(folder, index, link):
     """The operation is in OUTPUT as a whole; a shard makes one panel of it again, and others' are not there."""
     job(folder)
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--only", "p,s")
-    assert done.returncode == OK, done.stderr
+    harness.run_folder(folder, "--only", "p,s")
     before, expected = bits(folder / "out.h5"), bits(plain_results(folder))
     shard(folder, index, 3, "--by", "tiles", "--resume")
     done = harness.tilerun("merge", folder / "out.h5", *link)
     assert done.returncode in (OK, IO), done.stderr
     assert bits(folder / "out.h5") == (expected if done.returncode == OK else before)
-    finished = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
-    assert finished.returncode == OK, finished.stderr
+    harness.run_folder(folder, "--resume")
     assert bits(folder / "out.h5") == expected
 
 
 def test_a_partial_output_is_not_called_complete(folder):
     job(folder)
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--only", "p")
-    assert done.returncode == OK, done.stderr
+    harness.run_folder(folder, "--only", "p")
     assert "out.h5 is partial, and there are no results of shards beside it" in merge(folder).stderr
 
 
@@ -131,8 +128,7 @@ def test_on_error_stop_keeps_what_was_ok(folder, done_by):
             shard(folder, index, 2, "--by", "runs", "--only", "f,g")
         merge(folder)
     else:
-        done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--only", "f,g")
-        assert done.returncode == OK, done.stderr
+        harness.run_folder(folder, "--only", "f,g")
     values = harness.Results(folder / "out.h5").output("g")
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
     assert done.returncode == RUN and done.stderr.count("(kept from before)") == 2, done.stderr

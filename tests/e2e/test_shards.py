@@ -151,13 +151,11 @@ def test_merge_needs_neither_job_file_nor_its_options(folder):
     text = (folder / "job.yaml").read_text()
     (folder / "job.yaml").write_text(text.replace('"axis": 1', '"axis": "$axis"'))
     options = ["--set", "axis=1", "--memory", "1MiB", "--repeat", "2", "--only", "most,total"]
-    plain = harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", *options)
-    assert plain.returncode == OK, plain.stderr
+    harness.tilerun("run", folder / "job.yaml", "-o", folder / "plain.h5", *options, expect=OK)
     for index in range(2):
         shard(folder, index, 2, *options)
     (folder / "job.yaml").rename(folder / "gone.yaml")
-    done = harness.tilerun("merge", "out.h5", cwd=folder)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("merge", "out.h5", cwd=folder, expect=OK)
     assert bits(folder / "out.h5") == bits(folder / "plain.h5")
     with h5py.File(folder / "out.h5") as file, h5py.File(folder / "plain.h5") as other:
         assert file["job"][()] == other["job"][()] and dict(file["job"].attrs) == dict(other["job"].attrs)
@@ -174,8 +172,7 @@ def test_merge_without_the_gpu(folder):
     harness.write_job(folder / "job.yaml", inputs=inputs, operations=operations)
     for index in range(2):
         shard(folder, index, 2, "--once")
-    done = harness.tilerun("merge", folder / "out.h5", env=plain_environment(CUDA_VISIBLE_DEVICES=""))
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("merge", folder / "out.h5", env=plain_environment(CUDA_VISIBLE_DEVICES=""), expect=OK)
     assert {row["device"] for row in harness.Results(folder / "out.h5").rows} == {"cuda:0", "cpu"}
 
 

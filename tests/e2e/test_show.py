@@ -29,8 +29,9 @@ REASONS = ["no GPU here", "its kernel takes float32 only", "its input 'product' 
 
 
 def show(path, *arguments, expect=OK, **environment):
-    done = harness.tilerun("show", path, *arguments, env={**os.environ, "LC_ALL": "C.UTF-8", **environment})
-    assert done.returncode == expect, done.stderr
+    done = harness.tilerun(
+        "show", path, *arguments, env={**os.environ, "LC_ALL": "C.UTF-8", **environment}, expect=expect
+    )
     return done.stdout if expect == OK else done.stderr
 
 
@@ -54,8 +55,7 @@ def results(tmp_path_factory):
         ],
     )
     path = folder / "out.h5"
-    done = harness.tilerun("run", job, "-o", path)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", job, "-o", path, expect=OK)
     with h5py.File(path, "r+") as file:
         rows = np.repeat(file["runs"][:], 3)
         del file["runs"]
@@ -328,8 +328,7 @@ def test_a_failed_and_a_partial_job(folder):
             {"id": "bad", "op": "matmul", "inputs": ["a", "a"], "variants": ["cpu"], "tolerance": 0},
         ],
     )
-    done = harness.tilerun("run", path, "-o", folder / "out.h5", "--only", "good")
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", path, "-o", folder / "out.h5", "--only", "good", expect=OK)
     text = show(folder / "out.h5")
     assert text.startswith("unfinished: --only left operations out; `tilerun run JOB --resume` does them\n")
     assert "good" in text
@@ -344,8 +343,7 @@ def test_a_failed_and_a_partial_job(folder):
 def test_a_job_is_no_results_file(folder):
     (folder / "job.yaml").write_text("version: 1\n")
     for command in ("show", "reproduce", "report"):
-        done = harness.tilerun(command, folder / "job.yaml")
-        assert done.returncode == harness.USAGE
+        done = harness.tilerun(command, folder / "job.yaml", expect=harness.USAGE)
         assert "is not an HDF5 file; a job? `tilerun run` runs it" in done.stderr
 
 

@@ -165,8 +165,7 @@ def test_the_variant_that_new_kernel_proposes(tmp_path, op):
         f"  - {{id: y, op: {op}, inputs: [{'x, x' if op == 'matmul' else 'x'}], {own + ', ' if own else ''}"
         f"{said.partition('in a job: ')[2].partition(', and ')[0]}}}\n"
     )
-    done = tilerun("check", tmp_path / "job.yaml")
-    assert done.returncode == OK, done.stderr
+    tilerun("check", tmp_path / "job.yaml", expect=OK)
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
@@ -174,8 +173,7 @@ def test_kernel_header_compiles_alone(language):
     compile = [os.environ.get("CC", "cc"), "-fsyntax-only", "-x", language, "-"]
     if subprocess.run(compile, input="", text=True).returncode != 0:
         pytest.skip(f"no compiler for {language}")
-    done = tilerun("kernel-header")
-    assert done.returncode == OK
+    done = tilerun("kernel-header", expect=OK)
     assert subprocess.run(compile, input=done.stdout, text=True).returncode == 0
 
 
@@ -184,8 +182,7 @@ def test_the_committed_example_runs(tmp_path):
     shutil.copytree(ROOT / "configs/kernels", folder)
     output = tmp_path / "out.h5"
     for job in sorted(folder.glob("*.yaml")):
-        done = tilerun("run", job, "-o", output, "--allow-source", "--overwrite", "--once")
-        assert done.returncode == OK, done.stderr
+        tilerun("run", job, "-o", output, "--allow-source", "--overwrite", "--once", expect=OK)
         assert {row["status"] for row in Results(output).rows} <= {"ok", "skipped"}
 
 
@@ -308,8 +305,7 @@ def test_a_code_is_a_failure(tmp_path):
 )
 def test_mistakes_in_a_source_have_a_place(tmp_path, text, place):
     path = write_job(tmp_path / "job.yaml", **scale_job(source(tmp_path, "mine.c", text)))
-    done = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source")
-    assert done.returncode == USAGE
+    done = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", expect=USAGE)
     assert place in done.stderr
     assert not (tmp_path / "out.h5").exists()
 
@@ -334,8 +330,7 @@ def test_mistakes_in_a_variant(tmp_path, variant):
     for name in ("mine.c", "mine.cu", "mine.py"):
         source(tmp_path, name, SCALE % ("mine", ""))
     path = write_job(tmp_path / "job.yaml", **scale_job(variant))
-    done = tilerun("check", path)
-    assert done.returncode == USAGE, done.stdout
+    done = tilerun("check", path, expect=USAGE)
     assert "job.yaml:" in done.stderr
 
 
@@ -347,8 +342,7 @@ def test_warnings_have_a_place(tmp_path, place):
     mine = source(tmp_path, "mine.c", text) | {"tile": [1, 2]}
     path = write_job(tmp_path / "job.yaml", **scale_job(mine))
     for options in ([], ["--verbose"], ["--verbose"]):  # also of code that the cache has
-        done = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", "--overwrite", *options)
-        assert done.returncode == OK, done.stderr
+        done = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", "--overwrite", *options, expect=OK)
         assert done.stderr.count(place) == len(options)  # once, though two combinations are compiled
         assert done.stderr.count("warning: unused variable") == len(options)
     assert tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", "--overwrite").returncode == OK
@@ -378,8 +372,7 @@ def test_consent(tmp_path, monkeypatch):
     path = write_job(tmp_path / "job.yaml", **scale_job("cpu", source(tmp_path, "mine.c", SCALE % ("mine", ""))))
     output = tmp_path / "out.h5"
     digest = subprocess.run(["sha256sum", tmp_path / "mine.c"], capture_output=True, text=True).stdout.split()[0]
-    refused = tilerun("run", path, "-o", output)
-    assert refused.returncode == USAGE
+    refused = tilerun("run", path, "-o", output, expect=USAGE)
     assert "mine.c" in refused.stderr and digest in refused.stderr
     assert not output.exists() and not list((tmp_path / "cache").rglob("*.so"))
     assert tilerun("run", path, "-o", output, "--allow-source").returncode == OK

@@ -45,8 +45,7 @@ def transposes(count, **options):
 def test_too_large_is_refused(folder, command):
     free = shutil.disk_usage(folder).free
     job = job_of(folder, transposes(1), 2**20, 3 * free // 2**20)
-    done = harness.tilerun(command, job)
-    assert done.returncode == harness.USAGE
+    done = harness.tilerun(command, job, expect=harness.USAGE)
     needed, available, place = told(done.stderr)
     assert Path(place) == folder
     assert 2.9 * free < needed < 3.1 * free and 0.5 * free < available < 2 * free
@@ -82,8 +81,9 @@ def test_the_sum_is_right(folder, name):
         assert done.returncode == harness.USAGE, name
         needed, _, _ = told(done.stderr)
         assert 1.4 * free < needed < 1.6 * free
-    done = harness.tilerun("check", job_of(folder, operations, rows, int(0.6 * free / max(outputs, 0.01) / rows)))
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun(
+        "check", job_of(folder, operations, rows, int(0.6 * free / max(outputs, 0.01) / rows)), expect=harness.OK
+    )
 
 
 def test_results_on_another_disk(folder, tmp_path):
@@ -125,8 +125,7 @@ def test_a_disk_that_fills_in_the_middle(small_disk):
     assert process.returncode == harness.IO, words
     assert "large blocked needs 8.0 MiB" in words
     (small_disk / "other").unlink()
-    done = harness.tilerun("run", job, "--resume")
-    assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("run", job, "--resume", expect=harness.OK)
     assert done.stderr.count("kept from before") == 2
     expected = np.arange(2**12 * 2**11).astype(np.uint8).reshape(2**12, -1).T
     np.testing.assert_array_equal(harness.Results(small_disk / "out.h5").output("large"), expected)
@@ -149,8 +148,6 @@ def test_what_shards_have_written_counts(small_disk):
     operations = [{"id": f"t{i}", "op": "transpose", "inputs": ["x"], "variants": ["blocked"]} for i in range(5)]
     job = job_of(small_disk, operations, 2**12, 2**10, defaults={"warmup": 0, "repeat": 1})
     for index in range(5):
-        done = harness.tilerun("run", job, "--shard", f"{index}/5")
-        assert done.returncode == harness.OK, done.stderr
-    done = harness.tilerun("merge", small_disk / "out.h5")
-    assert done.returncode == harness.OK, done.stderr
+        harness.tilerun("run", job, "--shard", f"{index}/5", expect=harness.OK)
+    harness.tilerun("merge", small_disk / "out.h5", expect=harness.OK)
     assert len(harness.Results(small_disk / "out.h5").rows) == 5

@@ -223,8 +223,7 @@ def test_show_before_the_merge(folder):
     path.write_text(json.dumps(job))
 
     def show():
-        done = harness.tilerun("show", folder / "out.h5", "--json")
-        assert done.returncode == OK, done.stderr
+        done = harness.tilerun("show", folder / "out.h5", "--json", expect=OK)
         rows = {(row["operation"], row["variant"]): row["status"] for row in json.loads(done.stdout)}
         return rows, done.stderr
 

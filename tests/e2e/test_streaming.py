@@ -63,8 +63,7 @@ class Job:
 
 def steps(job, budget):
     """How many steps each run takes, as `tilerun plan --detail` says."""
-    done = harness.tilerun("plan", "--detail", job.folder / "job.yaml", "--memory", budget)
-    assert done.returncode == 0, done.stderr
+    done = harness.tilerun("plan", "--detail", job.folder / "job.yaml", "--memory", budget, expect=harness.OK)
     return [int(n) for n in re.findall(r"(\d+) steps?$", done.stdout, re.M)]
 
 

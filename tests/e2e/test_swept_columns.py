@@ -69,8 +69,7 @@ def test_drawn(folder, trial):
         operations.append({"id": "plain", "op": "scale", "inputs": ["R"], "repeat": 1, "warmup": 0})
     entries = {"parameters": parameters, "inputs": inputs, "operations": operations}
     job = harness.write_job(folder / "job.yaml", device="cpu", **entries)
-    done = harness.tilerun("run", job, "-o", folder / "results.h5")
-    assert done.returncode == harness.OK, done.stderr
+    harness.tilerun("run", job, "-o", folder / "results.h5", expect=harness.OK)
     table, rows, lines = as_read(folder / "results.h5")
 
     at = table.dtype.names.index("parameters") + 1

@@ -53,8 +53,7 @@ def test_same_bits_and_resume(tmp_path):
         path = harness.write_job(
             tmp_path / "job.yaml", device="cpu", inputs=INPUTS, operations=[product], defaults={"threads": threads}
         )
-        done = harness.tilerun("run", path, "-o", tmp_path / "out.h5", *arguments)
-        assert done.returncode == harness.OK, done.stderr
+        done = harness.tilerun("run", path, "-o", tmp_path / "out.h5", *arguments, expect=harness.OK)
         return done.stderr.count("kept from before")
 
     assert run([1]) == 0 and run([1, 2], "--resume") == 1

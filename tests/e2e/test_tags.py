@@ -20,8 +20,7 @@ def run(folder, name, tags):
         folder / f"{name}.yaml", device="cpu", tags=tags, parameters={"n": [4, 8]},
         inputs={"A": {"random": {"shape": ["$n", 5]}}}, operations=[operation],
     )  # fmt: skip
-    done = harness.tilerun("run", job, "-o", folder / f"{name}.h5")
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", job, "-o", folder / f"{name}.h5", expect=OK)
     return folder / f"{name}.h5"
 
 

@@ -21,8 +21,7 @@ several = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one proce
 
 
 def threads_of(environment):
-    done = harness.tilerun("devices", env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment})
-    assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("devices", env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment}, expect=harness.OK)
     return int(re.search(r"(\d+) threads?$", done.stdout, re.M)[1])
 
 

@@ -29,9 +29,7 @@ def reduce(name, **options):
 
 def run(folder, *arguments, operations, inputs=VECTOR, expect=OK, env=None, **job):
     path = harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=operations, **job)
-    done = harness.tilerun("run", path, "-o", folder / "out.h5", *arguments, env=env)
-    assert done.returncode == expect, done.stderr
-    return done
+    return harness.tilerun("run", path, "-o", folder / "out.h5", *arguments, env=env, expect=expect)
 
 
 def statuses(folder):

@@ -60,8 +60,7 @@ def write_transpose(folder, variant, n, **repeat):
 
 
 def timed(job, output, **options):
-    done = harness.tilerun("run", job, "-o", output, **options)
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", job, "-o", output, expect=OK, **options)
     return output
 
 

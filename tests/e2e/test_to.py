@@ -4,6 +4,7 @@ has a copy of it or shows it, leads to nothing else, and both hold what the resu
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import time
@@ -13,11 +14,11 @@ import numpy as np
 import pytest
 from real_layouts import PLACEHOLDER
 from shards import merge, shard
-from to_files import assert_good, edit, leftovers, run, simple
+from to_files import assert_good, edit, leftovers, simple
 
 import drawn_jobs
 import harness
-from harness import OK, RUN, USAGE
+from harness import OK, RUN, USAGE, run_folder
 
 CASES = int(os.environ.get("TILERUN_CASES") or 12)
 SEED = int(os.environ.get("TILERUN_SEED") or 20283)
@@ -136,7 +137,7 @@ def draw(folder, seed):
 def check(folder):
     """All that a run without any `to` makes is there, the same bits; each `to` is a file with what it shall have."""
     if not (folder / "plain/out.h5").exists():
-        run(folder / "plain")
+        run_folder(folder / "plain")
     assert results(folder / "out.h5") == results(folder / "plain/out.h5")
     assert not leftovers(folder)
     written = set()
@@ -159,14 +160,14 @@ def test_drawn_jobs(folder, case):
         plain = harness.json.loads(path.read_text())
         path.write_text(harness.json.dumps(plain | {"defaults": plain["defaults"] | {"keep_tiles": "always"}}))
     if way in ("whole", "panels"):
-        run(folder)
+        run_folder(folder)
     elif way == "signal":
         process = harness.start("run", folder / "job.yaml", "-o", folder / "out.h5")
         time.sleep(rng.uniform(0, 0.15))
         process.send_signal(signal.SIGTERM)
         process.communicate()
         if process.returncode != OK:
-            run(folder, "--resume")
+            run_folder(folder, "--resume")
     else:
         count = rng.choice([1, 2, 3])
         for index in range(count):
@@ -190,18 +191,18 @@ def test_drawn_jobs(folder, case):
             assert file.attrs["results"] == len(counted) == sum(path == other for other, _ in written)
 
     before = {path: os.stat(path).st_mtime_ns for path, _ in written}
-    assert "nothing to do" in run(folder, "--resume").stderr
+    assert "nothing to do" in run_folder(folder, "--resume").stderr
     assert before == {path: os.stat(path).st_mtime_ns for path, _ in written}
     if written:  # a file that is gone is made again, with those runs alone
         gone, _ = rng.choice(sorted(written))
         os.unlink(gone)
-        again = run(folder, "--resume").stderr
+        again = run_folder(folder, "--resume").stderr
         assert "nothing to do" not in again
         check(folder)
         path, _ = rng.choice(sorted(written))
-        refused = run(folder, "-o", folder / "second.h5", expect=USAGE).stderr
+        refused = run_folder(folder, "-o", folder / "second.h5", expect=USAGE).stderr
         assert "exists; --overwrite replaces it" in refused and not (folder / "second.h5").exists()
-        run(folder, "--overwrite")
+        run_folder(folder, "--overwrite")
         check(folder)
         reproduced = harness.tilerun("reproduce", folder / "out.h5")
         assert "identical" in reproduced.stdout, reproduced.stderr
@@ -215,12 +216,12 @@ def test_an_existing_file_is_refused_before_anything_is_computed(folder):
     path = simple(folder)
     (folder / "made.h5").write_text("mine")
     for arguments in ([], ["--resume"], ["--shard", "0/2"]):
-        done = run(folder, *arguments, expect=USAGE)
+        done = run_folder(folder, *arguments, expect=USAGE)
         assert re.search(r"file \S*made.h5: exists.*--overwrite replaces it", done.stderr), done.stderr
         assert sorted(os.listdir(folder)) == ["in.h5", "job.yaml", "made.h5"]
     assert (folder / "made.h5").read_text() == "mine"
     os.chmod(folder / "made.h5", 0o640)
-    run(folder, "--overwrite")
+    run_folder(folder, "--overwrite")
     assert_good(folder)
     assert os.stat(folder / "made.h5").st_mode & 0o777 == 0o640
     assert path.exists()
@@ -230,23 +231,23 @@ def test_an_existing_file_is_refused_before_anything_is_computed(folder):
 def test_only_a_file_of_this_schema_is_replaced(folder, schema):
     """All results in it may be this job's."""
     simple(folder)
-    run(folder)
+    run_folder(folder)
     with h5py.File(folder / "made.h5", "r+") as file:
         del file.attrs["schema"]
         if schema is not None:
             file.attrs["schema"] = schema
     before = (folder / "made.h5").read_bytes()
-    said = run(folder, "--resume", expect=USAGE).stderr
+    said = run_folder(folder, "--resume", expect=USAGE).stderr
     assert re.search(r"file \S*made.h5: exists and has not been made by this job", said), said
     assert (folder / "made.h5").read_bytes() == before
 
 
 def test_who_has_the_former_file_open_keeps_it(folder):
     simple(folder)
-    run(folder)
+    run_folder(folder)
     with h5py.File(folder / "made.h5") as held:
         node = os.stat(folder / "made.h5").st_ino
-        run(folder, "--overwrite")
+        run_folder(folder, "--overwrite")
         assert os.stat(folder / "made.h5").st_ino != node
         assert held["sum"].shape == (64,) and held["g/twice"][1, 0] == 2048
 
@@ -272,7 +273,7 @@ def test_places_that_clash(folder, place, words):
     before = sorted(os.listdir(folder))
     kept = (folder / "in.h5").read_bytes()
     for arguments in (["--overwrite"], ["--overwrite", "--resume"]):
-        done = run(folder, *arguments, expect=USAGE)
+        done = run_folder(folder, *arguments, expect=USAGE)
         assert words in done.stderr, done.stderr
         assert sorted(os.listdir(folder)) == before and (folder / "in.h5").read_bytes() == kept
     if words.startswith("is the job"):
@@ -285,17 +286,17 @@ def test_two_names_of_one_file(folder):
     (folder / "sub").mkdir()
     os.symlink("../made.h5", folder / "sub/other.h5")
     edit(path, lambda job: job["operations"][1].update(to="sub/other.h5:/sum"))
-    run(folder)
+    run_folder(folder)
     assert_good(folder)
     assert os.path.islink(folder / "sub/other.h5")
     edit(path, lambda job: job["operations"][1].update(to="sub/other.h5:/g"))
-    done = run(folder, "--overwrite", expect=USAGE)
+    done = run_folder(folder, "--overwrite", expect=USAGE)
     assert "both go to /g" in done.stderr, done.stderr
 
 
 def test_a_trace_does_not_go_there(folder):
     simple(folder)
-    done = run(folder, "--trace", folder / "made.h5", expect=USAGE)
+    done = run_folder(folder, "--trace", folder / "made.h5", expect=USAGE)
     assert "the result of 'twice' goes there" in done.stderr
 
 
@@ -305,28 +306,28 @@ def test_a_result_that_is_not_there(folder):
     product = {"id": "product", "op": "matmul", "inputs": ["r", "r"], "tolerance": 0, "to": "made.h5:/product"}
     edit(path, lambda job: job["inputs"].update(r={"random": {"shape": [64, 64]}}))
     edit(path, lambda job: job["operations"].append(product))
-    done = run(folder, expect=RUN)
+    done = run_folder(folder, expect=RUN)
     assert "made.h5 is not written, because 'product' has no result" in done.stderr, done.stderr
     assert not (folder / "made.h5").exists()
     with h5py.File(folder / "out.h5") as file:
         assert file.attrs["status"] == "failed"
         assert not file["outputs/twice"].is_virtual and "to_file" not in file["outputs/twice"].attrs
-    run(folder, "--resume", expect=RUN)
+    run_folder(folder, "--resume", expect=RUN)
     edit(path, lambda job: job["operations"][3].pop("tolerance"))
     shutil.copy(folder / "out.h5", folder / "kept.h5")
-    assert run(folder, "--resume", expect=USAGE)  # it is another job
+    assert run_folder(folder, "--resume", expect=USAGE)  # it is another job
     edit(path, lambda job: job["operations"].pop())
     edit(path, lambda job: job["inputs"].pop("r"))
-    run(folder, "--overwrite")
+    run_folder(folder, "--overwrite")
     assert_good(folder)
 
 
 def test_only_a_part_of_the_job(folder):
     simple(folder)
-    run(folder, "--only", "twice")
+    run_folder(folder, "--only", "twice")
     with h5py.File(folder / "made.h5") as file:
         assert file.attrs["results"] == 1 and "sum" not in file
-    done = run(folder, "--resume")
+    done = run_folder(folder, "--resume")
     assert done.stderr.count("kept from before") == 1
     assert_good(folder)
 
@@ -334,29 +335,29 @@ def test_only_a_part_of_the_job(folder):
 def test_another_place(folder):
     """A `to` that is edited, or taken away, costs no run."""
     path = simple(folder)
-    run(folder)
+    run_folder(folder)
     for number, name in enumerate(["/g/twice", "/sum"]):
         edit(path, lambda job, i=number, to=name: job["operations"][i].update(to=f"moved.h5:{to}"))
-    assert run(folder, "--resume").stderr.count("kept from before") == 3
+    assert run_folder(folder, "--resume").stderr.count("kept from before") == 3
     assert_good(folder, made="moved.h5")
     (folder / "made.h5").unlink()
     assert_good(folder, made="moved.h5")
     edit(path, lambda job: [job["operations"][i].pop("to") for i in (0, 1)])
-    assert run(folder, "--resume").stderr.count("kept from before") == 3
+    assert run_folder(folder, "--resume").stderr.count("kept from before") == 3
     (folder / "moved.h5").unlink()
     with h5py.File(folder / "out.h5") as file:
         assert not any("to_file" in item.attrs or item.is_virtual for item in file["outputs"].values())
     for places in ([], ["made.h5:/g/twice"], ["made.h5:/g/twice", "made.h5:/sum"]):  # and back again
         for number, to in enumerate(places):
             edit(path, lambda job, i=number, to=to: job["operations"][i].update(to=to))
-        again = run(folder, "--resume").stderr
+        again = run_folder(folder, "--resume").stderr
         assert "nothing to do" in again if not places else again.count("kept from before") == 3
     assert_good(folder)
 
 
 def test_a_file_that_is_gone_is_named(folder):
     simple(folder)
-    run(folder)
+    run_folder(folder)
     (folder / "made.h5").rename(folder / "away.h5")
     for command in (["compare", folder / "out.h5", folder / "out.h5"], ["reproduce", folder / "out.h5"]):
         done = harness.tilerun(*command)
@@ -364,14 +365,14 @@ def test_a_file_that_is_gone_is_named(folder):
         assert done.returncode == RUN and set(words) <= set(done.stdout.replace(f"{folder}/", "").split()), done.stdout
     assert harness.tilerun("show", folder / "out.h5").returncode == OK
     assert harness.tilerun("report", folder / "out.h5", "-o", folder / "r.html").returncode == OK
-    run(folder, "--resume")
+    run_folder(folder, "--resume")
     assert_good(folder)
 
 
 def test_a_results_file_that_is_moved_alone(folder):
     """It opens, and says of a large result what it lacks; small ones it has. A job that reads it is told so."""
     simple(folder)
-    run(folder)
+    run_folder(folder)
     (folder / "away").mkdir()
     moved = folder / "away/out.h5"
     (folder / "out.h5").rename(moved)
@@ -390,7 +391,7 @@ def test_a_results_file_that_is_moved_alone(folder):
         done = harness.tilerun(*command)
         assert done.returncode == RUN and "/outputs/twice" in done.stdout and lack.split(",")[0] in done.stdout
     assert harness.tilerun("show", moved).returncode == OK
-    done = run(folder, "--resume", "-o", moved)
+    done = run_folder(folder, "--resume", "-o", moved)
     assert done.stderr.count("kept from before") == 2, done.stderr
     with h5py.File(moved) as file:
         np.testing.assert_array_equal(file["outputs/twice"][()], 2 * np.arange(64 * 1024.0).reshape(64, 1024))
@@ -399,13 +400,13 @@ def test_a_results_file_that_is_moved_alone(folder):
 def test_another_job_has_replaced_the_file(folder):
     """What lies there has the same names, type and shape, but other values."""
     path = simple(folder)
-    run(folder)
+    run_folder(folder)
     text = path.read_text()
     edit(path, lambda job: job["operations"][0].update(alpha=5))
-    run(folder, "-o", folder / "other.h5", "--overwrite")
+    run_folder(folder, "-o", folder / "other.h5", "--overwrite")
     path.write_text(text)
-    assert run(folder, "--resume", expect=USAGE)
-    assert run(folder, "--resume", "--overwrite").stderr.count("kept from before") == 2
+    assert run_folder(folder, "--resume", expect=USAGE)
+    assert run_folder(folder, "--resume", "--overwrite").stderr.count("kept from before") == 2
     assert_good(folder)
 
 
@@ -423,7 +424,7 @@ def test_many_files_of_one_sweep(folder):
             {"id": "z", "op": "scale", "inputs": ["y"], "alpha": 2, "to": "z.h5:/$n/z"},
         ],
     )
-    run(folder, preexec_fn=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NOFILE, (100, 100)))
+    run_folder(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
     with h5py.File(folder / "out.h5") as file, h5py.File(folder / "z.h5") as all_of_them:
         for n in (0, 7, count - 1):
             np.testing.assert_array_equal(2 * file[f"outputs/n={n}/y"][()], all_of_them[f"{n}/z"][()])
@@ -435,7 +436,7 @@ def test_store_all(folder):
     path = simple(folder)
     edit(path, lambda job: job["operations"][0].update(store="all", variants=["cpu", "blocked"], op="transpose"))
     edit(path, lambda job: job["operations"][0].pop("alpha"))
-    run(folder)
+    run_folder(folder)
     with h5py.File(folder / "out.h5") as file:
         assert file["variants/twice/cpu"].is_virtual and not file["variants/twice/blocked"].is_virtual
         assert file["outputs/twice"] == file["variants/twice/cpu"]
@@ -446,7 +447,7 @@ def test_moved_together(folder):
     home = folder / "home"
     home.mkdir()
     simple(home)
-    run(home)
+    run_folder(home)
     home.rename(folder / "away")
     assert_good(folder / "away")
 
@@ -456,7 +457,7 @@ def test_the_example_of_the_readme(folder):
     section = re.search(r"^## Results in files of their own\n(.*?)^## ", text, re.M | re.S)[1]
     (folder / "job.yaml").write_text(re.search(r"```yaml\n(.*?)```", section, re.S)[1])
     shutil.copy(harness.ROOT / "data/digits.h5", folder)
-    run(folder, "--device", "cpu", "--once")
+    run_folder(folder, "--device", "cpu", "--once")
     with h5py.File(folder / "digits.h5") as file:
         pixels = file["pixels"][()]
     with h5py.File(folder / "processed.h5") as file, h5py.File(folder / "out.h5") as results_file:

@@ -13,11 +13,11 @@ import faults
 import h5py
 import numpy as np
 import pytest
-from to_files import assert_good, edit, leftovers, run, simple
+from to_files import assert_good, edit, leftovers, simple
 
 import harness
 from faults import shim  # noqa: F401 (a fixture)
-from harness import INTERRUPTED, IO, OK, USAGE
+from harness import INTERRUPTED, IO, OK, USAGE, run_folder
 from test_signals import wait_until_heeded
 
 DISK = "24m"
@@ -48,7 +48,7 @@ def test_a_full_disk(folder, small_disk):
     assert process.returncode == IO and "No space left" in stderr, stderr
     assert os.listdir(small_disk) == ["block"] and not (folder / "out.h5").exists()
     block.unlink()
-    assert run(folder, "--resume").stderr.count("kept from before") == 3
+    assert run_folder(folder, "--resume").stderr.count("kept from before") == 3
     assert_good(folder, rows=1024, made=small_disk / "made.h5")
 
 
@@ -58,7 +58,7 @@ def test_any_rename_may_fail(folder, shim, mode):  # noqa: F811
     simple(folder)
     count = folder / "count"
     environment = faults.environment(shim, count, "rename", 0, "once") | {"FAULT_PATH": "made.h5"}
-    run(folder, env=environment)
+    run_folder(folder, env=environment)
     seen = int(count.read_text())
     assert seen >= 1
     for nth in range(1, seen + 1):
@@ -68,7 +68,7 @@ def test_any_rename_may_fail(folder, shim, mode):  # noqa: F811
         done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", env=environment)
         assert done.returncode in (IO, -signal.SIGKILL), done.stderr
         assert not (folder / "out.h5").exists()
-        done = run(folder, "--resume")
+        done = run_folder(folder, "--resume")
         assert done.stderr.count("kept from before") == 3, done.stderr
         assert_good(folder)
 
@@ -76,7 +76,7 @@ def test_any_rename_may_fail(folder, shim, mode):  # noqa: F811
 def test_killed_between_the_two_renames(folder, shim):  # noqa: F811
     simple(folder)
     count = folder / "count"
-    run(folder, env=faults.environment(shim, count, "rename", 0))
+    run_folder(folder, env=faults.environment(shim, count, "rename", 0))
     renames = int(count.read_text())
     (folder / "out.h5").unlink()
     (folder / "made.h5").unlink()
@@ -86,8 +86,8 @@ def test_killed_between_the_two_renames(folder, shim):  # noqa: F811
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL and not (folder / "out.h5").exists()
     assert (folder / "made.h5").exists()
-    assert run(folder, expect=USAGE)
-    done = run(folder, "--resume")
+    assert run_folder(folder, expect=USAGE)
+    done = run_folder(folder, "--resume")
     assert done.stderr.count("kept from before") == 3, done.stderr
     assert_good(folder)
 
@@ -96,7 +96,7 @@ def test_killed_between_the_two_renames(folder, shim):  # noqa: F811
 def test_a_signal_at_any_moment(folder, rng, case):
     path = simple(folder, rows=4096, compression="gzip", level=1)
     began = time.monotonic()
-    run(folder)
+    run_folder(folder)
     seconds = time.monotonic() - began
     for name in ("out.h5", "made.h5"):
         (folder / name).unlink()
@@ -112,7 +112,7 @@ def test_a_signal_at_any_moment(folder, rng, case):
     assert process.returncode in (OK, INTERRUPTED)
     assert not leftovers(folder) or process.returncode == INTERRUPTED
     assert not [name for name in os.listdir(folder) if name.startswith(".tilerun")]
-    assert run(folder, "--resume")
+    assert run_folder(folder, "--resume")
     assert_good(folder, rows=4096)
 
 
@@ -120,12 +120,12 @@ def test_a_signal_at_any_moment(folder, rng, case):
 def test_what_a_killed_process_left_goes(folder, shim, after):  # noqa: F811
     """Beside a complete output, too, of which the power cut has kept no parts: then there may be nothing else to do."""
     simple(folder)
-    run(folder)
+    run_folder(folder)
     environment = faults.environment(shim, folder / "count", "rename", 1, "kill") | {"FAULT_PATH": "made.h5"}
-    run(folder, "--overwrite", env=environment, expect=-signal.SIGKILL)
+    run_folder(folder, "--overwrite", env=environment, expect=-signal.SIGKILL)
     assert [name for name in leftovers(folder) if name.startswith(".tilerun-to-")]
     shutil.rmtree(folder / "out.h5.parts")
-    run(folder, *after.split())
+    run_folder(folder, *after.split())
     if "--shard" in after:
         assert not [name for name in leftovers(folder) if name.startswith(".tilerun-to-")]
         shutil.rmtree(folder / "out.h5.parts", ignore_errors=True)
@@ -142,7 +142,7 @@ def test_another_process_writes_it_meanwhile(folder):
     _, stderr = process.communicate()
     assert process.returncode == IO and "while the job ran" in stderr, stderr
     assert (folder / "made.h5").read_text() == "theirs" and not (folder / "out.h5").exists()
-    run(folder, "--resume", "--overwrite")
+    run_folder(folder, "--resume", "--overwrite")
     assert_good(folder, rows=4096)
 
 
@@ -179,14 +179,14 @@ def test_a_large_result(folder, mount, disk):
         for name in ("in.h5", "job.yaml"):
             shutil.copy(folder / name, folder / "second")
         path = folder / "second/job.yaml"
-    done = harness.tilerun("run", path, "-o", folder / "out.h5")
-    assert done.returncode == OK, done.stderr
+    harness.tilerun("run", path, "-o", folder / "out.h5", expect=OK)
     if disk == "one":
         assert_large(folder)
-        assert "nothing to do" in run(folder, "--resume").stderr
+        assert "nothing to do" in run_folder(folder, "--resume").stderr
         (folder / "made.h5").unlink()
-        assert run(folder, "--resume").stderr.count("kept from before") == 3  # of `sum` the results file has a copy
-        run(folder, "--overwrite")
+        # The results file has a copy of `sum`.
+        assert run_folder(folder, "--resume").stderr.count("kept from before") == 3
+        run_folder(folder, "--overwrite")
         assert_large(folder)
     else:
         with h5py.File(folder / "out.h5") as file:
@@ -196,7 +196,7 @@ def test_a_large_result(folder, mount, disk):
 def test_a_large_result_and_a_signal(folder, rng):
     path = large(folder)
     began = time.monotonic()
-    run(folder)
+    run_folder(folder)
     seconds = time.monotonic() - began
     for _ in range(2):
         for name in ("out.h5", "made.h5", "other.h5"):
@@ -207,7 +207,7 @@ def test_a_large_result_and_a_signal(folder, rng):
         except subprocess.TimeoutExpired:
             process.send_signal(rng.choice([signal.SIGTERM, signal.SIGKILL]))
             process.communicate()
-        run(folder, "--resume")
+        run_folder(folder, "--resume")
         assert_large(folder)
         assert not [name for name in os.listdir(folder) if name.startswith(".tilerun")]
 
@@ -239,7 +239,7 @@ def test_a_large_result_and_any_failure_of_the_end(folder, shim, call):  # noqa:
             done = begin(call, nth, mode, "--resume")
             assert done.returncode in (IO, OK, -signal.SIGKILL), done.stderr
             if not (folder / "out.h5").exists():
-                kept = run(folder, "--resume").stderr.count("kept from before")
+                kept = run_folder(folder, "--resume").stderr.count("kept from before")
                 assert kept >= 4, (nth, mode)
             with h5py.File(folder / "out.h5") as file, h5py.File(folder / "made.h5") as made:
                 assert np.array_equal(made["huge"][:9], 2 * file["outputs/other"][:, :9].T)

@@ -13,8 +13,7 @@ UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 def planned_bytes():
     """Of each run of the seed job: (operation, variant) -> bytes."""
-    done = harness.tilerun("plan", "--detail", S6)
-    assert done.returncode == harness.OK, done.stderr
+    done = harness.tilerun("plan", "--detail", S6, expect=harness.OK)
     found = {}
     for run in done.stdout.split("\nrun "):
         names = re.search(r"\d+  (\w+) .* (\w+(?:,\w+=\w+)?)  \S+  on cuda", run)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import harness
-from harness import IO, OK
+from harness import IO
 
 DISK = "6m"
 
@@ -26,8 +26,7 @@ def run(folder, shape, repeat=9, **more):
         ],
         **more,
     )
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--overwrite")
-    assert done.returncode == OK, done.stderr
+    harness.run_folder(folder, "--overwrite")
     return harness.Results(folder / "out.h5")
 
 

@@ -16,15 +16,9 @@ import numpy as np
 import pytest
 
 import harness
-from harness import OK, USAGE
+from harness import OK, said
 
 NEWER = Path(__file__).parent / "newer"
-
-
-def said(*arguments, expect=USAGE, **options):
-    done = harness.tilerun(*arguments, **options)
-    assert done.returncode == expect, done.stderr + done.stdout
-    return done.stderr if expect else done.stdout
 
 
 # ---- no HDF5 ---------------------------------------------------------------------------------------------------------

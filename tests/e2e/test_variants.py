@@ -116,8 +116,7 @@ def test_extreme_of_nothing_is_refused(folder, operator):
         inputs={"x": {"random": {"shape": [0, 4]}}},
         operations=[{"id": "y", "op": "reduce", "inputs": ["x"], "operator": operator, "axis": 0}],
     )
-    done = harness.tilerun("check", job)
-    assert done.returncode == harness.USAGE
+    done = harness.tilerun("check", job, expect=harness.USAGE)
     assert re.search(rf"job.yaml:\d+:\d+: y: .*{operator}.*(empty|nothing|zero|0)", done.stderr), done.stderr
 
 

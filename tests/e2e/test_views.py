@@ -276,8 +276,7 @@ def test_losses_are_said_and_bytes_are_counted(folder):
             {"id": "w", "op": "scale", "inputs": ["x"], "repeat": 1, "store": "none"},
         ],
     )
-    done = harness.tilerun("run", job, "-o", folder / "out.h5")
-    assert done.returncode == harness.OK
+    done = harness.tilerun("run", job, "-o", folder / "out.h5", expect=harness.OK)
     assert done.stderr.count("input 'x': 65536 of 65536 elements overflowed float16\n") == 1  # of two that read it
     results = harness.Results(folder / "out.h5")
     whole = results.row("y")["file_bytes"]  # several devices each read the chunks that they have a part of

@@ -6,17 +6,10 @@ import h5py
 import numpy as np
 
 import harness
-from harness import OK
 
 
 def leftovers(folder):
     return [name for _, _, files in os.walk(folder) for name in files if name.endswith(".tmp") or ".parts" in name]
-
-
-def run(folder, *arguments, expect=OK, **options):
-    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", *arguments, **options)
-    assert done.returncode == expect, done.stderr
-    return done
 
 
 def simple(folder, rows=64, **more):
