@@ -97,13 +97,11 @@ char *must_printf(const char *format, ...) {
 void must_append(char **text, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    OWNED char *more = NULL;
-    int added = vasprintf(&more, format, arguments);
+    OWNED char *more = must_vprintf(format, arguments);
     va_end(arguments);
-    must_have(added < 0 ? NULL : more);
-    size_t length = strlen(*text);
-    *text = must_realloc(*text, length + (size_t)added + 1);
-    memcpy(*text + length, more, (size_t)added + 1);
+    size_t length = strlen(*text), added = strlen(more) + 1;
+    *text = must_realloc(*text, length + added);
+    memcpy(*text + length, more, added);
 }
 
 /* The buffer of must_stream. */

@@ -82,10 +82,8 @@ static const char *text_at(const struct table *table, int row, int column) {
 void table_cell(struct table *table, int column, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    OWNED char *text = NULL;
-    int length = vasprintf(&text, format, arguments);
+    OWNED char *text = must_vprintf(format, arguments);
     va_end(arguments);
-    must_have(length < 0 ? NULL : text);
     *cell_at(table, table->rows - 1, column) = store(table, text);
 }
 

@@ -55,9 +55,8 @@ static enum status print_completion(const struct invocation *invocation, struct 
     return completion_print(commands, invocation->count > 0 ? invocation->operands[0] : "", stdout, error);
 }
 
-static const struct option_row no_rows[] = {{0}};
 #define FLAG(word, print)                                                                                              \
-    { .name = (word), .operands = {"", WORD_OTHER, .most = -1}, .rows = no_rows, .run = (print) }
+    { .name = (word), .operands = {"", WORD_OTHER, .most = -1}, .rows = no_options, .run = (print) }
 static const struct command flags[] = {
     FLAG("help", print_help),
     FLAG("--help", print_help),

@@ -1,8 +1,48 @@
-/* inspect.h - prints a listing for `tilerun inspect`. */
+/* inspect.h - lists the data sets of a file as possible inputs of a job, and prints the listing. */
 #ifndef RUNNER_INSPECT_H
 #define RUNNER_INSPECT_H
 
-#include "inspect_listing.h"
+#include "../storage/untrusted/h5list.h"
+#include "command.h"
+
+/* A data set as the input of a job. */
+struct candidate {
+    struct h5_entry *entry;
+    struct job_input source;
+    struct array array;
+    struct error unusable;        /* STATUS_OK: it can be an input, and `array` describes it */
+    bool described;               /* `array` or `unusable` is known */
+    double bytes_per_s;           /* predicted rate of reading */
+    char *pattern;                /* --job: it and the next links are one array in the files that match; NULL: not */
+    bool hidden;                  /* it has no row of its own */
+    const struct candidate *like; /* the candidate whose row represents it; NULL: none */
+    int alike;                    /* number of hidden candidates that its row represents... */
+    const char *last_alike;       /* ...and the name of the last of them */
+};
+
+struct listing {
+    char *path;
+    struct h5_list list;
+    struct candidate *candidates; /* one for each entry of the list */
+    int usable;                   /* how many can be inputs */
+    int left_out;                 /* how many are hidden and like no row */
+};
+
+/* Lists the data sets at or below `object`. Describes those that get a row, and those whose elements are in other
+ * files, because the files may be missing. `all`: each data set gets a row. Free with listing_free in any case. */
+enum status listing_make(const char *path, const char *object, bool all, struct listing *listing, struct error *error);
+void listing_free(struct listing *listing);
+/* Counts the data sets that cannot be inputs, by reason: "12 strings, 3 missing filters". The caller frees. */
+char *listing_reasons(const struct listing *listing);
+
+/* The size of its elements in memory, as a job sees them. */
+double candidate_bytes(const struct candidate *it);
+/* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */
+char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short);
+/* Names the use of a data set whose values are not computed with: "coordinates"; "": it has no other use. */
+const char *candidate_use(const struct h5_entry *entry);
+/* Compares pointers to candidates: possible inputs first, then by kind, the largest first, then by name. */
+int candidate_compare(const void *one, const void *other);
 
 /* A table of the data sets, and remarks. */
 void inspect_print_table(struct listing *listing);

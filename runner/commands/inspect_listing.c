@@ -1,6 +1,6 @@
 /* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and chooses those that a screen
  * holds. */
-#include "inspect_listing.h"
+#include "inspect.h"
 
 #include "../base/text.h"
 #include "../stream/device.h"

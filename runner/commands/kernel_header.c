@@ -8,8 +8,6 @@ static enum status kernel_header(const struct invocation *invocation, struct err
     return STATUS_OK;
 }
 
-static const struct option_row rows[] = {{0}};
-
 const struct command command_kernel_header = {
     .name = "kernel-header",
     .summary = "Print tilerun.h, which declares what a kernel in a job (`source:`) is given.",
@@ -17,7 +15,6 @@ const struct command command_kernel_header = {
         "tilerun compiles kernels with this header: `#include \"tilerun.h\"` needs no file. A file is of use "
         "to an editor.\n",
     .operands = {"", WORD_OTHER, .least = 0, .most = 0},
-    .rows = rows,
-    .settings_bytes = 1,
+    .rows = no_options,
     .run = kernel_header,
 };

@@ -88,13 +88,11 @@ static enum status list(const struct invocation *invocation, struct error *error
     return STATUS_OK;
 }
 
-static const struct option_row rows[] = {{0}};
-
 const struct command command_list = {
     .name = "list",
     .summary = "List the variants of each operation: what they do, which types they take, what they need, and whether "
                "they run here.",
     .operands = {"[OPERATION]", WORD_OPERATION, .least = 0, .most = 1},
-    .rows = rows,
+    .rows = no_options,
     .run = list,
 };

@@ -81,8 +81,6 @@ static enum status new_kernel(const struct invocation *invocation, struct error 
     return status;
 }
 
-static const struct option_row rows[] = {{0}};
-
 const struct command command_new_kernel = {
     .name = "new-kernel",
     .summary = "Write a first version of a kernel, for `source:` in a job.",
@@ -91,7 +89,6 @@ const struct command command_new_kernel = {
         "is simple and right, and has the file's name. It is compiled when a job with `variants: [{source: "
         "FILE}]` runs; nothing is built or installed.\n",
     .operands = {"OP FILE", WORD_OTHER, .least = 2, .most = 2},
-    .rows = rows,
-    .settings_bytes = 1,
+    .rows = no_options,
     .run = new_kernel,
 };

@@ -8,6 +8,8 @@
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
+const struct option_row no_options[] = {{0}};
+
 enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error) {
     (void)row, (void)argument, (void)error;
     *(bool *)field = true;

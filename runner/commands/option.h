@@ -24,6 +24,7 @@ struct option_row {
     const char *const *choices; /* words that the argument may be, then NULL; NULL: unknown */
     int number;                 /* what option_number stores; what option_choice stores for the first word */
 };
+extern const struct option_row no_options[]; /* the table of a command without options */
 
 /* The last part of a row: the function that checks the argument, and the member of the command's struct that gets it. A
  * member of another type does not compile. */

@@ -4,7 +4,7 @@
 #include "../base/fail.h"
 #include "../base/sort.h"
 #include "../base/text.h"
-#include "../record/own_sources.h"
+#include "../record/origin.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,11 @@ static void add(struct context *context, const char *what, const char *base, con
     context->items = must_realloc(context->items, (size_t)(context->count + 1) * sizeof *context->items);
     context->items[context->count++] =
         (struct context_difference){must_strdup(what), must_strdup(base), must_strdup(new)};
+}
+
+static void add_numbers(struct context *context, const char *what, double base, double new, const char *unit) {
+    OWNED char *of_base = must_printf("%.15g%s", base, unit), *of_new = must_printf("%.15g%s", new, unit);
+    add(context, what, of_base, of_new);
 }
 
 static void item_free(struct context_difference *item) {
@@ -53,11 +58,8 @@ static void compare_text(struct context *context, const struct comparison *files
 static void compare_number(struct context *context, const struct comparison *files, const char *object,
                            const char *name, const char *what, double within) {
     double base = results_file_number(files->base, object, name), new = results_file_number(files->new, object, name);
-    char texts[2][32];
     if (isnan(base) || isnan(new) || !(fabs(base - new) > within * fmax(fabs(base), fabs(new)))) return;
-    snprintf(texts[0], sizeof texts[0], "%.15g", base);
-    snprintf(texts[1], sizeof texts[1], "%.15g", new);
-    add(context, what, texts[0], texts[1]);
+    add_numbers(context, what, base, new, "");
 }
 
 static void compare_environment(struct context *context, const struct comparison *files) {
@@ -89,11 +91,8 @@ static void compare_clocks(struct context *context, const struct comparison *fil
     double middle = count > 0 ? ratios[count / 2] : 1;
     for (int i = 0; i < files->count && fabs(middle - 1) > CLOCKS_DIFFER; i++) {
         double base = files->pairs[i].base->sm_clock_mhz, new = files->pairs[i].new->sm_clock_mhz;
-        char texts[2][32];
         if (new / base != middle) continue;
-        snprintf(texts[0], sizeof texts[0], "%.0f MHz", base);
-        snprintf(texts[1], sizeof texts[1], "%.0f MHz", new);
-        add(context, "sm_clock_mhz", texts[0], texts[1]);
+        add_numbers(context, "sm_clock_mhz", round(base), round(new), " MHz");
         break;
     }
 }
@@ -101,11 +100,8 @@ static void compare_clocks(struct context *context, const struct comparison *fil
 static void compare_threads(struct context *context, const struct comparison *files) {
     for (int i = 0; i < files->count; i++) {
         int base = files->pairs[i].base->threads, new = files->pairs[i].new->threads;
-        char texts[2][32];
         if (base == 0 || new == 0 || base == new) continue;
-        snprintf(texts[0], sizeof texts[0], "%d", base);
-        snprintf(texts[1], sizeof texts[1], "%d", new);
-        add(context, "threads", texts[0], texts[1]);
+        add_numbers(context, "threads", base, new, "");
         return;
     }
 }

@@ -113,8 +113,11 @@ static void report_retry(struct execution *execution, const struct run *run, con
                   execution->failures[run->number], retries_of(execution, run) + 1, why);
 }
 
-enum status execution_try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
-                                enum status status, struct error *error) {
+/* Prepares to retry `count` runs that have failed and hold nothing any more; results as of execution_retry_trials.
+ * Reports the retry, closes files and a failed device, abandons the device's waiting trials, clears the error and waits
+ * a moment. */
+static enum status try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
+                             enum status status, struct error *error) {
     bool may = count > 0 && (status == STATUS_IO || status == STATUS_DEVICE);
     int most = 0;
     for (int i = 0; i < count && may; i++) may = execution->failures[runs[i]->number] < retries_of(execution, runs[i]);
@@ -188,7 +191,7 @@ enum status execution_retry_trials(struct execution *execution, int *again, enum
     for (int i = 0; i < execution->waiting; i++)
         if (execution->trials[i].run) runs[count++] = execution->trials[i].run;
     execution_abandon(execution);
-    return execution_try_again(execution, runs, count, again, status, error);
+    return try_again(execution, runs, count, again, status, error);
 }
 
 enum status execution_time_trials(struct execution *execution, int *again, struct error *error) {
@@ -201,7 +204,7 @@ enum status execution_time_trials(struct execution *execution, int *again, struc
             status = keep_trial(execution, trial, error);
             if (!status) continue;
             execution_abandon(execution);
-            return execution_try_again(execution, &run, 1, again, status, error);
+            return try_again(execution, &run, 1, again, status, error);
         }
         bool was_result = execution->result_run[run->task] < 0;
         status = trial->measurement.status;
@@ -219,7 +222,8 @@ enum status execution_time_trials(struct execution *execution, int *again, struc
 
 /* ---- a run ---------------------------------------------------------------------------------------------------- */
 
-const char *execution_lacks(const struct execution *execution, const struct task *task) {
+/* The name of an input of the task that has no result; NULL: all inputs exist. */
+static const char *lacking_input(const struct execution *execution, const struct task *task) {
     const struct plan *plan = execution->plan;
     for (int i = 0; i < task->geometry.inputs; i++) {
         int producer = plan_producer(plan, task->in[i]);
@@ -234,7 +238,7 @@ static const char stopped[] = "an earlier run failed (on_error: stop)";
 /* Why a run is not begun; NULL: it is begun. */
 static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
     if (run->skip) return run->skip;
-    const char *lacks = execution_lacks(execution, &execution->plan->tasks[run->task]);
+    const char *lacks = lacking_input(execution, &execution->plan->tasks[run->task]);
     if (lacks) {
         snprintf(text, 256, "its input '%s' has no result", lacks);
         return text;
@@ -288,7 +292,7 @@ enum status execution_begin_run(struct execution *execution, const struct run *r
     if (waited) progress_run(&execution->progress, run->number, name);
     status = execution_begin_trial(execution, run, &execution->trials[execution->waiting], error);
     if (!status && !row->status[0]) return execution->waiting++, STATUS_OK;
-    if (status && !(status = execution_try_again(execution, &run, 1, again, status, error))) return STATUS_OK;
+    if (status && !(status = try_again(execution, &run, 1, again, status, error))) return STATUS_OK;
     if (status) return execution_settle_failure(execution, run, status, "failed", error);
     return execution_conclude(execution, run, false, error);
 }

@@ -76,13 +76,9 @@ void execution_clock_stop(struct execution *execution, struct trial *trial);
 bool execution_timed_out(const struct execution *execution, const struct run *run, struct result_row *row);
 /* Fills the row of a run that has exceeded its timeout. Any thread may call it. */
 void execution_set_timeout(const struct execution *execution, const struct run *run, struct result_row *row);
-/* Prepares to retry `count` runs that have failed and hold nothing any more. STATUS_OK: all may be retried. Then it
- * reports the retry, closes files and a failed device, abandons the device's waiting trials, clears the error and waits
- * a moment; *again: the number of the first run to be taken again. STATUS_INTERRUPTED: a signal came. Any other status
- * is the failure's, which is final. */
-enum status execution_try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
-                                enum status status, struct error *error);
-/* Abandons all trials after their timing has failed, and prepares to retry them like execution_try_again. */
+/* Abandons all trials after their timing has failed, and prepares to retry them. STATUS_OK: all may be retried; *again:
+ * the number of the first run to be taken again. STATUS_INTERRUPTED: a signal came. Any other status is the failure's,
+ * which is final. */
 enum status execution_retry_trials(struct execution *execution, int *again, enum status status, struct error *error);
 /* Closes the devices of a kind, which are opened again when they are needed. */
 void execution_close_devices(struct execution *execution, enum kernel_device kind);
@@ -133,8 +129,6 @@ struct outcome {
 struct outcome execution_outcome(const struct execution *execution);
 /* Does the task read a result that does not exist? `result_run`: by task; -1: none. */
 bool execution_lacks_result(const struct plan *plan, const struct task *task, const int *result_run);
-/* The name of an input of the task that has no result; NULL: all inputs exist. */
-const char *execution_lacks(const struct execution *execution, const struct task *task);
 /* Hashes all that a task's key depends on: its inputs, and the inputs of the results that it reads. */
 enum status execution_hash_task(struct execution *execution, int number, struct error *error);
 /* Is this task's result made by other shards and not known yet? */

@@ -48,8 +48,6 @@ void job_expand(struct job_reader *reader, struct definitions *definitions);
 /* Reads the list into the operation; `list` NULL: it is `auto`. */
 void job_read_variants(struct job_reader *reader, const struct yaml_node *list, struct job_operation *operation);
 void job_variant_free(struct job_variant *variant);
-/* Does a variant of a built-in kernel, or of a source, have this key besides its parameters? */
-bool job_variant_key(const char *key, bool source);
 /* Reads the keys of a variant that belong to its source. `values`: the values of its parameters. NULL: it cannot be
  * read, which was reported. The caller frees with job_source_free. */
 struct job_source *job_read_source(struct job_reader *reader, const struct yaml_node *map,

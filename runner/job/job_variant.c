@@ -21,7 +21,8 @@ void job_variant_free(struct job_variant *variant) {
     job_source_free(variant->source);
 }
 
-bool job_variant_key(const char *key, bool source) {
+/* Does a variant of a built-in kernel, or of a source, have this key besides its parameters? */
+static bool is_variant_key(const char *key, bool source) {
     static const char *const keys[] = {"name", "where", "search", "source", "kernel", "block", "grid", "shared"};
     for (int i = 0; i < (source ? 8 : 3); i++)
         if (strcmp(keys[i], key) == 0) return true;
@@ -132,7 +133,7 @@ static struct given collect_given(struct job_reader *reader, const struct job_op
     struct given given = {.map = map};
     const struct yaml_node *threads = threads_of(reader, operation, map, name);
     for (int i = 0; map && i < map->count; i++) {
-        if (job_variant_key(map->keys[i]->text, yaml_get(map, "source"))) continue;
+        if (is_variant_key(map->keys[i]->text, yaml_get(map, "source"))) continue;
         if (given.count > JOB_MAX_PARAMETERS) break; /* too many, which is reported */
         if (strcmp(map->keys[i]->text, JOB_THREADS) == 0) threads = NULL;
         given.names[given.count] = map->keys[i]->text;

@@ -1,5 +1,5 @@
 /* recorded_inputs.c - finds the input files of an earlier run and compares their hashes. */
-#include "recorded_inputs.h"
+#include "recorded.h"
 
 #include "../base/destination.h"
 #include "../base/fail.h"

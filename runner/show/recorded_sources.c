@@ -1,10 +1,10 @@
 /* recorded_sources.c - gives recorded sources files again. Their names come from a file that may be malicious, so that
  * each stays in the folder. */
-#include "recorded_sources.h"
+#include "recorded.h"
 
 #include "../base/fail.h"
 #include "../compile/cache.h"
-#include "../record/own_sources.h"
+#include "../record/origin.h"
 
 #include <errno.h>
 #include <stdlib.h>

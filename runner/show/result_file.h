@@ -35,7 +35,7 @@ double results_file_number(const struct results_file *file, const char *object, 
 /* The text of the job: verbatim, or with `resolved` after parameters and defaults; NULL: the file has none. The caller
  * frees. */
 char *results_file_job(const struct results_file *file, bool resolved);
-/* A recorded source (record/own_sources.h); NULL: there is none. The caller frees. */
+/* A recorded source (record/origin.h); NULL: there is none. The caller frees. */
 char *results_file_source(const struct results_file *file, const char *path);
 
 /* Lists the paths of the inputs ("/inputs/n=512/A"), sorted, for results_file_text and results_file_number. Returns

@@ -70,7 +70,8 @@ bool parts_are_locked(const char *parts) {
     return held;
 }
 
-char *shards_running(const char *whole) {
+/* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
+static char *running_shard(const char *whole) {
     FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
     char *found = NULL;
     int index, shards;
@@ -120,7 +121,7 @@ static bool read_holder(int lock, char **holder) {
 /* Describes the holder of the lock: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The
  * caller frees. */
 static char *holder_of(const struct results *results, int lock) {
-    char *holder = results->shard ? NULL : shards_running(results->folder.whole);
+    char *holder = results->shard ? NULL : running_shard(results->folder.whole);
     if (!holder) read_holder(lock, &holder);
     return holder;
 }

@@ -6,7 +6,7 @@
 #include "../base/match.h"
 #include "../base/text.h"
 #include "../plan/space.h"
-#include "../record/own_sources.h"
+#include "../record/origin.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
 #include "output.h"

@@ -92,8 +92,6 @@ bool manifests_find_job(const char *whole, struct shard_job *job);
 char *manifest_host(const char *folder);
 /* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
-/* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
-char *shards_running(const char *whole);
 /* Fills results->found. */
 void shards_find_parts(struct results *results);
 void shards_free_parts(struct results *results);

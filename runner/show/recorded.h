@@ -1,6 +1,6 @@
-/* recorded_inputs.h - finds the inputs that a results file records, and checks that their values have not changed. */
-#ifndef RUNNER_RECORDED_INPUTS_H
-#define RUNNER_RECORDED_INPUTS_H
+/* recorded.h - finds the inputs and sources that a results file records, for a job that is run again. */
+#ifndef RUNNER_RECORDED_H
+#define RUNNER_RECORDED_H
 
 #include "result_file.h"
 
@@ -13,5 +13,11 @@ enum status recorded_inputs_find(const struct results_file *file, struct job *jo
 /* Reads all input files and compares the hashes of their values with the recorded ones. STATUS_RUN, with the inputs
  * that have changed: some have. */
 enum status recorded_inputs_check(const struct results_file *file, const struct plan *plan, struct error *error);
+
+/* Writes the recorded sources into a new temporary folder and has the job's variants use them. *folder NULL: the job
+ * has no variant with a source. The caller frees the name, and removes the folder, whatever the status. STATUS_USAGE:
+ * the file lacks a source. */
+enum status recorded_sources_place(const struct results_file *file, struct job *job, char **folder,
+                                   struct error *error);
 
 #endif
