@@ -78,15 +78,18 @@ static int promote(int a, int b) {
     return dtype_size((enum dtype)own) >= dtype_size((enum dtype)needed) ? own : needed;
 }
 
-/* The type of an operation on all of the values, constants included. */
+/* The type of an operation on all of the values, constants included. Float types come first: float16 with int8 and uint8
+ * is float16, though int8 with uint8 is int16, which needs float32. */
 static int common_type(const struct value values[], int count) {
     int type = -1, weak = -1;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         if (values[i].constant)
             weak = (int)values[i].constant->weak > weak ? (int)values[i].constant->weak : weak;
-        else
+        else if (is_float(values[i].type))
             type = type < 0 ? values[i].type : promote(type, values[i].type);
-    }
+    for (int i = 0; i < count; i++)
+        if (!values[i].constant && !is_float(values[i].type))
+            type = type < 0 ? values[i].type : promote(type, values[i].type);
     if (weak == WEAK_REAL && (type < 0 || !is_float(type))) return FLOAT64;
     if (weak == WEAK_INTEGER && (type < 0 || type == MAP_BOOL)) return INT64;
     return type < 0 ? MAP_BOOL : type;

@@ -16,7 +16,7 @@ static const char prelude[] =
     "    const void *x[8];\n"
     "    void *y;\n"
     "    long long inner[8], size[8], first[8];\n"
-    "    int aligned;\n"
+    "    int aligned, zero;\n"
     "};\n"
     "template <typename T, int N> struct __align__(sizeof(T) * N) vector { T of[N]; };\n"
     "__device__ inline float float16(unsigned short bits) {\n"
@@ -65,9 +65,9 @@ static const char prelude[] =
     "    T down = lower(quotient);\n"
     "    return quotient - down > T(0.5) ? down + 1 : down;\n"
     "}\n"
-    "template <typename T> __device__ inline T floor_divide(T a, T b) {\n"
+    "template <typename T> __device__ inline T floor_divide(T a, T b, int zero) {\n"
     "    if (b == 0) return 0;\n"
-    "    if (T(-1) < 0 && b == T(-1)) return T(0 - (unsigned long long)a);\n"
+    "    if (T(-1) < 0 && b == T(-1)) return T(zero - (unsigned long long)a);\n"
     "    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));\n"
     "}\n"
     "template <typename T> __device__ inline T remainder_of(T a, T b) {\n"
@@ -173,6 +173,13 @@ static const char *const real_names[MAP_FUNCTION_COUNT][2] = {
     [MAP_REMAINDER] = {"real_remainder", "real_remainder"},
 };
 
+/* May a compiler make a negation of the difference to this whole number, or of the product with it? Is it 0 or less,
+ * then, as a number of its type's width with a sign? */
+static bool negates(const struct map_step *step) {
+    int unused = step->type == MAP_BOOL ? 0 : 64 - 8 * (int)dtype_size((enum dtype)step->type);
+    return step->type != MAP_BOOL && (int64_t)((uint64_t)step->integer << unused) <= 0;
+}
+
 static void write_constant(const struct map_step *step, char text[128]) {
     uint64_t bits;
     double real = step->real;
@@ -181,7 +188,8 @@ static void write_constant(const struct map_step *step, char text[128]) {
         snprintf(text, 128, "(%s)__longlong_as_double(0x%llxll)", value_type(step->type), (unsigned long long)bits);
         return;
     }
-    snprintf(text, 128, "(%s)0x%llxull", value_type(step->type), (unsigned long long)step->integer);
+    snprintf(text, 128, "(%s)(0x%llxull%s)", value_type(step->type), (unsigned long long)step->integer,
+             negates(step) ? " + a.zero" : "");
 }
 
 static void write_cast(const struct map_step *step, char text[256]) {
@@ -197,21 +205,23 @@ static void write_cast(const struct map_step *step, char text[256]) {
         snprintf(text, 256, "(%s)s%d", value_type(type), a);
 }
 
-/* Writes a function of integers; unsigned arithmetic wraps. */
+/* Writes a function of integers; unsigned arithmetic wraps. Nothing is negated, but subtracted from a 0 that the compiler
+ * does not know: CUDA 13.0's takes the negative and the absolute value of an integer for in range, which those of the
+ * least integer are not, and on compute capability 9.0 it forgets a negation in min(min(a, -b), c). */
 static void write_integer(const struct map_step *step, const char *type, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;
-    const char *name = function == MAP_FLOOR_DIVIDE ? "floor_divide"
-                       : function == MAP_REMAINDER  ? "remainder_of"
-                                                    : "power";
+    const char *name = function == MAP_REMAINDER ? "remainder_of" : "power";
     if (function == MAP_NEGATIVE)
-        snprintf(text, 256, "(%s)(0 - (unsigned long long)s%d)", type, a);
+        snprintf(text, 256, "(%s)(a.zero - (unsigned long long)s%d)", type, a);
     else if (function == MAP_ABS)
-        snprintf(text, 256, "s%d > 0 ? s%d : (%s)(0 - (unsigned long long)s%d)", a, a, type, a);
+        snprintf(text, 256, "s%d > 0 ? s%d : (%s)(a.zero - (unsigned long long)s%d)", a, a, type, a);
     else if (function == MAP_SIGN)
         snprintf(text, 256, "(%s)((s%d > 0) - (s%d < 0))", type, a, a);
     else if (function == MAP_ADD || function == MAP_SUBTRACT || function == MAP_MULTIPLY)
         snprintf(text, 256, "(%s)((unsigned long long)s%d %s (unsigned long long)s%d)", type, a, infix[function], b);
+    else if (function == MAP_FLOOR_DIVIDE)
+        snprintf(text, 256, "floor_divide<%s>(s%d, s%d, a.zero)", type, a, b);
     else
         snprintf(text, 256, "%s<%s>(s%d, s%d)", name, type, a, b);
 }

@@ -35,6 +35,7 @@ struct map_kernel_args {
     void *y;
     long long inner[KERNEL_AXES], size[KERNEL_AXES], first[KERNEL_AXES];
     int aligned; /* all whole inputs and the result begin at multiples of 16 bytes */
+    int zero;    /* 0 */
 };
 struct map_kernel_args map_kernel_args(const struct map_args *args);
 

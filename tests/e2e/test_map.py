@@ -1,6 +1,7 @@
 """`op: map`: drawn expressions over arrays of all types, shapes and special values, compared with NumPy bit by bit
 where IEEE 754 defines the result, and within two units in the last place elsewhere."""
 
+import itertools
 import os
 import random
 import re
@@ -307,6 +308,48 @@ def test_sign_on_a_gpu(tmp_path):
     check_sign(tmp_path, "cuda")
 
 
+def check_negatives(tmp_path, device):
+    """Of the least integers too, and where a compiler may join them with what follows."""
+    maps = {
+        "maximum(-x, 1)": lambda x: np.maximum(-x, x.dtype.type(1)),
+        "(x == x) // abs(x)": lambda x: (x == x).astype(x.dtype) // np.abs(x),
+        "abs(x) < 0": lambda x: (np.abs(x) < 0).astype(np.uint8),
+        "minimum(x // -1, -x)": lambda x: -x,
+    }
+    least = ["-x", "0 - x", "x * -4"]
+    operations, right, names = [], {}, {"a": "i1", "b": "i2", "c": "i4", "d": "i8"}
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        for name, dtype in names.items():
+            values = np.random.default_rng(1).integers(-9, 20, (37, 31)).astype(dtype)
+            values[::5, ::7] = np.iinfo(dtype).min
+            values[values == 0] = 5
+            file[name] = values
+            for number, (text, function) in enumerate(maps.items()):
+                id = f"{name}_map{number}"
+                operations.append({"id": id, "op": "map", "inputs": [name], "expression": re.sub(r"\bx\b", name, text)})
+                right[id] = function(values)
+            for number, text in enumerate(least):
+                for axis in (0, 1):
+                    id = f"{name}_min{number}_{axis}"
+                    reduce = {"id": id, "op": "reduce", "operator": "min", "axis": axis, "inputs": [name]}
+                    operations.append(reduce | {"map": re.sub(r"\bx\b", name, text)})
+                    right[id] = (-values if number < 2 else values * values.dtype.type(-4)).min(axis=axis)
+    inputs = {name: {"file": "data.h5", "dataset": "/" + name} for name in names}
+    results = harness.run_job(tmp_path, device=device, inputs=inputs, operations=operations)
+    for id, array in right.items():
+        np.testing.assert_array_equal(results.output(id), array, id)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_negatives(tmp_path):
+    check_negatives(tmp_path, "cpu")
+
+
+@pytest.mark.gpu
+def test_negatives_on_a_gpu(tmp_path):
+    check_negatives(tmp_path, "cuda")
+
+
 def check_drawn(tmp_path, case, device):
     draw = random.Random(SEED + case)
     print(f"TILERUN_SEED={SEED}, case {case}")
@@ -365,6 +408,23 @@ def test_a_cast_of_a_number(tmp_path):
     path = harness.write_job(tmp_path / "wrong.yaml", inputs={"x": x}, operations=operations(wrong))
     done = harness.tilerun("check", path)
     assert done.returncode == harness.USAGE and f"{len(wrong)} mistakes" in done.stderr, done.stderr
+
+
+def test_clip_of_three_types(tmp_path):
+    arrays = {name: np.ones(2, dtype) for name, dtype in zip("abcd", ("int8", "uint8", "float16", "uint32"))}
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    inputs = {name: {"file": "data.h5", "dataset": "/" + name} for name in arrays}
+    triples = list(itertools.permutations(arrays, 3))
+    operations = [
+        {"id": "".join(names), "op": "map", "inputs": list(names), "expression": f"clip({', '.join(names)})"}
+        for names in triples
+    ]
+    results = harness.run_job(tmp_path, inputs=inputs, operations=operations)
+    for names in triples:
+        right = np.clip(*(arrays[name] for name in names))
+        assert results.output("".join(names)).dtype == right.dtype, names
 
 
 INEXACT_OPERATORS = ["sum", "max", "min", "mean", "norm2", "prod", "var", "std"]

@@ -57,6 +57,7 @@ def test_every_variant_repeats_itself(folder, dtype):
     }
     results = harness.run_job(
         folder,
+        timeout=600,
         inputs=inputs,
         sync=False,
         defaults={"warmup": 0, "repeat": 1, "store": "all", "verify": "none"},

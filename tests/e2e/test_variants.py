@@ -89,7 +89,7 @@ def test_agrees_with_numpy(suite, variant, label, operator, dtype):
 @pytest.mark.parametrize("op, name", registered_for_cuda())
 def test_is_known_without_cuda(folder, op, name):
     """Every GPU variant is listed; a build without CUDA records it as skipped, and the CPU does the work."""
-    if (op, name) in {(variant.op, variant.name) for variant in harness.list_variants()}:
+    if "no CUDA" not in harness.quiet("--version"):
         return
     said = re.search(rf"^  {name} .*\n +types: ([\w ]+)(?:; operators: (\w+))?", harness.quiet("list", op), re.M)
     options = {"operator": said[2] or "sum", "axis": "all"} if op == "reduce" else {}
@@ -170,7 +170,7 @@ def test_referee_notices_a_wrong_element(rng):
 def test_auto_beside_what_it_becomes(folder, op, store):
     """Two runs of one variant: each has a name, a part and a row of its own, also when the job is resumed."""
     able = [it for it in harness.list_variants() if it.op == op and it.runs_here and not it.limit]
-    names = [it.name for it in able if "float32" in it.dtypes]
+    names = [it.name for it in able if "float32" in it.dtypes and (op != "reduce" or "sum" in it.operators)]
     job = {
         "inputs": {"x": {"random": {"shape": [9, 9]}}},
         "operations": [
