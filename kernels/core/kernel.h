@@ -288,8 +288,8 @@ struct kernel {
     size_t (*workspace)(const struct launch *launch);
     /* Names something that the variant needs and this machine lacks, such as a library; NULL: nothing. */
     const char *(*missing)(void);
-    /* The library of others that a baseline calls: its name, version, threads and file. NULL, the member or its result:
-     * there is none, or it is not open yet. */
+    /* The third-party library that a baseline calls: its name, version, threads and file. NULL, as member or as
+     * result: there is none, or it is not open yet. */
     const char *(*library)(void);
     /* The reason why this variant cannot do this launch, such as its shape; NULL: it can. Called before a run with the
      * run's largest tile, without pointers. A kernel that accepts this tile should accept every smaller one. */

@@ -175,8 +175,9 @@ static enum status reduce_bounds(const struct geometry *geometry, const struct h
     return status != STATUS_OK ? status : operations[geometry->op]->reference(&seen, &bounds, box, reduced, error);
 }
 
-/* How far a right result may lie from `value`: `off` is the sum of how far its terms may, of a mean their mean, of a
- * norm their norm, of a product the sum of the relative distances, of a deviation the largest. */
+/* How far a right result may lie from `value`. `off` combines how far its terms may lie from theirs: for a sum it is
+ * the sum of these distances, for a mean their mean, for a norm their norm, for a product the sum of the relative
+ * distances, for a deviation the largest. */
 static double slack_of(const struct op_options *options, double value, double off) {
     double spread = off * sqrt(1 + fmax(options->ddof, 0)); /* at most: of a norm of n numbers by root n - ddof */
     switch (options->reduce) {

@@ -17,8 +17,8 @@
 #define BLOCK 256                /* elements that a thread computes at a time */
 #define ULPS  8                  /* the largest error of a library's function, in units in the last place */
 
-/* A value; of integers and truth values also the exact one. A right program's value differs from it by at most `error`,
- * which is infinite if any value is right. */
+/* A true value; for integers and truth values also the exact one. The value of a right program differs from it by at
+ * most `error`, which is infinite if every value is right. */
 struct number {
     double value, error;
     int64_t integer; /* of uint64 its bits */
@@ -322,7 +322,7 @@ static struct number leaf(const struct evaluation *evaluation, const struct map_
     return out;
 }
 
-/* Element `number` of the piece. */
+/* Computes element `number` of the piece, in row-major order, by doing all steps of the program for it. */
 static struct number element(const struct evaluation *evaluation, int64_t number) {
     const struct map_program *program = evaluation->program;
     static const struct number none = {0};

@@ -412,8 +412,9 @@ static int vector_elements(const struct map_args *args) {
 }
 
 struct map_form map_form(const struct map_args *args, int most) {
+    enum { ALL_LOOPS = 7 };
     struct map_form form;
-    memset(&form, 0, sizeof form); /* the bytes between its members too */
+    memset(&form, 0, sizeof form); /* forms are compared as bytes, so padding must be equal too */
     int64_t count = args->extent[0] * args->extent[1] * args->extent[2];
     form.wide = count >= INT64_C(1) << 31;
     form.elements = vector_elements(args) < most ? vector_elements(args) : most;
@@ -421,13 +422,14 @@ struct map_form map_form(const struct map_args *args, int most) {
     for (int i = 0; i < KERNEL_AXES; i++) {
         const struct map_axis *axis = &args->axes[i];
         form.axes[i] = axis->loop;
-        form.merged[i] = axis->inner > 1 || args->start[axis->loop] + args->extent[axis->loop] > axis->size;
+        bool loop_leaves_axis = args->start[axis->loop] + args->extent[axis->loop] > axis->size;
+        form.merged[i] = axis->inner > 1 || loop_leaves_axis;
     }
     for (int i = 0; i < args->map->inputs; i++) {
         form.dtypes[i] = args->dtypes[i];
         form.loops[i] = args->loops[i];
         form.whole[i] = map_is_whole(args, i);
-        if (form.whole[i]) form.loops[i] = 7;
+        if (form.whole[i]) form.loops[i] = ALL_LOOPS;
     }
     return form;
 }

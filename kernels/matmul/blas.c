@@ -6,7 +6,7 @@
  * column by column: a row-major C is its transpose C' = B' A', so the operands change places and nothing moves in
  * memory. It gets as many threads as our own variants.
  *
- * 16-bit types are not among BLAS's. */
+ * BLAS has no 16-bit types. */
 #include "../core/cpu.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* matmul/merge.c - products of stacks of any number of axes: they are merged into one, and where one operand's are
- * broadcast, as NumPy does, its matrices are read again. */
+/* matmul/merge.c - products of stacks with any number of axes. The axes of a stack are merged into one. If an
+ * operand is broadcast along them, as in NumPy, its matrices are read again. */
 #include "../core/reference.h"
 
 #include "../core/axes.h"

@@ -13,9 +13,9 @@
  * addition waits for the one before; rounding errors grow with ROWS and the number of chunks, not with the length.
  * Elements are first widened to double or 64-bit integers, a block that fits in the cache at a time, so that the loops
  * exist for two types instead of twelve. Chunks count from the start of a launch, so splitting a reduction into several
- * launches may change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). A column
- * of var or std has a pivot, the number of deviations from it, their sum and that of their squares, or of integers
- * exact sums (reduce/moments.h). */
+ * launches may change the last bits of sums. Products and norms stay in range in any order (reduce/state.h). For var
+ * and std of floats a column has a pivot, the number of deviations from it, their sum and the sum of their squares; for
+ * integers it has exact sums (reduce/moments.h). */
 #include "../core/convert.h"
 #include "../core/cpu.h"
 #include "state.h"
@@ -29,9 +29,9 @@
 #define SHORT         1024
 #define SHORT_COLUMNS 64
 
-/* For each column the accumulated value and the position of a selected element; or of var and std of floats the sum and
- * the squares of deviations from the pivot, of integers the sum and the squares, in halves of 32 bits. `numbers`: of
- * elements that are no NaN; only where NaNs are skipped, else that of all. */
+/* The accumulators of each column. min to argmax: the selected element and its position. var and std of floats: the
+ * sum of the deviations from the pivot and the sum of their squares; of integers: the sum, and the sum of the squares
+ * in halves of 32 bits. `numbers`: the number of elements; without the NaNs if these are skipped. */
 struct sums {
     union {
         double f[COLUMNS];

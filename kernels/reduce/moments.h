@@ -56,7 +56,7 @@ MOMENTS_CALL double moments_add(double a, double b, double *lo) {
     return sum;
 }
 
-/* About 1 / count, to the last bits or so. */
+/* 1 / count, whose last bits may be wrong. */
 MOMENTS_CALL double moments_inverse(double count) {
 #ifdef __CUDA_ARCH__ /* a division is a call, which costs registers */
     double inverse;

@@ -15,8 +15,8 @@
  * For min to argmax, `index` is the position, -1 if nothing has been seen. A NaN result is always the same quiet NaN
  * without sign and payload, whatever NaNs went in.
  *
- * With skip_nan a NaN is as if it were not there: a mean needs the number of the others, beside the sum; of NaNs alone
- * the least, the greatest, the mean and the variance are NaN, positions -1, a sum 0 and a product 1. */
+ * With skip_nan NaNs are ignored. So a mean needs the number of the other elements, beside the sum. If all elements are
+ * NaN, the min, max, mean and variance are NaN, positions are -1, a sum is 0 and a product is 1. */
 #ifndef KERNELS_REDUCE_STATE_H
 #define KERNELS_REDUCE_STATE_H
 

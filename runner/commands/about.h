@@ -4,8 +4,8 @@
 
 #include "command.h"
 
-/* `help`, `--help` and `--version`, and the hidden flags by which the build makes documents: each is the first word of
- * a command line. NULL: the word is none of them. */
+/* Returns the command for the first word of a command line, if that is `help`, `--help`, `--version` or one of the
+ * hidden flags by which the build makes documents; else NULL. */
 const struct command *about_find(const char *word);
 
 #endif

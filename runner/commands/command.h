@@ -107,9 +107,9 @@ enum status command_once(const struct option_row *row, const char *argument, voi
 
 /* ---- a job and its plan ---- */
 
-/* Loads and plans a job for the devices that it wants and that are there; prints the job's mistakes to stderr.
- * `need_device`: STATUS_DEVICE if the job demands a GPU that is missing. Sets *job and *plan in any case; the caller
- * frees them. */
+/* Loads a job and plans it for the devices that it asks for and that exist; prints the mistakes in the job to
+ * stderr. `need_device`: STATUS_DEVICE if the job demands a GPU that is missing. Sets *job and *plan in any case; the
+ * caller frees them. */
 enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
 /* Like command_load, but for a job that is loaded already. */

@@ -156,8 +156,8 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
         const struct candidate *of = &listing->candidates[i];
         static const char table[] = "table: ";
         bool is_table = strncmp(of->entry->type, table, strlen(table)) == 0;
-        if (of->hidden || !is_utf8(of->entry->name) || (!is_table && strncmp(of->entry->type, "complex", 7) != 0))
-            continue;
+        bool is_complex = strncmp(of->entry->type, "complex", 7) == 0;
+        if (of->hidden || !is_utf8(of->entry->name) || !(is_table || is_complex)) continue;
         OWNED char *names = must_strdup(is_table ? of->entry->type + strlen(table) : "r, i");
         char *rest = names;
         for (char *name; count < MAX_PROPOSALS && (name = strsep(&rest, ","));) {
@@ -165,9 +165,10 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
             name += strspn(name, " ");
             *it = (struct candidate){.entry = of->entry, .source = of->source, .described = true};
             it->source.field = must_strdup(name);
-            if (h5_kind_of_field(name) == H5_VALUES &&
-                is_utf8(name) && /* the list of names may be truncated, and includes fields of other types */
-                !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it)) {
+            /* array_describe fails for fields of other types, and for a name that the list of names truncates. */
+            bool has_values = h5_kind_of_field(name) == H5_VALUES && is_utf8(name);
+            bool usable = has_values && !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it);
+            if (usable) {
                 count++;
                 continue;
             }
@@ -365,8 +366,8 @@ static enum status fail_nothing(const struct listing *listing, struct error *err
     return STATUS_USAGE;
 }
 
-/* Chooses the inputs, best first; fields of tables come before indices and codes if no data set has values. Returns how
- * many, and in *left_out how many more fit. */
+/* Chooses the inputs, best first. Takes fields of tables before indices and codes if no data set has values. Returns
+ * the number of inputs; *left_out becomes the number of others that would fit. */
 static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
     OWNED struct candidate **fitting =

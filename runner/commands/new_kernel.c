@@ -49,8 +49,8 @@ static enum status find_template(const char *op, const char *path, const char **
     return STATUS_OK;
 }
 
-/* How a kernel for the GPU is launched, ", block: 256, grid: ...": from the line of the job in the template's comment.
- * The caller frees. */
+/* Returns how a kernel is launched on a GPU, ", block: 256, grid: ...", as the job in the template's comment states
+ * it. The caller frees. */
 static char *launch_of(const char *text) {
     static const char entry[] = "{source: NAME.cu";
     const char *begin = strstr(text, entry);

@@ -61,7 +61,8 @@ enum status option_share(const struct option_row *row, const char *argument, voi
     double value = strtod(argument, &end);
     bool percent = end > argument && *end == '%';
     double share = percent ? value / 100 : value;
-    if (end == argument || end[percent] || !(share >= 0 && share <= 10))
+    const char *rest = percent ? end + 1 : end;
+    if (end == argument || *rest || !(share >= 0 && share <= 10))
         return fail(error, STATUS_USAGE, "--%s is a share such as 5%% or 0.05, not '%s'", row->name, argument);
     if (!percent && share > 1)
         return fail(error, STATUS_USAGE, "--%s %s would be %g%%; did you mean %s%%?", row->name, argument, 100 * share,
@@ -74,6 +75,8 @@ enum status option_share(const struct option_row *row, const char *argument, voi
 
 enum { MAX_ROWS = 32, FIRST_CODE = 256 /* getopt's code for the first row, above all letters */ };
 
+/* Makes the tables of getopt_long from the rows. In `letters` a colon after a letter means that the option has an
+ * argument; the first one makes getopt_long return ':' if an argument is missing. */
 static void make_tables(const struct option_row *rows, struct option longs[MAX_ROWS + 1], char letters[]) {
     *letters++ = ':';
     for (int i = 0; i < MAX_ROWS && rows[i].name; i++) {

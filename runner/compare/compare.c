@@ -207,8 +207,8 @@ static bool is_claim(enum ratio_verdict verdict) {
 }
 
 /* Replaces the ratio of times by that of cycles where clocks are known. The memory's clock does not change with them,
- * and a median does not show what the clock was at each sample. So of runs that memory limits, and of those without the
- * clock of each sample, cycles may only refute what times say. */
+ * and a median does not show what the clock was at each sample. So for runs that memory limits, and for runs without
+ * the clock of each sample, cycles may only refute the verdict of the times. */
 static void judge_cycles(struct run_pair *pair, const struct samples *base, const struct samples *new,
                          double threshold) {
     const struct ratio times = pair->ratio;

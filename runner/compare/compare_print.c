@@ -64,8 +64,8 @@ static const char *verdict_of(const struct run_pair *pair) {
     return pair->worse ? "WORSE" : ratio_verdict_names[pair->ratio.verdict];
 }
 
-/* Fills a cell with what to know of the verdict, and with the number of samples that would resolve UNSURE, if no other
- * reason is why: "noisy, bimodal, +40". */
+/* Fills a cell with the words that qualify a verdict and, for an UNSURE that no other reason explains, with the
+ * number of further samples that would resolve it: "noisy, bimodal, +40". */
 static void cell_reason(struct table *table, int column, const struct run_pair *pair) {
     const char *reason = comparison_reason(pair);
     OWNED char *words = must_strdup(reason);

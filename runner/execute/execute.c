@@ -169,7 +169,7 @@ static void acknowledge_signal(void *context, int number) {
 }
 
 /* Replaces the rows of units by rows of the whole job, in the same array, and returns their number. The row of a run
- * that is divided into panels tells how many of them are done. */
+ * that is divided into panels states how many of them are done. */
 static int join_rows(const struct execution *execution, struct result_row *rows, const bool *kept) {
     const struct plan *whole = execution->units->whole;
     for (int r = 0; r < whole->run_count; r++) { /* a run's units never come before the run itself */

@@ -103,8 +103,8 @@ bool execution_fits_beside(const struct execution *execution, const struct run *
 enum status execution_time_trials(struct execution *execution, int *again, struct error *error);
 /* Frees what a trial holds. `keep`: its output stays on the device as a resident. */
 void execution_release_trial(struct trial *trial, bool keep);
-/* Keeps the row of a run that made no result as a part: a shard's for `merge`, a panel's for the readers of panels, a
- * search's for `resume`. */
+/* Keeps the row of a run without a result as a part, where others need it: `merge` needs the rows of shards, the
+ * readers of panels those of panels, and `resume` those of a search. */
 enum status execution_keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
                                struct error *error);
 /* Reports a final row, and records what follows from it for later runs. */

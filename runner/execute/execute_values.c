@@ -1,5 +1,5 @@
-/* execute_values.c - the words of rows and notes: names of runs, and how decoding, conversions and missing sources
- * have changed an array's elements. */
+/* execute_values.c - makes the texts of rows and notes: names of runs, and how decoding, conversions and missing
+ * sources have changed an array's elements. */
 #include "../base/fail.h"
 #include "execute_run.h"
 

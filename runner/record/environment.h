@@ -30,8 +30,8 @@ void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */
 extern const char tilerun_git_commit[]; /* the build's; "unknown" outside a checkout and a release archive */
-/* A hash of the sources, as 32 hex digits. With the version it identifies the program: two builds of one source, or for
- * two processors, count as one. */
+/* A hash of the sources, as 32 hex digits. With the version it identifies the program: builds of the same source have
+ * the same hash, also those for different processors. */
 extern const char tilerun_sources[];
 
 /* Writes the SHA-256 hash of bytes as 64 hex digits and a NUL. */

@@ -386,7 +386,8 @@ static bool varies(const struct report *report, const char *operation, int by) {
     return false;
 }
 
-/* Writes an operation's figures while fewer than the most are there; returns how many there would be. */
+/* Writes an operation's figures, until the page has its maximum. `before`: the number of figures so far. Returns the
+ * number that the operation would have without the limit. */
 static int write_operation(const struct report *report, const char *operation, int before, FILE *to) {
     int columns = report->swept.count, most = report->alone ? 1 : MAX_FIGURES, wanted = 0;
     OWNED bool *varying = must_malloc((size_t)columns + 1);
@@ -403,9 +404,10 @@ void report_speed(const struct report *report, FILE *to) {
     OWNED const char **known = must_malloc((size_t)report->count * sizeof *known + 1);
     int count = 0, wanted = 0;
     for (int row = 0; row < report->count; row++) {
-        int before = count;
-        if (report_number_of(report->runs[row].row->operation, known, &count) == before)
-            wanted += write_operation(report, known[before], wanted, to);
+        const char *operation = report->runs[row].row->operation;
+        int known_before = count;
+        bool is_new = report_number_of(operation, known, &count) == known_before; /* adds it to `known` */
+        if (is_new) wanted += write_operation(report, operation, wanted, to);
     }
     if (wanted > MAX_FIGURES && !report->alone)
         fprintf(to, "<p class=\"wide\">%d of %d plots are shown; the table of runs has all.</p>\n", (int)MAX_FIGURES,

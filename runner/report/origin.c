@@ -80,13 +80,13 @@ static void read_attributes(const struct results_file *file, const char *path, s
 
 /* ---- a row for each fact, a column for each file ---- */
 
-static void write_fact(const struct report *report, const char *name, const struct attributes *of, FILE *to) {
+static void write_fact(const struct report *report, const char *name, const struct attributes *facts, FILE *to) {
     int count = report->file_count;
-    const char *first = find(&of[0], name);
+    const char *first = find(&facts[0], name);
     bool differs = false;
     html(to, "<tr><th scope=\"row\">%s</th>", name);
     for (int i = 0; i < count; i++) {
-        const char *value = find(&of[i], name);
+        const char *value = find(&facts[i], name);
         differs |= !value || !first ? value != first : strcmp(value, first) != 0;
         html_cell(to, "", report->files[i].letter, value ? value : "", NAN);
     }
@@ -94,24 +94,25 @@ static void write_fact(const struct report *report, const char *name, const stru
     fputs("</tr>\n", to);
 }
 
-/* Writes a table with a row for each name in any of `of`, the facts of each file, and frees them. */
-static void write_facts(const struct report *report, struct attributes *of, const char *label, FILE *to) {
+/* Writes a table of facts: a row for each name, a column for each file. `facts` has the facts of each file; frees
+ * them. */
+static void write_facts(const struct report *report, struct attributes *facts, const char *label, FILE *to) {
     int count = report->file_count;
     struct attributes names = {0};
     for (int i = 0; i < count; i++)
-        for (int k = 0; k < of[i].count; k++)
-            if (!find(&names, of[i].all[k].name)) add(&names, of[i].all[k].name, "");
+        for (int k = 0; k < facts[i].count; k++)
+            if (!find(&names, facts[i].all[k].name)) add(&names, facts[i].all[k].name, "");
     if (names.count > 0) {
         html_table(to, "facts", label, "");
         html_heading(to, "", label);
         for (int i = 0; i < count; i++) html_heading(to, "", count > 1 ? report->files[i].letter : "Value");
         if (count > 1) html_heading(to, "", "Files");
         html_body(to);
-        for (int i = 0; i < names.count; i++) write_fact(report, names.all[i].name, of, to);
+        for (int i = 0; i < names.count; i++) write_fact(report, names.all[i].name, facts, to);
         html_table_end(to);
     }
     free_attributes(&names);
-    for (int i = 0; i < count; i++) free_attributes(&of[i]);
+    for (int i = 0; i < count; i++) free_attributes(&facts[i]);
 }
 
 /* "shape 1797 x 64, dtype float32, file digits.h5, ...": all that is recorded of an input. The caller frees. */

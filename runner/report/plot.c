@@ -231,8 +231,8 @@ static size_t shared_bytes(const struct plot_axis *axis, bool end) {
     return shared;
 }
 
-/* A category's name; of one that is too long for its room, what tells it from the others, which is without its first
- * `head` and last `tail` bytes. `text` holds 4 * UPRIGHT + 4 bytes. */
+/* Returns a category's name. If the name is too long for its room, returns the part that distinguishes it from the
+ * others: without its first `head` and last `tail` bytes. `text` holds 4 * UPRIGHT + 4 bytes. */
 static const char *category_text(const char *name, bool tilted, size_t head, size_t tail, char *text) {
     size_t length = strlen(name);
     if (!tilted || characters_of(name) <= TILTED) return shortened(name, tilted ? TILTED : UPRIGHT, text);

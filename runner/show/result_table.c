@@ -125,16 +125,17 @@ static bool lacks_ratio(const struct view *view, int row) {
 }
 
 /* Names the tasks that have the same baseline as `row` and therefore no ratio: "product n=64, means and 3 more". Clears
- * `open` for their rows. The caller frees. */
-static char *tasks_without(const struct view *view, int row, bool *open) {
+ * `unexplained` for their rows. The caller frees. */
+static char *tasks_without(const struct view *view, int row, bool *unexplained) {
     FREED_BY(texts_clear) struct texts tasks = {0};
     const struct result_row *last = NULL;
     const char *base = view->base[row] ? view->base[row]->variant : NULL;
     for (int i = row; i < view->count; i++) {
         const struct result_row *it = &view->rows[i];
         const char *other = view->base[i] ? view->base[i]->variant : NULL;
-        if (!open[i] || (base && other ? strcmp(base, other) != 0 : base != other)) continue;
-        open[i] = false;
+        bool same_base = base && other ? strcmp(base, other) == 0 : base == other;
+        if (!unexplained[i] || !same_base) continue;
+        unexplained[i] = false;
         if (!last || strcmp(last->operation, it->operation) != 0 || strcmp(last->parameters, it->parameters) != 0)
             texts_add(&tasks, must_printf("%s%s%s", it->operation, *it->parameters ? " " : "", it->parameters));
         last = it;
@@ -144,12 +145,12 @@ static char *tasks_without(const struct view *view, int row, bool *open) {
 
 /* Explains missing ratios: adds a line for each baseline without a time. */
 static void add_missing_ratios(const struct view *view, struct texts *lines) {
-    OWNED bool *open = must_zeroed((size_t)view->count * sizeof *open);
-    for (int i = 0; i < view->chosen; i++) open[view->order[i]] = lacks_ratio(view, view->order[i]);
+    OWNED bool *unexplained = must_zeroed((size_t)view->count * sizeof *unexplained);
+    for (int i = 0; i < view->chosen; i++) unexplained[view->order[i]] = lacks_ratio(view, view->order[i]);
     for (int row = 0; row < view->count; row++) {
-        if (!open[row]) continue;
+        if (!unexplained[row]) continue;
         const char *base = view->base[row] ? view->base[row]->variant : view->baseline;
-        OWNED char *names = tasks_without(view, row, open);
+        OWNED char *names = tasks_without(view, row, unexplained);
         texts_add(lines,
                   must_printf("no ratio for %s: its baseline, %s, has no time there; `show --baseline` sets another",
                               names, base ? base : "the first variant"));

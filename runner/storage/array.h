@@ -80,9 +80,9 @@ enum status array_describe(const struct job_input *input, struct array *array, s
 /* Copies a description; the copy does not own the labels of its axes. No task reads the copy yet, and its `other` is
  * NULL. */
 struct array array_copy(const struct array *array);
-/* Can an operation that only moves elements read the stored numbers and store them as `dtype`? False if a number would
- * change, if the job sets the input's type, and for integers that become floats: who asks for floats wants decoded
- * values. */
+/* Can an operation that only moves elements read the stored numbers and store them as `dtype`? False if a number
+ * would change, if the job sets the input's type, and for integers that become floats: a job that asks for floats wants
+ * decoded values. */
 bool array_can_pack(const struct array *array, enum dtype dtype);
 /* Makes its elements the stored numbers. */
 void array_pack(struct array *array);

@@ -6,8 +6,8 @@
  * hash: XXH3-128 of the values, independent of layout, tiling and order. Each row (a run along the last axis) is cut
  * into segments of 1024 elements. Segment s of row r has number r * ceil(columns / 1024) + s, and its hash is
  * XXH3_128bits_withSeed(its little-endian bytes, number). The array's hash is the sum of all segment hashes modulo
- * 2^128. A band that consists of whole segments of its array numbers them as that does: so the hash of an array that is
- * divided into bands is the sum of theirs, and nothing need be read again. */
+ * 2^128. A band that consists of whole segments of an array numbers them as the array does. So the hash of an array in
+ * bands is the sum of the bands' hashes, and nothing need be read again. */
 #ifndef RUNNER_READER_H
 #define RUNNER_READER_H
 
@@ -59,9 +59,9 @@ void reader_set_pieces(struct reader *reader, struct pieces *pieces);
 /* Opens the data set, unless it is open or no file has the array. STATUS_IO: the data set is gone, or its values
  * changed since it was described or first opened; or a read of the input has failed before. */
 enum status reader_open(struct reader *reader, struct error *error);
-/* STATUS_IO, naming the file: the values of an open reader have changed since it was opened. If its file was written
- * meanwhile, or touched, the hash of the values that it now has decides; without a hash of those that were read they
- * count as changed. */
+/* Checks that the values of an open reader have not changed since it was opened. If its file was written or touched,
+ * compares the hash of the present values with that of the values that were read; if the latter is unknown, the values
+ * count as changed. STATUS_IO, naming the file: they have changed. */
 enum status reader_check(struct reader *reader, struct error *error);
 /* Do both describe the same file, not written in between? */
 bool reader_same_version(const struct stat *a, const struct stat *b);
@@ -74,7 +74,7 @@ void reader_free(struct reader *reader);
 
 /* Opens the data set, for raw reading if possible. *version becomes that of its file. */
 enum status reader_open_dataset(struct reader *reader, struct stat *version, struct error *error);
-/* Checks, of an input's open data set, what HDF5 would trust: its chunks and sources. */
+/* Checks the chunks and the sources of an input's open data set, because HDF5 would trust them. */
 enum status reader_prepare(struct reader *reader, struct error *error);
 /* Closes what could not be opened, and remembers why. Returns STATUS_IO. */
 enum status reader_fail_open(struct reader *reader, struct error *error);

@@ -1,9 +1,9 @@
-/* inputs.c - keeps the hashes of inputs in the parts that were made of them, so that `merge` and --resume need not read
- * the inputs. Each line of a part's attribute `inputs` is of one input or band of one:
+/* inputs.c - keeps the hashes of inputs in the parts that were made from them, so that `merge` and --resume need not
+ * read the inputs. Each line of a part's attribute `inputs` describes one input, or one band of an input:
  *
  *     identity    XXH3-128 of the program, of what is read, and of the files' inodes, sizes and times
- *     hash        of the values, and of a band its share of the whole's (reader.h)
- *     counts      elements that are missing, overflowed, wrapped, truncated; of how many elements; "-1": not counted
+ *     hash        of the values; for a band also its share of the hash of the whole (reader.h)
+ *     counts      numbers of missing, overflowed, wrapped, truncated and of all elements; "-1": not counted
  *
  * The last line is an XXH3-64 of the others. */
 #include "results.h"

@@ -19,13 +19,13 @@
 #include <unistd.h>
 
 enum { MAX_TRIES = 1000 }; /* to open and lock a file that its holders remove */
-/* A shard tries so often to share the lock, WAIT_NS nanoseconds apart, because a shard that leaves holds it alone for a
- * moment. */
+/* How many times a shard tries to share the lock, and the nanoseconds between two attempts. A shard that leaves
+ * holds the lock alone for a moment. */
 enum { MAX_WAITS = 50, WAIT_NS = 10000000 };
 enum { OTHER_NS = 250000000 }; /* nanoseconds between tries to get the lock of another machine */
 
-/* OUTPUT.parts, and a shard's folder in it, must be a folder, not a link to one, and files must be renamable from it to
- * OUTPUT. */
+/* Checks OUTPUT.parts, or a shard's folder in it: it must be a folder, not a link to one, and it must be possible to
+ * rename files from it to OUTPUT. */
 static enum status check_folder(const struct results *results, const char *path, struct error *error) {
     struct stat parts, folder;
     if (lstat(path, &parts) != 0)
@@ -54,8 +54,8 @@ static enum status check_folder(const struct results *results, const char *path,
     return STATUS_OK;
 }
 
-/* Takes a second lock, of fcntl: parts_are_locked can ask for its holder without taking it. On a file system without
- * such locks parts_are_locked answers no. */
+/* Takes a second lock, by fcntl, because parts_are_locked can ask for its holder without taking it. On a file system
+ * without such locks parts_are_locked returns false. */
 static void take_visible_lock(int lock, bool shared) {
     struct flock whole = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
     fcntl(lock, F_SETLK, &whole);
@@ -102,8 +102,8 @@ static enum status write_holder(const char *path, int lock, struct error *error)
     return fail_write(error, path, errno ? errno : ENOSPC);
 }
 
-/* Is the file empty, or as write_holder left it, perhaps before a crash of the machine, which may leave zeros? Then
- * *holder is what it says; NULL: nothing. The caller frees. */
+/* Reads the holder from a lock file. false: the file is neither empty nor as write_holder left it (a crash of the
+ * machine may leave zeros). *holder becomes the text, which the caller frees; NULL: there is none. */
 static bool read_holder(int lock, char **holder) {
     char text[512];
     size_t head = sizeof holder_head - 1;
@@ -154,8 +154,9 @@ static double age_of(int lock) {
     return fstat(lock, &about) == 0 ? difftime(time(NULL), about.st_mtime) : 0;
 }
 
-/* Waits a moment for a process on another machine: Slurm may have ended it before the file system knows. Prints that it
- * waits, the first time. STATUS_INTERRUPTED: it has waited long enough, and has printed so. */
+/* Waits a moment for the lock of a process on another machine: Slurm may have ended that process, but the file
+ * system has not noticed yet. The first time, prints that it waits. STATUS_INTERRUPTED: it has waited long enough, and
+ * has printed that. */
 static enum status wait_for_other(const struct results *results, const char *holder, int lock, double waited,
                                   struct error *error) {
     const struct timespec pause = {0, OTHER_NS};

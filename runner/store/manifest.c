@@ -37,8 +37,8 @@ void results_environment(const struct plan *plan, struct environment *environmen
 
 /* ---- a shard's manifest ------------------------------------------------------------------------------------------ */
 
-/* The path of the file that stderr goes to, as under a batch system, or that TILERUN_LOG names if srun forwards it
- * there; NULL: stderr is not a file. The caller frees. */
+/* Returns the path of the file that stderr goes to, as under a batch system. If stderr is not a file, returns
+ * TILERUN_LOG, which names the file to which srun forwards it; NULL: it is not set. The caller frees. */
 static char *log_file(void) {
     char path[4096];
     struct stat about;
@@ -50,7 +50,7 @@ static char *log_file(void) {
     return must_strdup(path);
 }
 
-/* The numbers of the runs of units that the shard does: for `show`, which makes no plan. */
+/* Writes the numbers of the runs of units that the shard does, because `show` makes no plan. */
 static enum status write_units(hid_t file, const struct results *results, struct error *error) {
     const struct plan *plan = &results->units->plan;
     OWNED int32_t *numbers = must_malloc((size_t)plan->run_count * sizeof *numbers + 1);

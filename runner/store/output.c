@@ -113,19 +113,21 @@ static enum status link_output(const struct results *results, const struct run *
 /* The relative path from an absolute folder to an absolute path; the path itself if they share no folder. */
 static char *relative(const char *folder, const char *path) {
     size_t common = 0; /* length of the folders that they share, with the last slash */
-    for (size_t i = 0; path[i] && (folder[i] == path[i] || (!folder[i] && path[i] == '/')); i++) {
+    for (size_t i = 0; path[i]; i++) {
+        bool folder_ends = folder[i] == '\0' && path[i] == '/';
+        if (folder[i] != path[i] && !folder_ends) break;
         if (path[i] == '/') common = i + 1;
-        if (!folder[i]) break;
+        if (folder_ends) break;
     }
     if (common <= 1) return must_strdup(path);
-    char *way = must_strdup("");
+    char *result = must_strdup("");
     for (const char *rest = strlen(folder) < common ? "" : folder + common; *rest;) {
-        must_append(&way, "../");
+        must_append(&result, "../");
         rest += strcspn(rest, "/");
         rest += strspn(rest, "/");
     }
-    must_append(&way, "%s", path + common);
-    return way;
+    must_append(&result, "%s", path + common);
+    return result;
 }
 
 char *relative_path(const struct results *results, const char *path) {

@@ -1,5 +1,5 @@
-/* previous_output.c - looks at an OUTPUT that is there already, struct previous: whether it belongs to this job, and
- * which of its runs are finished. --resume makes parts of these (previous_import): from then on only parts count. */
+/* previous_output.c - examines an existing OUTPUT (struct previous): whether it belongs to this job, and which of
+ * its runs are finished. --resume makes parts from these (previous_import); from then on only parts count. */
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
@@ -127,8 +127,8 @@ static char *shown_file(const struct results *results, const struct previous *pr
     return *file == '/' ? must_strdup(file) : must_printf("%s/%s", folder, file);
 }
 
-/* Does the previous OUTPUT hold the output of a run, as this job makes it? What it shows of a file of a `to` must still
- * be what the run's task has put there. */
+/* Does the previous OUTPUT hold the output of a run, as this job makes it? If OUTPUT only shows a data set in the
+ * file of a `to`, that must still be the one that the run's task wrote. */
 static bool holds(const struct results *results, const struct previous *previous, const struct run *run,
                   const char *path) {
     const struct task *task = &results->plan->tasks[run->task];
@@ -228,7 +228,8 @@ static bool needs(const struct results *results, int task) {
     return false;
 }
 
-/* The run of this job that a row describes; NULL: there is none. *next: where to search first. */
+/* Returns the run of this job that a row describes; NULL: there is none. *next: the run at which to begin the
+ * search; becomes the run after the one found. */
 static const struct run *run_of(const struct plan *plan, const struct result_row *row, int *next) {
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[(*next + i) % plan->run_count];
@@ -272,8 +273,9 @@ static bool seal_source(void *context, const char *file, const char *dataset) {
     return true;
 }
 
-/* When a program opens a linked file for writing, HDF5 cuts the trailers off the parts that the file shows. These were
- * whole when they were linked. A part that OUTPUT does not show lacks its trailer because it is damaged. */
+/* Seals the parts that a linked OUTPUT shows. When a program opens a linked file for writing, HDF5 cuts the trailers
+ * off these parts, which were whole when they were linked. A part without a trailer that OUTPUT does not show is
+ * damaged, and stays as it is. */
 static void seal_shown(struct results *results, const struct run *run) {
     OWNED char *output = output_path(results->plan, run);
     FENCE(results->place.path);
@@ -296,13 +298,14 @@ enum status previous_import(struct results *results, struct error *error) {
     const struct previous *previous = results->previous;
     for (int i = 0, next = 0; previous && i < previous->count; i++) {
         const struct result_row *row = &previous->rows[i];
-        bool late = strcmp(row->status, "timeout") == 0, done = result_row_done(row) || result_row_lost(row);
-        const struct run *run = done || late ? run_of(results->plan, row, &next) : NULL;
+        bool timed_out = strcmp(row->status, "timeout") == 0, finished = result_row_done(row) || result_row_lost(row);
+        const struct run *run = finished || timed_out ? run_of(results->plan, row, &next) : NULL;
         if (!run || !needs(results, run->task)) continue;
         int units, stride;
         const struct run *unit = units_of_run(results->units, run, &units, &stride);
-        if (late && units == 1) store_note_timeout(results, unit, row->timeout_s);
-        if (late) continue;
+        /* The row of a run in panels does not state which panel timed out. */
+        if (timed_out && units == 1) store_note_timeout(results, unit, row->timeout_s);
+        if (timed_out) continue;
         if (results->linked) seal_shown(results, run);
         OWNED char *whole = results_run_path(results, run);
         if (!parts_are_there(results, run) && access(whole, F_OK) != 0) TRY(import_run(results, run, row, error));

@@ -134,8 +134,8 @@ void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
 void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
 /* The key of a task of the whole, which its result depends on. */
 void keys_of_task(struct keys *keys, int number, char key[33]);
-/* The key of a results file: one hash of the keys of all tasks. `runs`: as if the job had only the runs of the whole
- * that this marks; NULL: all. */
+/* The key of a results file: one hash of the keys of all tasks. `runs`: marks the runs of the whole that count, as
+ * if the job had no others; NULL: all. */
 void keys_of_runs(struct keys *keys, const bool *runs, char key[33]);
 
 /* Writes to a part which inputs its task read: attribute `inputs` (inputs.c). */
@@ -146,8 +146,8 @@ bool unit_wants_output(const struct results *results, const struct run *unit);
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
 /* `merge --link` does not hash a part that is larger and was synced, so that it takes seconds. */
 #define PART_LINKED_HASHED (INT64_C(1) << 20)
-/* Makes a part of what an earlier OUTPUT, the open file `from`, holds of a run of the whole; `output`: its data set
- * there, NULL: none. */
+/* Makes the part of a run of the whole from an earlier OUTPUT, the open file `from`. `output`: the run's data set in
+ * it; NULL: none. */
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error);
 /* Closes the readers of all results, which read parts. */

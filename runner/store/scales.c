@@ -118,8 +118,9 @@ static int find_copy(const struct scales *scales, const struct scale_copy *wante
     return -1;
 }
 
-/* The number of a scale's copy or of a placeholder, which it makes if it is not there yet; -1: it cannot, and *why says
- * why. `scale`: to copy, which belongs to an axis of that length in the input's data set; negative: a placeholder. */
+/* Returns the number of the copy of a scale, or of a placeholder, and makes it if it does not exist yet. -1: it
+ * cannot be made; *why has the reason. `scale`: the scale to copy, of an axis of this length in the input's data set;
+ * negative: make a placeholder. */
 static int make_scale(struct scales *scales, hid_t scale, int64_t length, const struct scale_copy *wanted,
                       const char **why) {
     int found = find_copy(scales, wanted);

@@ -7,12 +7,12 @@
  *
  * In a file of a `to` (to.h) they lie in its root.
  *
- * netCDF and xarray refuse data sets with scales on some axes only, and scales of another shape than their axis; an
- * axis without a scale they take for another one that has a scale and the same length. So where a file has a scale,
+ * netCDF and xarray refuse data sets with scales on some axes only, and scales of another shape than their axis; they
+ * take an axis without a scale for another axis that has a scale and the same length. So where a file has a scale,
  * each other axis of an output has netCDF's placeholder, which is named after the axis's label, else "axis_1".
  *
- * Scales are read from the inputs during the assembly. A scale that cannot be read any more is left out, which a line
- * on stderr reports: results must not be lost for it. */
+ * Scales are read from the inputs when the file is written. A scale that cannot be read any more is left out, and a
+ * line on stderr reports that, so that no result is lost. */
 #ifndef RUNNER_SCALES_H
 #define RUNNER_SCALES_H
 

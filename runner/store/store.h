@@ -106,8 +106,9 @@ struct shard_state {
  * chosen one is incomplete. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
-/* Finds how another number of shards has divided this job: the units of units_make(plan, *divided, *by) include those
- * that these shards have finished. false: there are no such shards, or they divided it otherwise than *by asks for. */
+/* Finds how shards, of another number, have divided this job: the units of units_make(plan, *divided, *by) include
+ * those that these shards have finished. false: there are no such shards, or they divided it in another way than *by
+ * asks for. */
 bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
 
 /* For `resume`: takes the hashes of inputs from the parts that were made of them, if the inputs' files have not changed
@@ -130,8 +131,8 @@ const bool *results_seen(const struct results *results);
  * a result's file are the same file. Changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
 /* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
- * OUTPUT.parts or in that folder, or if it is a trace and a file that a result goes to. `kind` says in messages what
- * the file is. */
+ * OUTPUT.parts or a file in that folder, or if it is a trace and a file that a result goes to. `kind` says in messages
+ * what the file is. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 
@@ -144,7 +145,7 @@ bool store_find(struct results *results, const struct run *unit, struct result_r
 /* Fills the row of a run of the whole from those of its units. false: one has no row; then it has no status. */
 bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
                      struct result_row *row);
-/* For `merge`: prints to stderr, by shard, which units have no part, and whose the parts are that are not this job's.
+/* For `merge`: prints to stderr, by shard, which units have no part, and which parts belong to other jobs.
  * `missing`: for each run of a unit. */
 void results_print_missing(const struct results *results, const bool *missing);
 enum status unit_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
@@ -179,8 +180,8 @@ void results_point_at_output(struct results *results, const struct run *unit);
  * must be known. The caller frees with awaited_end. */
 struct awaited *awaited_begin(struct results *results, int task);
 void awaited_end(struct awaited *const *of);
-/* Is it decided what the result is? Then *result_run is the run that gave it, of the first panel, and later tasks can
- * read it; -1: there is none, since all variants failed, were wrong or were skipped. */
+/* Is it decided what the result is? If so, *result_run becomes the run of the first panel that gave it, and later
+ * tasks can read it; -1: there is no result, because all variants failed, were wrong or were skipped. */
 bool awaited_look(struct awaited *awaited, int *result_run);
 /* Return about the first missing part: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and the
  * place where that shard works or worked, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
@@ -197,11 +198,11 @@ struct result_summary {
     const int *result_run; /* result_run[task]: the run whose output is the task's result; -1: none */
     const struct environment *environment;
 };
-/* Writes OUTPUT from the parts, then removes them, unless it links. STATUS_IO: it failed, and all parts are as they
- * were. */
+/* Writes OUTPUT from the parts. Then removes the parts, unless OUTPUT shows them (`links`). STATUS_IO: it failed,
+ * and all parts are as they were. */
 enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error);
 
-/* ---- for who looks at a job that is not done; nothing is locked or changed ---- */
+/* ---- examining an unfinished job; these functions lock and change nothing ---- */
 
 struct survey_part {
     char *path;
@@ -230,8 +231,8 @@ char *parts_folder_of(const char *output);
 bool parts_are_locked(const char *parts);
 /* The paths of the finished parts in that folder and in those of shards in it, in no order. */
 struct texts parts_list(const char *parts);
-/* Is the hash in a part's trailer that of the bytes before it? Of a file of more than `most` bytes only the trailer
- * itself is looked at. */
+/* Is the hash in a part's trailer that of the bytes before it? If the file has more than `most` bytes, only checks
+ * that the trailer is well-formed. */
 bool part_is_whole(const char *path, off_t most);
 
 #endif

@@ -79,8 +79,8 @@ static enum status find_files(struct results *results, struct error *error) {
     return STATUS_OK;
 }
 
-/* One file may have several names. The job's reader finds two results in one place only where the names are spelled
- * alike. */
+/* Checks that no two results go to one data set by different names of its file. The job file's reader only finds two
+ * results in one place if the names are spelled alike. */
 static enum status check_names(const struct results *results, const struct to_file *file, struct error *error) {
     const struct job_operation *all = results->plan->job->operations;
     const int *next = results->to->next;

@@ -32,8 +32,8 @@ struct footprint {
 };
 #define FOOTPRINT_UNKNOWN ((struct footprint){NAN, NAN, NAN, NAN})
 
-#define PERF_CONTROL                                                                                                   \
-    "TILERUN_PERF_CONTROL" /* "7,8": descriptors to write commands to perf, and to read its answers; unset: no perf */
+/* "7,8": the descriptors to write commands to perf and to read its answers; unset: perf does not profile. */
+#define PERF_CONTROL "TILERUN_PERF_CONTROL"
 
 struct device;
 struct event; /* marks a point in a queue's work; may be recorded again */
@@ -85,8 +85,8 @@ struct device_operations {
     enum status (*event_elapsed)(struct device *device, struct event *from, struct event *to, double *seconds,
                                  struct error *error);
     enum status (*synchronize)(struct device *device, struct error *error); /* waits for all queues */
-    /* Waits for all queues; then a profiler records what follows, or records it no more. On a CPU that is `perf
-     * record`, by the descriptors in the environment variable PERF_CONTROL. */
+    /* Waits for all queues; then makes a profiler start (`on`) or stop recording. On a CPU the profiler is `perf
+     * record`, which is controlled by the descriptors in the environment variable PERF_CONTROL. */
     enum status (*profile)(struct device *device, bool on, struct error *error);
 };
 

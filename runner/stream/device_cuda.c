@@ -210,8 +210,8 @@ static void cuda_preload(struct device *device, const struct kernel *kernel, str
     cudaGetLastError();
 }
 
-/* The footprint of a kernel in a graph; *threads: of all its blocks. false: the node is none, or its code is not known
- * to the runtime, as that of some libraries. */
+/* Finds the footprint of a kernel node in a graph, and the number of threads in all its blocks. false: the node is
+ * not a kernel, or the runtime does not know its code, as with some libraries. */
 static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint, double *threads) {
     enum cudaGraphNodeType type;
     struct cudaKernelNodeParams launch;

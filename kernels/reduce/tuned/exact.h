@@ -1,5 +1,5 @@
 /* exact.h - sums of floats without any rounding until the last: the accumulator of exact.cu and
- * exact_cpu.c. C11 and CUDA C compile the same lines, so what a CPU's tests say of them holds on a GPU.
+ * exact_cpu.c. C11 and CUDA C compile the same lines, so a CPU's tests of them also cover the GPU.
  *
  * An accumulator is one wide integer that covers every exponent of the type, and sums of 2^63 of its largest numbers:
  *
@@ -8,14 +8,14 @@
  *
  * A number is added as three pieces of 32 bits to three neighbouring limbs. Each limb has 31 bits to spare, so 2^31
  * additions need no carry: limbs are added one by one, in any order, by atomic additions too. Integers are associative:
- * the limbs' sum is the same whatever adds first. exact_carry() brings all limbs but the highest back to 0 .. 2^32-1.
+ * the limbs' sum is the same in any order. exact_carry() brings all limbs but the highest back to 0 .. 2^32-1.
  * The highest one has the sign.
  *
- * A word behind the limbs notes which infinities and NaNs have come, and merges by `or`.
+ * A word after the limbs records which infinities and NaNs were added; two such words are merged by `or`.
  *
  * exact_round() rounds once, to nearest, ties to even. Before that it can divide by the number of elements: the lowest
  * limb is 33 or more bits below the type's least number, so the quotient's bit that decides the rounding is in the
- * limbs, and whether there is a remainder says the rest. */
+ * limbs, and whether there is a remainder decides ties. */
 #ifndef KERNELS_REDUCE_EXACT_H
 #define KERNELS_REDUCE_EXACT_H
 

@@ -13,12 +13,13 @@
  * bin leaves its range, and the bins' contents, read as integers off their bits, are then added to the limbs. This is
  * the exact core of the indexed sums of Ahrens, Demmel and Nguyen, with limbs behind it for what they cut off.
  *
- * Two bins are a window of 80 bits: float32 numbers whose exponents span 57. Three are one for float64, 68 exponents;
- * one holds every float16. The window is where the data is: it goes by the largest number of a batch that does not fit.
+ * Two bins are a window of 80 bits, for float32 numbers whose exponents span 57. Three bins are the window for float64,
+ * whose exponents may span 68. One bin holds every float16. A batch that does not fit moves the window so that its
+ * largest number fits.
  * Numbers that do not fit even then (1e30 and 1 and 1e-30 side by side) go to the limbs, one by one. That is slower and
  * just as exact.
  *
- * Whether a batch fits is told from its keys: 32 bits that are in the order of the magnitudes. */
+ * Keys decide whether a batch fits. A key is 32 bits of a number; keys have the order of the magnitudes. */
 #ifndef KERNELS_REDUCE_EXACT_BINS_H
 #define KERNELS_REDUCE_EXACT_BINS_H
 
@@ -113,8 +114,8 @@ EXACT_CALL void exact_bins_reserve(struct exact_type type, struct exact_bins *bi
     bins->taken += count;
 }
 
-/* Do numbers fit whose largest key is `largest`, and `beneath` the least of their keys minus 1? Minus 1 turns the 0 of
- * a zero, which always fits, into 2^32-1. */
+/* Do the numbers of a batch fit? `largest`: their largest key; `beneath`: their least key minus 1. The minus 1 turns
+ * the key 0 of a zero, which always fits, into 2^32-1. */
 EXACT_CALL bool exact_bins_fit(const struct exact_bins *bins, uint32_t largest, uint32_t beneath) {
     return largest < bins->largest && beneath >= bins->least - 1;
 }

@@ -64,6 +64,8 @@ static bool open_extent(struct rawread *raw, hid_t creation) {
     return raw->address != HADDR_UNDEF;
 }
 
+/* TO_READ: read elements. TO_CHECK: only decode chunks, before HDF5 does. TO_DESCRIBE: find out whether TO_READ would
+ * succeed. */
 enum purpose { TO_READ, TO_CHECK, TO_DESCRIBE };
 
 /* Prepares to read the chunks. false: HDF5 must read them. With TO_DESCRIBE it opens and allocates nothing. */
@@ -88,7 +90,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     return true;
 }
 
-/* Returns NULL if the data set's layout, type or filters need HDF5 for this purpose. */
+/* Prepares to read a data set without HDF5. NULL: its layout, type or filters need HDF5 for this purpose. */
 static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose purpose) {
     const bool for_check = purpose == TO_CHECK;
     struct rawread *raw = must_malloc(sizeof *raw);
@@ -107,10 +109,12 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     else if (H5Pget_driver(H5P_FILE_ACCESS_DEFAULT) != H5FD_SEC2) /* h5_open_to_read uses the default driver */
         raw->descriptor = -1;
     if (dataset->plain) H5Tset_order(type, H5T_ORDER_LE);
-    bool able = raw->descriptor >= 0 && (for_check || dataset->plain) && raw->extent.rank > 0 &&
-                shape_elements(&dataset->shape) > 0;
-    able = able && ((layout == H5D_CONTIGUOUS && !for_check && open_extent(raw, creation)) ||
-                    (layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose)));
+    bool has_elements = raw->extent.rank > 0 && shape_elements(&dataset->shape) > 0;
+    bool able = raw->descriptor >= 0 && (for_check || dataset->plain) && has_elements;
+    if (layout == H5D_CONTIGUOUS)
+        able = able && !for_check && open_extent(raw, creation);
+    else
+        able = able && layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose);
     if (!able) rawread_close(&raw);
     return raw;
 }

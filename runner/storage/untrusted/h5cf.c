@@ -200,11 +200,16 @@ static enum status write_numbers(hid_t dataset, const char *name, enum dtype dty
                             count ? H5Screate_simple(1, &size, NULL) : H5Screate(H5S_SCALAR), values, error);
 }
 
+/* The `count` of write_numbers: a single number is written as a scalar. */
+static int array_length(int numbers) {
+    return numbers > 1 ? numbers : 0;
+}
+
 static enum status write_number(hid_t dataset, const char *name, const struct cf_number *number, struct error *error) {
     return number->there ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
 }
 
-/* Does the type represent the number exactly? Only then may an element equal the number, and only then is it written:
+/* Does the type represent the number exactly? If not, no element equals the number, and it must not be written:
  * rounded to the type, it might equal other elements. */
 static bool represents(enum dtype dtype, const struct cf_number *number) {
     uint64_t room = 0;
@@ -223,8 +228,7 @@ enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct er
         TRY(h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error));
     if (attributes->fill.there && represents(decoding->stored, &attributes->fill))
         TRY(write_numbers(dataset, "_FillValue", decoding->stored, &attributes->fill, 0, error));
-    if (count > 0)
-        TRY(write_numbers(dataset, "missing_value", decoding->stored, missing, count > 1 ? count : 0, error));
+    if (count > 0) TRY(write_numbers(dataset, "missing_value", decoding->stored, missing, array_length(count), error));
     TRY(write_number(dataset, "scale_factor", &attributes->factor, error));
     TRY(write_number(dataset, "add_offset", &attributes->offset, error));
     TRY(write_number(dataset, "valid_min", &attributes->low, error));
@@ -241,7 +245,7 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
         for (int i = 0; i < count; i++)
             if (represents(dtype, &numbers[i])) numbers[kept++] = numbers[i];
         if (kept > 0)
-            write_numbers(dataset, names[n], dtype, numbers, kept > 1 ? kept : 0, &ignored);
+            write_numbers(dataset, names[n], dtype, numbers, array_length(kept), &ignored);
         else if (count > 0)
             H5Adelete(dataset, names[n]);
     }

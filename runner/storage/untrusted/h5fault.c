@@ -20,8 +20,8 @@ enum {
 
 #define CANNOT_BE_OPENED "cannot be opened: "
 
-/* A part of HDF5's reason, and what is reported for it; after a colon, the reason follows. The first that fits counts.
- */
+/* Texts in HDF5's reason, and what is reported for each. A report that ends in a colon is followed by HDF5's reason.
+ * The first text that is found decides. */
 static const struct {
     const char *in_reason, *report;
 } file_faults[] = {

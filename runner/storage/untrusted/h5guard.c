@@ -130,8 +130,8 @@ static void check_source(struct h5_guard *guard, const char *path, const char *f
     if (found >= 0) check_file(guard, names.of[found], dataset);
 }
 
-/* Checks the sources of a mapping: of all its blocks that exist. Checks block 0 before it lists a folder, which may not
- * be permitted. */
+/* Checks the sources of a mapping, for all its blocks that exist. Checks block 0 first: h5_last_block then lists its
+ * folder, which may not be permitted. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     struct h5_guard *guard = context;
     const char *path = guard->chain[guard->depth - 1].path;

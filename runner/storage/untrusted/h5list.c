@@ -106,8 +106,8 @@ static void count_chunks(hid_t creation, const hsize_t size[], double element_by
     }
 }
 
-/* Describes an object that cannot be opened (`dataset` is negative), of which array_describe reports why; or a data set
- * whose sources must not be opened, as HDF5 does to find the shape of a virtual data set. */
+/* Describes an object that cannot be opened (`dataset` is negative; array_describe reports why), or a data set whose
+ * sources must not be opened: HDF5 would open them to find the shape of a virtual data set. */
 static struct h5_entry describe_unknown(hid_t dataset, hid_t creation) {
     struct h5_entry entry = {.shape = must_strdup("unknown"), .filters = must_strdup("")};
     OWNED_ID hid_t type = dataset < 0 ? H5I_INVALID_HID : H5Dget_type(dataset);
@@ -116,7 +116,7 @@ static struct h5_entry describe_unknown(hid_t dataset, hid_t creation) {
     return entry;
 }
 
-/* Describes a data set, but does not set the name and what the links to it tell. */
+/* Describes a data set, except for its name and the other members that depend on the links to it. */
 static struct h5_entry describe(hid_t dataset, hid_t creation) {
     OWNED_ID hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[H5S_MAX_RANK];
@@ -309,7 +309,7 @@ static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, i
     return name;
 }
 
-/* The group of the last data set stays open, because the next data set is often in the same group. */
+/* The group of the last data set. It stays open, because the next data set is often in the same group. */
 struct group {
     char *path;
     hid_t id; /* negative: the group has no attributes, or cannot be opened */
@@ -320,6 +320,7 @@ static void close_group(struct group *group) {
     free(group->path);
 }
 
+/* Makes `group` the group of an entry: keeps it if it is the same, else closes it and opens the other. */
 static void enter_group(hid_t file, hid_t links, const struct h5_entry *entry, struct group *group) {
     char *path = path_folder(entry->name);
     if (group->path && strcmp(path, group->path) == 0) {

@@ -47,23 +47,26 @@ struct header {
     int count;
 };
 
+/* Notes a continuation chunk, or the version of the message to find. */
 static void take_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
     if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
         header->chunks[header->count++] = (struct extent){h5_little_endian(data, 8), h5_little_endian(data + 8, 8)};
     if (type != header->message || bytes == 0 || flags & SHARED || header->found >= 0) return;
-    header->found = type == DATATYPE ? data[0] >> 4 : data[0];
+    header->found = type == DATATYPE ? data[0] >> 4 : data[0]; /* a data type: version and class in 4 bits each */
     header->class = data[0] & 15;
 }
 
 /* Walks the messages of one header chunk. */
 static void walk(struct header *header, const unsigned char *at, uint64_t bytes) {
-    const uint64_t before = header->version == 1 ? 8 : header->flags & 4 ? 6 : 4;
-    while (bytes >= before) {
-        bool old = header->version == 1;
+    /* Before its data a message has type, length and flags; in version 1 also 3 reserved bytes, and in version 2, if
+     * flag 4 of the header is set, 2 bytes for the order of creation. */
+    const bool old = header->version == 1;
+    const uint64_t prefix = old ? 8 : header->flags & 4 ? 6 : 4;
+    while (bytes >= prefix) {
         int type = old ? (int)h5_little_endian(at, 2) : at[0], flags = old ? at[4] : at[3];
         uint64_t length = h5_little_endian(at + (old ? 2 : 1), 2);
-        at += before;
-        bytes -= before;
+        at += prefix;
+        bytes -= prefix;
         if (length > bytes) return;
         take_message(header, type, flags, at, length);
         at += length;
@@ -87,8 +90,8 @@ static void walk_header(struct header *header, uint64_t address) {
     if (memcmp(head, "OHDR", 4) == 0) {
         header->version = head[4];
         header->flags = head[5];
-        int size = 1 << (header->flags & 3);
-        skip = 6 + (header->flags & 32 ? 16 : 0) + (header->flags & 16 ? 4 : 0);
+        int size = 1 << (header->flags & 3); /* bytes of the field that states the length of the messages */
+        skip = 6 + (header->flags & 32 ? 16 : 0) + (header->flags & 16 ? 4 : 0); /* 4 times, 2 limits for attributes */
         bytes = h5_little_endian(head + skip, size);
         skip += (uint64_t)size;
     } else {
@@ -98,9 +101,10 @@ static void walk_header(struct header *header, uint64_t address) {
     }
     if (header->version != 1 && header->version != 2) return;
     if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
+    const uint64_t frame =
+        header->version == 1 ? 0 : 4;       /* version 2: a chunk begins with "OCHK" and ends in a checksum */
     for (int i = 0; i < header->count; i++) /* walking adds chunks */
-        walk_extent(header, header->chunks[i].address, header->chunks[i].bytes, header->version == 1 ? 0 : 4,
-                    header->version == 1 ? 0 : 4);
+        walk_extent(header, header->chunks[i].address, header->chunks[i].bytes, frame, frame);
 }
 
 /* Finds the version of a message in the header of /name, which must be a hard link. */
