@@ -29,6 +29,7 @@ static struct driver {
                   unsigned block_z, unsigned shared, void *stream, void **args, void **extra);
 } driver;
 
+/* Opens the CUDA driver and finds its functions. driver.found: all of them exist, and the driver is initialized. */
 static void driver_load(void) {
     void *file = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays open */
     const struct {

@@ -107,6 +107,8 @@ static void fill_constants(const struct map_program *program, char *registers) {
                        registers + (int64_t)program->steps[i].place * MAP_VECTOR * MAP_LANE_BYTES);
 }
 
+/* Makes the program of the map. Then each thread computes vectors of MAP_VECTOR elements, in registers (memory) of
+ * its own. Returns 1 if there is too little memory. */
 static int map_cpu_launch(const struct launch *launch) {
     const struct map_args *args = &launch->args.map;
     int64_t elements = args->extent[0] * args->extent[1] * args->extent[2], failed = 0;

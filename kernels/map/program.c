@@ -78,8 +78,8 @@ static int promote(int a, int b) {
     return dtype_size((enum dtype)own) >= dtype_size((enum dtype)needed) ? own : needed;
 }
 
-/* The type of an operation on all of the values, constants included. Float types come first: float16 with int8 and uint8
- * is float16, though int8 with uint8 is int16, which needs float32. */
+/* The type of an operation on all of the values, constants included. Float types come first: float16 with int8 and
+ * uint8 is float16, though int8 with uint8 is int16, which needs float32. */
 static int common_type(const struct value values[], int count) {
     int type = -1, weak = -1;
     for (int i = 0; i < count; i++)
@@ -257,6 +257,7 @@ static struct value classify(struct typing *typing, enum map_function function, 
     return bool_constant(typing, function == MAP_ISFINITE);
 }
 
+/* Gives a node its type by NumPy's rules, and adds the steps that compute it. */
 static struct value type_node(struct typing *typing, const struct map_node *node, const enum dtype dtypes[]) {
     struct value in[MAP_OPERANDS] = {{0}};
     enum map_function function = node->function;

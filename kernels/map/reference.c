@@ -189,6 +189,7 @@ static int order(bool is_signed, int64_t a, int64_t b) {
     return ((uint64_t)a > (uint64_t)b) - ((uint64_t)a < (uint64_t)b);
 }
 
+/* The value of a function of integers, modulo 2^64. `is_signed`: the 64 bits of a and b are signed numbers. */
 static int64_t integer_value(enum map_function function, bool is_signed, int64_t a, int64_t b) {
     switch (function) {
     case MAP_ADD: return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -243,6 +244,7 @@ static struct number compared(const struct map_step *step, const struct number i
     }
 }
 
+/* The value and error of a number that MAP_CAST converts to step->type. */
 static struct number conversion(const struct map_step *step, struct number in) {
     struct number out = in;
     bool from_real = map_lane_is_real(step->lane), to_real = map_lane_is_real(map_lane_of(step->type));
@@ -304,6 +306,7 @@ struct evaluation {
                   [MAX_RANK]; /* elements of the input from one position along the piece's axis to the next */
 };
 
+/* The value of a leaf at position `at` in the piece: an input's element, or an index. */
 static struct number leaf(const struct evaluation *evaluation, const struct map_step *step, const int64_t at[]) {
     const struct geometry *geometry = evaluation->geometry;
     struct number out = {0};
@@ -358,25 +361,30 @@ static double bound_of(enum map_bound bound, struct number last) {
     return bound == MAP_RELATIVE && error > 0 ? error / fabs(last.value) : error;
 }
 
+/* Stores element `at` of a box: its bound, its value or its truth, whichever the destination wants. */
 static void store_element(const struct destination *to, int type, struct number last, int64_t at) {
     struct truth *truth = to->truth;
+    const bool every_number_is_right = isinf(last.error);
     if (to->bounds) {
         to->bounds[at] = bound_of(to->bound, last);
         return;
     }
-    if (!truth && map_lane_is_real(map_lane_of(type))) dtype_store((enum dtype)type, to->data, at, last.value);
-    if (!truth && !map_lane_is_real(map_lane_of(type)))
-        dtype_store_integer(map_stored(type), to->data, at, last.integer);
-    if (!truth) return;
-    truth->overflow[at] = isinf(last.error) || (truth->integer && last.error > 0) ? OVERFLOW_ANY : OVERFLOW_NONE;
+    if (!truth) {
+        if (map_lane_is_real(map_lane_of(type)))
+            dtype_store((enum dtype)type, to->data, at, last.value);
+        else
+            dtype_store_integer(map_stored(type), to->data, at, last.integer);
+        return;
+    }
+    const bool several_integers_are_right = truth->integer && last.error > 0;
+    truth->overflow[at] = every_number_is_right || several_integers_are_right ? OVERFLOW_ANY : OVERFLOW_NONE;
     if (truth->integer) {
         truth->integer[at] = last.integer;
         return;
     }
-    bool any = isinf(last.error);
     double magnitude = fabs(last.value) + last.error / dtype_epsilon((enum dtype)type);
-    truth->value[at] = any ? 0 : last.value;
-    truth->magnitude[at] = any ? INFINITY : isnan(magnitude) ? DBL_MAX : magnitude; /* infinite: any number is right */
+    truth->value[at] = every_number_is_right ? 0 : last.value;
+    truth->magnitude[at] = every_number_is_right ? INFINITY : isnan(magnitude) ? DBL_MAX : magnitude;
 }
 
 /* Reads the elements of each input that the piece needs. */

@@ -205,9 +205,9 @@ static void write_cast(const struct map_step *step, char text[256]) {
         snprintf(text, 256, "(%s)s%d", value_type(type), a);
 }
 
-/* Writes a function of integers; unsigned arithmetic wraps. Nothing is negated, but subtracted from a 0 that the compiler
- * does not know: CUDA 13.0's takes the negative and the absolute value of an integer for in range, which those of the
- * least integer are not, and on compute capability 9.0 it forgets a negation in min(min(a, -b), c). */
+/* Writes a function of integers; unsigned arithmetic wraps. Nothing is negated, but subtracted from a 0 that the
+ * compiler does not know: CUDA 13.0's takes the negative and the absolute value of an integer for in range, which those
+ * of the least integer are not, and on compute capability 9.0 it forgets a negation in min(min(a, -b), c). */
 static void write_integer(const struct map_step *step, const char *type, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;
@@ -226,6 +226,7 @@ static void write_integer(const struct map_step *step, const char *type, char te
         snprintf(text, 256, "%s<%s>(s%d, s%d)", name, type, a, b);
 }
 
+/* Writes the expression in CUDA C for the value of a step; the values of earlier steps are variables s0, s1, ... */
 static void write_value(const struct map_step *step, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;

@@ -253,6 +253,7 @@ CPU_BODY doubles_body(enum map_function function, int64_t count, const void *con
         _Pragma("omp simd") for (int64_t i = 0; i < count; i++) wide[i] = (element)wide[i];                            \
     } while (0)
 
+/* Reduces values, which are as wide as their lane, to the range and precision of their type. */
 CPU_BODY narrow_body(int type, int64_t count, void *out) {
     float *value = out;
     switch (type) {

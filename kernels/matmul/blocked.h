@@ -136,6 +136,7 @@ static void NAME(block)(const struct matmul_args *args, enum dtype dtype, const 
         NAME(store_row)(args, dtype, c + i * args->n, block->columns, buffers->sum + i * ldc);
 }
 
+/* Computes a launch: one block of C after the other, with all threads on each block. */
 static void NAME(multiply)(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     int64_t sizes[3];

@@ -305,6 +305,7 @@ static void add_matrix(const struct work *work, int64_t element, int64_t rows, i
     }
 }
 
+/* Converts the sums of a column to the state that can be merged with states of other chunks (reduce/state.h). */
 static union reduce_any column_state(const struct work *work, const struct sums *sums, int64_t column) {
     union reduce_any any = {.moments = {0}};
     struct reduce_state state = {.index = sums->index[column]};
@@ -418,6 +419,8 @@ static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, c
     }
 }
 
+/* Reduces all chunks of all blocks in parallel. Merges their states in the order of the chunks, GROUP at a time, so
+ * that the result does not depend on the threads. */
 static int reduce_blocked_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct work work = {.args = args, .dtype = launch->dtype, .reduction = {args, launch->dtype}};

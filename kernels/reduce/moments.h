@@ -89,15 +89,16 @@ MOMENTS_CALL void moments_merge(struct reduce_moments *into, const struct reduce
     into->of.spread.squares += from->of.spread.squares + delta * own * step;
 }
 
-/* `count` elements about a pivot become moments. */
+/* Returns the moments of `count` elements, from the sum of their deviations from a pivot and the sum of the squares. */
 MOMENTS_CALL struct reduce_moments moments_of(double pivot, int64_t count, double sum, double squares) {
     struct reduce_moments moments = {count, {{0, 0}}};
     const double step = count > 0 ? sum * moments_inverse((double)count) : 0, about_mean = squares - sum * step;
     moments.of.spread.mean = count > 0 ? moments_add(pivot, step, &moments.of.spread.rest) : 0;
-    /* Squares out of range, of finite elements, are infinite and not NaN. */
-    moments.of.spread.squares = squares > 1.7976931348623157e308 && sum - sum == 0 ? squares
-                                : about_mean < 0                                   ? 0
-                                                                                   : about_mean;
+    const bool sum_is_finite = sum - sum == 0, squares_overflow = squares > 1.7976931348623157e308;
+    if (sum_is_finite && squares_overflow)
+        moments.of.spread.squares = squares; /* infinite; about_mean might be NaN */
+    else
+        moments.of.spread.squares = about_mean < 0 ? 0 : about_mean;
     return moments;
 }
 

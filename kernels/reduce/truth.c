@@ -366,6 +366,7 @@ static void set_product(const struct accumulator *product, double relative, stru
     truth->overflow[i] = isfinite(value) && product->highest > 1024 ? OVERFLOW_ANY : OVERFLOW_NONE;
 }
 
+/* Converts the accumulators of `count` outputs to truths, from element `at` on. */
 static void set_truths(const struct walk *walk, int64_t count, struct truth *truth, int64_t at) {
     enum reduce_operator operator_ = walk->operator_;
     double relative = operations[OP_REDUCE]->tolerance(walk->geometry, ACCURACY_FULL).relative;

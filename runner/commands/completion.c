@@ -57,6 +57,8 @@ static void bash_case(const char *pattern, const char *options, enum word_kind k
     fprintf(to, "    %s) options='%s' words='%s' files='%s' ;;\n", pattern, options, words, actions[kind].bash);
 }
 
+/* Writes the cases of a command for bash: the words after each option with an argument, and after the command
+ * itself. */
 static void bash_command(const struct command *command, FILE *to) {
     OWNED char *options = must_strdup("");
     for (const struct option_row *row = command->rows; row->name; row++) {
@@ -126,6 +128,7 @@ static void zsh_text(const char *text, FILE *to) {
     }
 }
 
+/* Writes an option as zsh's _arguments takes it: '(-o --output)'{-o+,--output=}'[help]:FILE:_files'. */
 static void zsh_option(const struct option_row *row, FILE *to) {
     const char *equals = row->argument ? "=" : "", *plus = row->argument ? "+" : "";
     fputs(" \\\n            ", to);
@@ -196,6 +199,7 @@ static void fish_begin(const char *command, FILE *to) {
     fprintf(to, "complete -c tilerun -n 'contains -- %s (commandline -opc)[2]'", command);
 }
 
+/* Writes fish's `complete` commands for a command: one for each option, and one for its operands. */
 static void fish_command(const struct command *command, FILE *to) {
     for (const struct option_row *row = command->rows; row->name; row++) {
         fish_begin(command->name, to);

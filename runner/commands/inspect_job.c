@@ -310,6 +310,8 @@ static const char *type_for(const struct proposal *input, const struct work *wor
     return gram && input->it->array.dtype != FLOAT64 ? "float64" : NULL;
 }
 
+/* Prints an input of the proposed job; a comment behind it states shape, type and use. `type`: the value of the key
+ * `dtype`; NULL: no such key. */
 static void print_input(const struct listing *listing, const struct proposal *input, const char *type) {
     const struct candidate *it = input->it;
     char shape[SHAPE_TEXT];
@@ -329,6 +331,7 @@ static void print_input(const struct listing *listing, const struct proposal *in
     printf(*use ? ", %s\n" : "\n", use);
 }
 
+/* Prints a job with these inputs. For each input the first of `purposes` that suits it adds operations. */
 static void print_job(const struct listing *listing, struct proposal inputs[], int count, int left_out) {
     name_inputs(inputs, count);
     OWNED char *stem = path_stem(listing->path);

@@ -1,5 +1,5 @@
-/* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and chooses those that a screen
- * holds. */
+/* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and chooses those that fit on
+ * a screen. */
 #include "inspect.h"
 
 #include "../base/text.h"

@@ -29,6 +29,7 @@ static void put_text(FILE *to, const char *text, const char *name) {
     fputs(text, to);
 }
 
+/* Finds the template for an operation and for the language that the suffix of `path` states. */
 static enum status find_template(const char *op, const char *path, const char **text, struct error *error) {
     const char *names[OP_COUNT] = {NULL}, *suffix = path_suffix(path);
     int count = 0;

@@ -39,7 +39,10 @@ enum status option_list(const struct option_row *row, const char *argument, void
 enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error) {
     char all[128] = "";
     for (int i = 0; row->choices[i]; i++) {
-        if (strcmp(row->choices[i], argument) == 0) return *(int *)field = row->number + i, STATUS_OK;
+        if (strcmp(row->choices[i], argument) == 0) {
+            *(int *)field = row->number + i;
+            return STATUS_OK;
+        }
         const char *separator = i == 0 ? "" : row->choices[i + 1] ? ", " : " or ";
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", separator, row->choices[i]);

@@ -234,7 +234,7 @@ static enum status profile_command(const struct invocation *invocation, struct e
     if (settings.here)
         TRY(interrupt_begin(error));
     else
-        interrupt_release();
+        interrupt_release(); /* a signal ends this process; the profiled one handles its own */
     if (!strchr(profile.name, ':') || strchr(profile.name, ':') == profile.name)
         return fail(error, STATUS_USAGE, "%s: is no run: ID:VARIANT names an operation and its variant", profile.name);
     TRY(command_load(profile.job, &settings.job, true, &job, &plan, error));

@@ -85,6 +85,8 @@ static char *state_text(const struct survey *survey, const char *output) {
                            : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", progress);
 }
 
+/* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: there is nothing there.
+ * */
 static bool read_parts(struct results_file *file) {
     struct survey survey;
     bool found = store_survey(file->path, &survey);
@@ -103,16 +105,17 @@ static bool read_parts(struct results_file *file) {
     return found;
 }
 
+/* Sets file->standing if the job of an existing OUTPUT is not complete, or if OUTPUT.parts has runs beside it. */
 static void read_standing(struct results_file *file) {
     OWNED char *state = h5_get_text(file->id, "status");
     OWNED char *folder = parts_folder_of(file->path);
     char *beside = NULL;
-    int done = 0, late = 0, left = 0;
+    int done = 0, timed_out = 0, interrupted = 0;
     FREED_BY(texts_clear) struct texts paths = {0};
     for (int i = 0; i < file->count; i++) {
         done += result_row_done(&file->rows[i]);
-        late += strcmp(file->rows[i].status, "timeout") == 0;
-        left += strcmp(file->rows[i].status, "interrupted") == 0;
+        timed_out += strcmp(file->rows[i].status, "timeout") == 0;
+        interrupted += strcmp(file->rows[i].status, "interrupted") == 0;
     }
     if (folder && !h5_is_linked(file->id)) paths = parts_list(folder); /* a linked file keeps its parts */
     int listed = paths.count;
@@ -124,8 +127,8 @@ static void read_standing(struct results_file *file) {
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)
         file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` redoes the others%s", done,
-                                     file->count, late ? ", with a longer timeout those that took too long" : "");
-    else if (left > 0)
+                                     file->count, timed_out ? ", with a longer timeout those that took too long" : "");
+    else if (interrupted > 0)
         file->standing = must_printf("unfinished: %d of %d runs; each shard's command with --resume continues, then "
                                      "`tilerun merge %s` joins them",
                                      done, file->count, file->path);

@@ -223,6 +223,8 @@ static const struct run_pair *pair_of(const struct comparison *comparison, const
     return low < comparison->count && comparison->pairs[low].base == base ? &comparison->pairs[low] : NULL;
 }
 
+/* Fills the row of a run of the base in the table of several comparisons: a cell with ratio and verdict for each.
+ * Leaves the row empty if no comparison has judged the run. */
 static void fill_history_row(struct table *table, const struct comparison *news, int count, int row) {
     const struct result_row *base = &news[0].base->rows[row];
     const struct run_pair *any = NULL;

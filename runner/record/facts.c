@@ -43,6 +43,7 @@ static enum status write_fact(hid_t group, const struct fact *fact, const struct
     return STATUS_OK;
 }
 
+/* Reads one member of the facts. false: the group lacks it. */
 static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
     char *member = (char *)facts + fact->offset;
     OWNED char *text = fact->type == TEXT ? h5_get_text(group, fact->name) : NULL;

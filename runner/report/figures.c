@@ -141,7 +141,9 @@ static char *caption_rates(const struct figure *figure) {
     int cases = 0;
     bool intervals = false;
     const struct result_row *best = count_wins(figure, wins, &cases)->row;
-    for (int i = 0, v; i < 3 && wins[v = report_largest(wins, report->variant_count)] > 0; i++) {
+    for (int i = 0; i < 3; i++) { /* the three variants with the most wins */
+        int v = report_largest(wins, report->variant_count);
+        if (wins[v] <= 0) break;
         must_append(&caption, i ? ", %s" : "%s is the fastest", report->variants[v]);
         if (wins[v] < cases) must_append(&caption, i ? " in %.0f" : " in %.0f of %d cases", wins[v], cases);
         wins[v] = 0;

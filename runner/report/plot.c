@@ -332,6 +332,8 @@ static void place_names(const struct plot *plot, const struct scale *y, double h
     for (int i = count - 1; i >= 0; i--, next += gap) height[order[i]] = next = fmax(height[order[i]], next);
 }
 
+/* Writes the names of the series at the right of the plot, each with its marker and, for joined points, a line from
+ * the last point to the name. */
 static void write_names(const struct plot *plot, const struct scale *x, const struct scale *y, FILE *to) {
     double height[PLOT_SERIES + PLOT_LINES] = {0};
     place_names(plot, y, height);

@@ -82,6 +82,7 @@ const char *file_letter(int number, char text[8]) {
     return memmove(text, text + at, (size_t)(8 - at));
 }
 
+/* Adds the runs of file number `number` to the report, with their samples. */
 static enum status add_file(struct report *report, int number, struct error *error) {
     static const struct view_options as_they_are = {0};
     struct report_file *of = &report->files[number];

@@ -207,13 +207,14 @@ static struct run_column *columns_of_runs(const struct report *report, int *coun
     struct run_column *columns = must_malloc((size_t)(RUN_COLUMNS + swept->count) * sizeof *columns);
     *count = 0;
     for (int c = 0; c < RUN_COLUMNS; c++) {
-        bool apart = strcmp(run_columns[c].name, "parameters") == 0 && swept->count <= MAX_SWEPT;
-        for (int i = 0; apart && i < swept->count; i++) {
-            const struct swept_column *of = &swept->columns[i];
-            const char *class = of->kind == SWEPT_TEXT ? "" : "n";
-            add_column(report, (struct run_column){of->name, "", class, NULL, of}, columns, count);
+        /* One column for each swept parameter replaces the column "parameters". */
+        bool is_replaced = strcmp(run_columns[c].name, "parameters") == 0 && swept->count <= MAX_SWEPT;
+        for (int i = 0; is_replaced && i < swept->count; i++) {
+            const struct swept_column *parameter = &swept->columns[i];
+            const char *class = parameter->kind == SWEPT_TEXT ? "" : "n";
+            add_column(report, (struct run_column){parameter->name, "", class, NULL, parameter}, columns, count);
         }
-        if (!apart) add_column(report, run_columns[c], columns, count);
+        if (!is_replaced) add_column(report, run_columns[c], columns, count);
     }
     return columns;
 }

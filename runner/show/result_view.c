@@ -157,6 +157,7 @@ static bool text_matches(const struct view_column *column, const char *text, con
     return false;
 }
 
+/* Does a row meet a condition of --where? Integers are compared exactly if the condition has an integer, too. */
 static bool meets_condition(const struct view *view, int row, const struct condition *condition) {
     if (view_column_is_text(&condition->column)) {
         char text[VIEW_CELL];

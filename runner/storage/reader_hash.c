@@ -1,5 +1,5 @@
-/* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h). Opens readers: if a file
- * was written meanwhile, the hash decides whether it still holds the values that were read. */
+/* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h). Also opens readers,
+ * because the hash decides whether a file that was written meanwhile still holds the values that were read. */
 #include "reader.h"
 
 #include "../../kernels/core/cpu.h"

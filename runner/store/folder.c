@@ -262,7 +262,7 @@ enum status results_check_output(const char *output, const struct plan *plan, st
     return STATUS_OK;
 }
 
-/* A file that no result goes to must not be one that results go to. */
+/* Refuses `place`, a file for something else than results, if a result of the job goes to it. */
 static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
     const char *last = "";

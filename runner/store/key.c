@@ -52,6 +52,8 @@ static void hash_text(XXH3_state_t *state, const char *text) {
     XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
+/* Hashes what a result depends on in an input: type, shape, view, values (by their hash or their generator) and
+ * decoding. */
 static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     const struct array *array = reader->array;
     const struct random_terms *terms = &array->input->terms;

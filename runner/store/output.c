@@ -29,11 +29,12 @@ static bool is_of_itself(const char *name) {
     return false;
 }
 
+/* Also: does the attribute state how numbers are packed? */
 static bool is_of_packing(const char *name) {
     return is_of_itself(name) || h5cf_is_packing(name);
 }
 
-/* The result gets `units` from the plan, which knows whether they still hold. */
+/* Also: is it `units`? A result gets that from the plan, which knows whether the units still hold. */
 static bool is_of_stored(const char *name) {
     return is_of_packing(name) || strcmp(name, "units") == 0;
 }
@@ -43,17 +44,15 @@ static void copy_from(const struct results *results, const struct array *array, 
     const struct array *input = array->moved;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
-    bool cast = input->input->stored_numbers && array->dtype != input->stored;
+    bool cast = input->input->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
     bool decoded = cast || (input->decoding && !array->packed);
     struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);
     const struct h5_dataset *dataset = readers->of[number].dataset;
     if (!status && !dataset) status = pieces_open_first(readers->of[number].pieces, &dataset, &error);
-    if (!status && !h5_copy_attributes(dataset->id, output,
-                                       decoded         ? is_of_stored
-                                       : array->packed ? is_of_packing
-                                                       : is_of_itself))
+    bool (*leave_out)(const char *) = decoded ? is_of_stored : array->packed ? is_of_packing : is_of_itself;
+    if (!status && !h5_copy_attributes(dataset->id, output, leave_out))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
     if (status)

@@ -261,15 +261,16 @@ static enum status import_run(struct results *results, const struct run *run, co
     return part_import(results, run, row, previous->file, has ? output : NULL, error);
 }
 
-/* Seals a part that OUTPUT shows again, if it has lost its trailer. */
+/* Callback of h5_each_source: seals a part that OUTPUT shows, if the part has lost its trailer. Always returns true,
+ * so that all sources are visited. */
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
     struct error ignored = {.status = STATUS_OK};
     const char *name = path_name(results->folder.whole);
     OWNED char *path = path_beside(results->folder.whole, file);
     (void)dataset;
-    if (strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0 && part_trailer(path) == TRAILER_NONE)
-        part_seal(path, false, &ignored);
+    bool is_part = strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0;
+    if (is_part && part_trailer(path) == TRAILER_NONE) part_seal(path, false, &ignored);
     return true;
 }
 

@@ -131,7 +131,7 @@ const bool *results_seen(const struct results *results);
  * a result's file are the same file. Changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
 /* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
- * OUTPUT.parts or a file in that folder, or if it is a trace and a file that a result goes to. `kind` says in messages
+ * OUTPUT.parts or a file in that folder, or if a trace would go to the same file as a result. `kind` says in messages
  * what the file is. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);

@@ -132,6 +132,7 @@ static int compare_parts(const void *one, const void *other) {
     return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
 }
 
+/* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, and counts those with a result. */
 static void survey_parts(const char *whole, struct survey *survey) {
     const struct survey_part *newest = NULL;
     struct texts paths = parts_list(whole);

@@ -59,6 +59,8 @@ static enum status find_file(struct to_files *to, const struct job_operation *op
     return STATUS_OK;
 }
 
+/* Collects the files of all `to`. The operations of a file form a list in the order of the job: first, next, last.
+ * */
 static enum status find_files(struct results *results, struct error *error) {
     const struct job *job = results->plan->job;
     bool any = false;

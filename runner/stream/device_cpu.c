@@ -118,6 +118,7 @@ static void do_order(struct cpu_device *cpu, const struct work *work) {
     pthread_mutex_unlock(&of->mutex);
 }
 
+/* The thread of a queue: does its work in order, until the device closes. */
 static void *worker_main(void *argument) {
     struct worker *worker = argument;
     struct cpu_device *cpu = worker->cpu;

@@ -74,6 +74,8 @@ struct load {
     bool passed_on; /* lanes copy pieces from each other */
 };
 
+/* Loads one piece of a box: reads it into a staging buffer, and uploads it to all lanes that need it. If the piece
+ * is passed on, uploads it to one lane only, its owner, from which the other lanes copy it. */
 static enum status load_piece(struct stream *stream, const struct load *load, int64_t number, struct error *error) {
     struct input *in = &stream->in[load->input];
     int slot = (int)(stream->next_upload++ % STAGING_BUFFERS);
@@ -301,6 +303,8 @@ static enum status compute_step(struct stream *stream, const struct step *step, 
     return STATUS_OK;
 }
 
+/* Does one step: loads the boxes that differ from those of the step before, computes, and passes a finished tile to
+ * the writer. */
 static enum status run_step(struct stream *stream, int64_t number, struct error *error) {
     const struct geometry *geometry = &stream->task->geometry;
     struct step step;
@@ -333,6 +337,7 @@ static enum status run_steps(struct stream *stream, struct error *error) {
     return STATUS_OK;
 }
 
+/* Does all steps, with the writer and the preloads at work meanwhile; then waits for the devices. */
 static enum status run_pass(struct stream *stream, struct error *error) {
     if (stream->tiling->steps == 0) { /* creates the empty output */
         struct box nothing = box_whole(&stream->task->geometry.out.shape);
@@ -376,6 +381,7 @@ static bool has_loop(const struct operand *operand, int loop) {
     return false;
 }
 
+/* Creates the state of a pass; run_pass allocates its buffers. */
 static struct stream *stream_create(const struct team *team, const struct pass *pass, const struct sink *sink) {
     const struct tiling *tiling = pass->tiling;
     const struct task *task = &pass->plan->tasks[pass->run->task];

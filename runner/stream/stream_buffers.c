@@ -149,6 +149,7 @@ static enum status open_output(struct lane *lane, struct error *error) {
                                      plan_staging_bytes(&stream->tiling->out_storage, out->element, bytes), error);
 }
 
+/* Finds the residents of a lane, allocates its buffers and events, and records its epoch. */
 static enum status open_lane(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct tiling *tiling = stream->tiling;

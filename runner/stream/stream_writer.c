@@ -37,6 +37,7 @@ static enum status download_piece(struct lane *lane, const struct finished *tile
     return span_end(lane, span, queued, error);
 }
 
+/* Writes a lane's band of a finished tile, piece by piece; up to STAGING_BUFFERS pieces are downloaded ahead. */
 static enum status write_band(struct lane *lane, const struct finished *tile, struct error *error) {
     const struct device_operations *ops = lane->device->operations;
     struct stream *stream = lane->stream;
@@ -70,6 +71,7 @@ static enum status write_tile(struct stream *stream, const struct finished *tile
     return STATUS_OK;
 }
 
+/* The writer's thread: writes finished tiles in order. After a failure it drops them. */
 static void *writer_main(void *argument) {
     struct stream *stream = argument;
     struct writer *writer = &stream->writer;

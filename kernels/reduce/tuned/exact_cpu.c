@@ -51,6 +51,7 @@ CPU_BODY find_keys_of(struct exact_type type, const double *x, int64_t rows, int
     }
 }
 
+/* Calls find_keys_of with constants where they are frequent, so that the compiler unrolls its loops. */
 CPU_BODY find_keys_body(bool wide, const double *x, int64_t rows, int64_t count, uint32_t *largest, uint32_t *beneath) {
     if (!wide && count == LANES)
         find_keys_of(exact_type_of(FLOAT32), x, rows, LANES, largest, beneath);
@@ -76,6 +77,7 @@ CPU_BODY add_rows_of(int bins, const double *x, int64_t rows, int64_t count, dou
     }
 }
 
+/* Calls add_rows_of with constants where they are frequent, so that the compiler unrolls its loops. */
 CPU_BODY add_rows_body(int bins, const double *x, int64_t rows, int64_t count, double (*bin)[LANES]) {
     if (bins == 1)
         add_rows_of(1, x, rows, count, bin);
@@ -165,6 +167,8 @@ static void add_to(const struct work *work, int64_t *to, const int64_t *limbs, b
     }
 }
 
+/* Sums one chunk of one block of lanes. Adds the sums to the accumulators in the workspace, or stores the results if
+ * no other task adds to these outputs. */
 static void do_task(const struct work *work, int64_t block, int64_t chunk) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * CHUNK, length = min_int64(CHUNK, args->length - start);
@@ -204,6 +208,7 @@ static size_t reduce_exact_cpu_workspace(const struct launch *launch) {
     return is_shared(args) ? (size_t)(args->outer * args->inner) * words * sizeof(int64_t) : 0;
 }
 
+/* Does all tasks. If outputs have accumulators in the workspace, the last launch rounds and stores these. */
 static int reduce_exact_cpu_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct work work = {.args = args, .dtype = launch->dtype, .type = exact_type_of(launch->dtype)};

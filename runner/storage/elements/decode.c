@@ -329,6 +329,7 @@ static void append(char **text, char *more) {
     free(more);
 }
 
+/* Appends which numbers count as missing: "missing where -999 or 1e+20", "missing below decoded 0". */
 static void append_missing(const struct decoding *decoding, char **text) {
     const struct cf *attributes = &decoding->attributes;
     OWNED char *list = must_strdup("");

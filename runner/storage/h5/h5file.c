@@ -39,6 +39,7 @@ static void keep_errno(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
 }
 
+/* The driver's function that HDF5 calls to create or open a file. NULL: it failed. */
 static H5FD_t *file_open(const char *path, unsigned flags, hid_t access, haddr_t largest) {
     (void)access;
     (void)largest;

@@ -214,6 +214,7 @@ static void add_casts(struct writing *writing, const struct casts *casts) {
     pthread_mutex_unlock(&writing->mutex);
 }
 
+/* The work of one thread: takes pieces of a contiguous data set until none is left, and writes their runs. */
 static void write_rows(void *context, int64_t lane, int thread) {
     (void)lane;
     (void)thread;
@@ -229,6 +230,8 @@ static void write_rows(void *context, int64_t lane, int thread) {
     add_casts(writing, &casts);
 }
 
+/* The work of one thread: takes chunks without filters until none is left, and writes the rows that the box has in
+ * them. */
 static void write_plain_chunks(void *context, int64_t lane, int thread) {
     (void)lane;
     (void)thread;

@@ -20,8 +20,8 @@ enum {
 
 #define CANNOT_BE_OPENED "cannot be opened: "
 
-/* Texts in HDF5's reason, and what is reported for each. A report that ends in a colon is followed by HDF5's reason.
- * The first text that is found decides. */
+/* Texts in HDF5's reason, and what is reported for each. HDF5's reason is added to a report that ends in ": ". The
+ * first text that is found decides. */
 static const struct {
     const char *in_reason, *report;
 } file_faults[] = {
@@ -43,14 +43,14 @@ static const struct {
 
 enum status h5_fail_file(const char *path, struct error *error) {
     const char *reason = h5_error_text();
-    int at = 0;
+    int fault = 0;
     if (access(path, F_OK) != 0) /* removed just now */
         return fail(error, STATUS_USAGE, "%s: %s", path, strerror(errno));
-    while (!strstr(reason, file_faults[at].in_reason)) at++;
-    const char *report = file_faults[at].report;
+    while (!strstr(reason, file_faults[fault].in_reason)) fault++; /* the last text is "", which every reason has */
+    const char *report = file_faults[fault].report;
     const char *foreign = strcmp(report, "is not an HDF5 file") == 0 ? h5_foreign_format(path) : h5_driver_format(path);
-    bool explains = report[strlen(report) - 1] == ' ';
-    return fail(error, STATUS_USAGE, "%s: %s%s", path, foreign ? foreign : report, explains ? reason : "");
+    bool adds_reason = report[strlen(report) - 1] == ' ';
+    return fail(error, STATUS_USAGE, "%s: %s%s", path, foreign ? foreign : report, adds_reason ? reason : "");
 }
 
 hid_t h5_open_first(const struct texts *names, int *number, struct error *error) {

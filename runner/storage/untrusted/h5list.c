@@ -51,6 +51,7 @@ static const struct {
     {H5Z_FILTER_SZIP, "szip"},    {H5Z_FILTER_NBIT, "n-bit"},      {H5Z_FILTER_SCALEOFFSET, "scale-offset"},
 };
 
+/* Writes the name of filter `number`, the level of deflate, and whether the filter is missing here. */
 static void print_filter(FILE *to, hid_t creation, unsigned number) {
     unsigned flags, configuration, values[8] = {0};
     size_t count = 8;

@@ -136,7 +136,7 @@ char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
         must_printf("%.*s", cause_ends ? (int)(cause_ends - error_text) : (int)strlen(error_text), error_text);
     for (size_t i = 0; i < sizeof messages / sizeof *messages && !kind; i++)
         if (strstr(cause, messages[i].in_error)) kind = &messages[i];
-    struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + 6) : -1};
+    struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + strlen(", got ")) : -1};
     if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
     for (int i = 0; kind && i < 2; i++)
         if (kind->of[i].since && (header.found < 0 || kind->of[i].version == header.found)) since = kind->of[i].since;
@@ -144,8 +144,9 @@ char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
     h5_version(here);
     OWNED char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
     OWNED char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);
-    bool own = kind && kind->message == DATATYPE && header.class == COMPLEX; /* a complex type, new in HDF5 2.0 */
-    return must_printf(
-        "needs %s%s (%s); this is %s; %s", since ? "HDF5 " : "a later HDF5", since ? since : "", what, here,
-        own ? "h5py's `new['x'] = old['x'][()]` makes a copy it can read" : "`h5repack` makes a copy it can read");
+    bool is_complex = kind && kind->message == DATATYPE && header.class == COMPLEX; /* a type of HDF5 2.0 */
+    return must_printf("needs %s%s (%s); this is %s; %s", since ? "HDF5 " : "a later HDF5", since ? since : "", what,
+                       here,
+                       is_complex ? "h5py's `new['x'] = old['x'][()]` makes a copy it can read"
+                                  : "`h5repack` makes a copy it can read");
 }

@@ -204,6 +204,7 @@ static bool refers_to_files(hid_t dataset) {
     return creation >= 0 && h5_is_scattered(creation);
 }
 
+/* Opens a data set and checks what the file claims about it. *result is NULL after a failure. */
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
     struct h5_dataset *dataset = must_malloc(sizeof *dataset);
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
