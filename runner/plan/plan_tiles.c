@@ -21,6 +21,7 @@
 #include <math.h>
 #include <string.h>
 
+#define SMALL_BYTES     262144 /* operands of so few bytes are one tile if it fits: trying others takes longer */
 #define MAX_STEPS_LOG2  60     /* 2^60 steps, because they are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
@@ -332,6 +333,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
     assumed.limits = NULL;
     assumed.team = 1;
     assumed.host_threads = USUAL_THREADS;
+    if (geometry->bytes <= SMALL_BYTES) whole = true;
     struct tiling_choice choice = {geometry, &assumed, &all_threads, budget, INT64_MAX, whole, *tiling, INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];
