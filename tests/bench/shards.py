@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+import faults  # noqa: E402
 import harness  # noqa: E402
 import many_shards  # noqa: E402
 
@@ -39,7 +40,7 @@ def main():
         top = Path(name)
         os.environ["XDG_CACHE_HOME"] = str(top / "cache")
         subprocess.run([harness.TILERUN, "devices", "--measure"], check=True, capture_output=True)
-        shim = many_shards.build_shim(top)
+        shim = faults.build_shim(top, "count_shim")
         headings = ["metadata", *SHOWN, "files", "cpu ms", "wall ms"]
         print(f"{'':28}" + "".join(f"{heading:>9}" for heading in headings))
         for size in sizes:

@@ -76,6 +76,13 @@ def write_job(path, **job):
     return path
 
 
+def write_arrays(path, **arrays):
+    """Writes a file of data sets (or links), by name."""
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
 def run_job(folder, expect=OK, arguments=(), program=TILERUN, timeout=120, **job):
     """Writes a job into `folder`, runs it and opens its results file (where the exit code says that there is one).
     `expect`: the exit code, or several."""

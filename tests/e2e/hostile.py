@@ -176,8 +176,7 @@ def make_links(folder, outside):
     """folder/links.h5 and what it leads to; `outside` gets files that are none of its business."""
     secret = np.frombuffer((CANARY * 3)[:64], "i4").reshape(4, 4)
     for path in (outside / "secret.h5", folder / "near.h5", folder / "number-0.h5"):
-        with h5py.File(path, "w") as file:
-            file["x"] = secret if path.parent == outside else np.ones((4, 4), "i4")
+        harness.write_arrays(path, x=secret if path.parent == outside else np.ones((4, 4), "i4"))
     (outside / "secret.bin").write_bytes(CANARY * 10)
     os.mkfifo(outside / "pipe")
     os.mkfifo(folder / "pipe")

@@ -3,11 +3,9 @@ system, what it leaves there and how long it takes, and the same of `merge`. tes
 
 import os
 import resource
-import subprocess
 import time
 from collections import namedtuple
 
-import h5py
 import numpy as np
 
 import harness
@@ -22,17 +20,9 @@ Simulation = namedtuple("Simulation", "shards merge")
 METADATA = ["open", "create", "rename", "unlink", "mkdir", "rmdir", "stat", "list", "lock"]
 
 
-def build_shim(folder):
-    library = folder / "count_shim.so"
-    source = harness.ROOT / "tests/e2e/count_shim.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library
-
-
 def write_job(folder, operations):
     """As many operations by themselves, all of which read one small file."""
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    harness.write_arrays(folder / "in.h5", x=np.arange(64 * 64, dtype="f4").reshape(64, 64))
     return harness.write_job(
         folder / "job.yaml",
         device="cpu",

@@ -18,10 +18,8 @@ FLAGS = [(), ("--resume",), ("--overwrite",), ("--resume", "--overwrite")]
 
 def write_job(folder, alpha=2):
     """A job and its inputs: `small` is finished and kept where `large` finds no room; X is behind an external link."""
-    with h5py.File(folder / "far.h5", "w") as file:
-        file["x"] = X
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("far.h5", "x")
+    harness.write_arrays(folder / "far.h5", x=X)
+    harness.write_arrays(folder / "in.h5", x=h5py.ExternalLink("far.h5", "x"))
     return harness.write_job(
         folder / "job.yaml",
         device="cpu",

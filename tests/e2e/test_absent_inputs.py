@@ -41,8 +41,7 @@ def draw_job(folder, draw):
     files = draw.randint(2, 4)
     rng = np.random.default_rng(draw.randrange(2**31))
     for i in range(files):
-        with h5py.File(folder / f"in{i}.h5", "w") as file:
-            file["x"] = rng.normal(size=(60, 40)).astype("f4")
+        harness.write_arrays(folder / f"in{i}.h5", x=rng.normal(size=(60, 40)).astype("f4"))
     gone = draw.sample(range(files), draw.randint(1, files - 1))
     shutil.copy(folder / "in0.h5", folder / "alone.h5")
     operations, swept = [], {}

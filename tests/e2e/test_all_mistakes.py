@@ -95,11 +95,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mistakes")
     with h5py.File(folder / "alpha.h5", "w") as file:
         file["group/first"] = np.ones((7, 3), "f4")
-    with h5py.File(folder / "beta.h5", "w") as file:
-        file["second"] = np.ones((9, 4), "f4")
+    harness.write_arrays(folder / "beta.h5", second=np.ones((9, 4), "f4"))
     for i in range(2):
-        with h5py.File(folder / f"part-{i}.h5", "w") as file:
-            file["part"] = np.ones((2, 4), "f4")
+        harness.write_arrays(folder / f"part-{i}.h5", part=np.ones((2, 4), "f4"))
     return folder
 
 
@@ -193,8 +191,7 @@ def test_no_space_behind_a_colon(folder):
 def test_whole_numbers_and_escaped_wildcards(folder):
     """1e1 is 10, and a backslash makes a wildcard plain, also where files match it as a wildcard."""
     for name in ("st*r.h5", "star.h5", "a[1]?.h5"):
-        with h5py.File(folder / name, "w") as file:
-            file["x"] = np.zeros((3, 4) if name == "star.h5" else (5, 6), "f4")
+        harness.write_arrays(folder / name, x=np.zeros((3, 4) if name == "star.h5" else (5, 6), "f4"))
     for written in (r"st\*r.h5", r"'st\*r.h5'", r"'a\[1\]\?.h5'"):
         text = f"""version: 1
 inputs:

@@ -319,8 +319,7 @@ def test_a_damaged_part_is_awaited(folder):
 def test_results_of_other_inputs_are_not_read(folder, by):
     """A key has the values of all inputs that a result was made from."""
     fork(folder)
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["a"] = np.random.default_rng(1).random((64, 64), dtype="f4")
+    harness.write_arrays(folder / "in.h5", a=np.random.default_rng(1).random((64, 64), dtype="f4"))
     document = json.loads((folder / "job.yaml").read_text())
     document["inputs"]["a"] = {"file": "in.h5", "dataset": "a"}
     (folder / "job.yaml").write_text(json.dumps(document))

@@ -382,8 +382,7 @@ def test_only_mistakes(place, command):
 
 
 def test_show_refuses_other_files(place):
-    with h5py.File(place / "other.h5", "w") as file:
-        file["x"] = 1
+    harness.write_arrays(place / "other.h5", x=1)
     done = harness.tilerun("show", "other.h5", cwd=place)
     assert done.returncode == USAGE and "other.h5: is an HDF5 file, but not a results file of tilerun" in done.stderr
     done = harness.tilerun("show", "job.yaml", cwd=place)

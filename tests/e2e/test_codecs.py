@@ -156,8 +156,7 @@ def written(folder, draw, options):
     """A transposed array that tilerun wrote with these options, and what it should hold."""
     shape = tuple(draw.choice([1, 3, 17, 64, 301]) for _ in range(2))
     x = draw_values(draw, shape, draw.choice([d for d in referee.DTYPES if d != "bfloat16"]))
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "data.h5", x=x)
     operation = {"id": "y", "inputs": ["x"], "variants": ["cpu"], "op": "transpose", **options}
     if draw.random() < 0.5:
         operation["chunks"] = [draw.randint(1, size) for size in shape[::-1]]

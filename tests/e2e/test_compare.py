@@ -22,8 +22,7 @@ def original(memory_folder):
     """20 runs of `scale`, a product and a sum."""
     folder = memory_folder / "compare"
     folder.mkdir(exist_ok=True)
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = np.random.default_rng(1).normal(size=(40, 50)).astype("f4")
+    harness.write_arrays(folder / "x.h5", x=np.random.default_rng(1).normal(size=(40, 50)).astype("f4"))
     path = harness.write_job(
         folder / "job.yaml",
         device="cpu",
@@ -462,8 +461,7 @@ def test_lines_fit_the_terminal(base, new):
 def test_bad_files(base, folder):
     (folder / "text.h5").write_text("no HDF5")
     (folder / "empty.h5").write_text("")
-    with h5py.File(folder / "other.h5", "w") as file:
-        file["x"] = 1
+    harness.write_arrays(folder / "other.h5", x=1)
     shutil.copy(base, folder / "cut.h5")
     with open(folder / "cut.h5", "r+b") as file:
         file.truncate(2000)

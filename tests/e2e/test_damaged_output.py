@@ -83,8 +83,7 @@ def damage(path, draw):
 def whole(memory_folder):
     folder = memory_folder / "sound"
     folder.mkdir()
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.arange(12.0).reshape(3, 4)
+    harness.write_arrays(folder / "in.h5", x=np.arange(12.0).reshape(3, 4))
     scale = {"op": "scale", "inputs": ["x"], "alpha": 2, "variants": ["cpu"]}
     harness.write_job(
         folder / "job.yaml", device="cpu", inputs={"x": {"file": "in.h5", "dataset": "x"}},

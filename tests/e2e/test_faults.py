@@ -39,8 +39,7 @@ def faulty(folder, shim, call, nth, *arguments, number=errno.ENOSPC, mode="once"
 def four_operations(folder, large=False):
     """All operations, each kind of storage; `large`: one part becomes the results file."""
     rows = 4096 if large else 150
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = np.random.default_rng(SEED).normal(size=(rows, rows)).astype("f4")
+    harness.write_arrays(folder / "x.h5", x=np.random.default_rng(SEED).normal(size=(rows, rows)).astype("f4"))
     operations = [
         {"id": "twice", "op": "scale", "inputs": ["x"], "alpha": 2, "checksum": "none"},
         {"id": "sums", "op": "reduce", "inputs": ["twice"], "operator": "sum", "axis": 0, "store": "all"},
@@ -214,8 +213,7 @@ def test_part_that_vanishes(folder, which):
 
 
 def write_input(folder, name="x.h5", rows=150):
-    with h5py.File(folder / name, "w") as file:
-        file["x"] = np.random.default_rng(SEED).normal(size=(rows, rows)).astype("f4")
+    harness.write_arrays(folder / name, x=np.random.default_rng(SEED).normal(size=(rows, rows)).astype("f4"))
 
 
 @pytest.mark.parametrize("deed", ["cut", "written", "replaced", "removed"])

@@ -55,8 +55,7 @@ def left(memory_folder, shim):
     """Results of all kinds: whole, linked to another file, of some operations, in parts, and of shards."""
     folder = memory_folder / "left"
     folder.mkdir()
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = np.random.default_rng(SEED).normal(size=(9, 8)).astype("f4")
+    harness.write_arrays(folder / "x.h5", x=np.random.default_rng(SEED).normal(size=(9, 8)).astype("f4"))
     harness.write_job(
         folder / "job.yaml", device="cpu", inputs={"x": {"file": "x.h5", "dataset": "x"}},
         defaults={"warmup": 0, "repeat": 1},

@@ -78,8 +78,7 @@ def write_inputs(folder):
     (folder / "raw.bin").write_bytes(np.arange(3.0).tobytes())
     shutil.copy(folder / "in.h5", folder / "other.h5")
     for i in range(2):
-        with h5py.File(folder / f"part-{i}.h5", "w") as file:
-            file["x"] = np.ones((3, 16), "f4")
+        harness.write_arrays(folder / f"part-{i}.h5", x=np.ones((3, 16), "f4"))
     hostile.make_driver(folder / "driver.h5", 0, 1 << 30, 0)
     hostile.make_groups(folder)
     shutil.copy(Path(__file__).parent / "newer/filtered.h5", folder / "newer.h5")

@@ -216,8 +216,7 @@ def test_a_type_with_a_name_and_a_compact_data_set(folder):
 
 def test_a_name_that_no_job_file_can_have(folder):
     name = os.fsdecode(b"caf\xe9.h5")
-    with h5py.File(folder / "a.h5", "w") as file:
-        file["x"] = np.zeros((3, 4))
+    harness.write_arrays(folder / "a.h5", x=np.zeros((3, 4)))
     (folder / "a.h5").rename(folder / name)
     said = inspect(name, "--job", expect=USAGE, cwd=folder, errors="surrogateescape")
     assert said == "tilerun: caf?.h5: a job file cannot have this name, which is not UTF-8\n"
@@ -226,8 +225,7 @@ def test_a_name_that_no_job_file_can_have(folder):
 @pytest.mark.parametrize("count", [1, 3])
 def test_links_that_lead_out_of_the_folder(folder, count):
     (folder / "in").mkdir()
-    with h5py.File(folder / "other.h5", "w") as file:
-        file["x"] = np.zeros(3)
+    harness.write_arrays(folder / "other.h5", x=np.zeros(3))
     with h5py.File(folder / "in/a.h5", "w") as file:
         for i in range(count):
             file[f"out{i}"] = h5py.ExternalLink("../other.h5", "/x")
@@ -238,8 +236,7 @@ def test_links_that_lead_out_of_the_folder(folder, count):
 
 
 def test_links_and_files_that_are_not_there(folder):
-    with h5py.File(folder / "other.h5", "w") as file:
-        file["x"] = np.zeros(3)
+    harness.write_arrays(folder / "other.h5", x=np.zeros(3))
     with h5py.File(folder / "a.h5", "w") as file:
         file["frames"] = np.zeros(3)
         file["soft"] = h5py.SoftLink("/frames")
@@ -284,6 +281,5 @@ def test_filters_that_are_not_here(folder):
 
 @pytest.mark.parametrize("name, stem", [("run.2024.01.h5", "run.2024.01"), ("plain", "plain"), ("a.nc", "a")])
 def test_the_proposed_output_keeps_all_but_the_last_extension(folder, name, stem):
-    with h5py.File(folder / name, "w") as file:
-        file["x"] = np.ones((4, 3))
+    harness.write_arrays(folder / name, x=np.ones((4, 3)))
     assert f"mean-of-{stem}.h5" in harness.tilerun("inspect", "--job", folder / name).stdout

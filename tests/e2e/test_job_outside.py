@@ -147,8 +147,7 @@ def test_reserved_tags(tmp_path):
 
 def test_home(tmp_path):
     (tmp_path / "data").mkdir()
-    with h5py.File(tmp_path / "data/x.h5", "w") as file:
-        file["x"] = [[1.0, 2.0]]
+    harness.write_arrays(tmp_path / "data/x.h5", x=[[1.0, 2.0]])
     path = tmp_path / "job.yaml"
     path.write_text(
         "version: 1\nparameters: {folder: ~/data}\ninputs: {A: {file: $folder/x.h5, dataset: x}}\n"
@@ -164,8 +163,7 @@ def test_home(tmp_path):
 
 def test_standard_input(tmp_path):
     """`run -` reads the job from stdin; its paths are relative to the current directory."""
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["x"] = [[1.0, 2.0]]
+    harness.write_arrays(tmp_path / "x.h5", x=[[1.0, 2.0]])
     text = f"version: 1\ninputs: {{A: {{file: x.h5, dataset: x}}}}\n{TAIL}"
     harness.tilerun("run", "-", "--once", input=text, cwd=tmp_path, expect=harness.OK)
     with h5py.File(tmp_path / "stdin.h5") as file:

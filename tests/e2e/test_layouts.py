@@ -186,8 +186,7 @@ def test_damaged_chunk(folder, rng):
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
 def test_output_layouts(folder, rng, layout, memory):
     x = rng.normal(size=(157, 311)).astype("float32")
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "data.h5", x=x)
     results = harness.run_job(
         folder,
         memory=memory,
@@ -235,8 +234,7 @@ def test_band_of_rows(folder, rng, first, count):
 
 @pytest.mark.parametrize("rows", [[0, 62], [62, 0], [-1, 2], [3]])
 def test_band_that_is_not_there(folder, rows):
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = np.zeros(SHAPE)
+    harness.write_arrays(folder / "data.h5", x=np.zeros(SHAPE))
     job = harness.write_job(
         folder / "job.yaml",
         inputs={"x": {"file": "data.h5", "dataset": "/x", "rows": rows}},
@@ -248,8 +246,7 @@ def test_band_that_is_not_there(folder, rows):
 
 def test_band_of_a_stack(folder, rng):
     x = rng.normal(size=(7, 5, 6))
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "data.h5", x=x)
     np.testing.assert_array_equal(transposed(folder, rows=[2, 3])[1], x[2:5])
 
 
@@ -257,17 +254,14 @@ def test_links_inside_a_file(folder, rng):
     x = rng.normal(size=SHAPE)
     with h5py.File(folder / "other.h5", "w") as file:
         file["deep/x"] = x
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("other.h5", "/deep/x")
+    harness.write_arrays(folder / "data.h5", x=h5py.ExternalLink("other.h5", "/deep/x"))
     np.testing.assert_array_equal(transposed(folder)[1], x)
 
 
 def test_swept_paths_name_one_group_each(folder, rng):
     """A label holds a swept value, which may be a path or hold the mark between parameters: still one group deep."""
     values = {name: referee.random_values(rng, (3, 2), "int16") for name in ("/a/b", "c,d", "two\nlines")}
-    with h5py.File(folder / "inputs.h5", "w") as file:
-        for name, value in values.items():
-            file[name] = value
+    harness.write_arrays(folder / "inputs.h5", **values)
     results = harness.run_job(
         folder,
         parameters={"which": list(values), "f": [1, 2]},

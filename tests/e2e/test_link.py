@@ -222,7 +222,7 @@ def test_opened_for_writing(folder):
 @pytest.mark.parametrize("link", [True, False])
 def test_parts_are_on_the_disk_before_a_file_names_them(folder, memory_folder, sync, link):
     """Unless the job says that nothing shall be."""
-    shim = many_shards.build_shim(memory_folder)
+    shim = faults.build_shim(memory_folder, "count_shim")
     job = product(folder)
     job.write_text(job.read_text().replace("{", '{"sync": %s,' % str(sync).lower(), 1))
     for index in range(3):

@@ -89,8 +89,7 @@ def run_with(limit, folder, job):
 def test_short_of_memory_means_smaller_tiles(tmp_path):
     """The budget says 4 GiB, the system gives less: the run goes on in smaller tiles and says so."""
     values = np.resize(np.random.default_rng().integers(0, 256, (97, 16384), dtype=np.uint8), (16384, 16384))
-    with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["X"] = values
+    harness.write_arrays(tmp_path / "x.h5", X=values)
     job = harness.write_job(
         tmp_path / "job.yaml", device="cpu", memory="4GiB", sync=False,
         inputs={"X": {"file": "x.h5", "dataset": "X"}},

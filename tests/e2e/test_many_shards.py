@@ -3,6 +3,7 @@ by tests/bench/shards.py), with the calls of the file system counted."""
 
 import shutil
 
+import faults
 import many_shards
 import pytest
 
@@ -15,7 +16,7 @@ MOST_CALLS_OF_MERGE = 60  # for each shard
 def simulations(memory_folder):
     if not shutil.which("cc"):
         pytest.skip("no C compiler")
-    shim, found = many_shards.build_shim(memory_folder), {}
+    shim, found = faults.build_shim(memory_folder, "count_shim"), {}
     for shards in (10, 60):
         folder = memory_folder / f"{shards}-shards"
         folder.mkdir()

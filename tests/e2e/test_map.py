@@ -355,9 +355,7 @@ def check_drawn(tmp_path, case, device):
     print(f"TILERUN_SEED={SEED}, case {case}")
     with np.errstate(all="ignore"):
         arrays, operations = draw_job(draw)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
+    harness.write_arrays(tmp_path / "data.h5", **arrays)
     job = {
         "defaults": {"repeat": 1, "warmup": 0, "keep_tiles": draw.choice(["always", "never"])},
         "inputs": {name: {"file": "data.h5", "dataset": "/" + name} for name in arrays},
@@ -461,9 +459,7 @@ def check_drawn_reductions(tmp_path, case, device):
     print(f"TILERUN_SEED={SEED}, case {case}")
     with np.errstate(all="ignore"):
         arrays, drawn = draw_job(draw)
-    with h5py.File(tmp_path / "data.h5", "w") as file:
-        for name, array in arrays.items():
-            file[name] = array
+    harness.write_arrays(tmp_path / "data.h5", **arrays)
     operations = []
     for id, text, used, values, dtype, inexact in drawn:
         shape = np.broadcast_shapes(np.shape(values), *(arrays[name].shape for name in used))

@@ -157,8 +157,7 @@ def test_panels_of_one_process(folder, case):
 def test_changed_values_are_seen(folder, time_of):
     """Also where the file's time of change was set back."""
     data = np.arange(600 * 700.0).reshape(600, 700)
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["d"] = data
+    harness.write_arrays(folder / "x.h5", d=data)
     harness.write_job(
         folder / "job.yaml",
         device="cpu",

@@ -141,9 +141,7 @@ def test_shards_and_panels_count_the_same(folder, seed):
 
 
 def test_what_is_said(folder):
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.full((4, 100), 1000, "float16")
-        file["y"] = np.full((4, 100), 1e308)
+    harness.write_arrays(folder / "in.h5", x=np.full((4, 100), 1000, "float16"), y=np.full((4, 100), 1e308))
     inputs = {name: {"file": "in.h5", "dataset": name} for name in "xy"}
     sum_of = {"op": "reduce", "operator": "sum", "axis": 1, "repeat": 1}
     operations = [{"id": f"{name}s", "inputs": [name], "variants": ["cpu", "blocked"], **sum_of} for name in "xy"]
@@ -219,8 +217,7 @@ def test_a_wider_type_is_computed_in(folder, seed):
 
 def test_a_variant_without_the_wider_type_computes_in_its_own(folder, monkeypatch):
     """float64 is more than such a variant has: nothing is refused that was not refused before."""
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["a"] = np.full((8, 8), 1e30, "float32")
+    harness.write_arrays(folder / "in.h5", a=np.full((8, 8), 1e30, "float32"))
     named = {"op": "matmul", "inputs": ["a", "a"], "dtype": "float64", "repeat": 1}
     found = [v for v in harness.list_variants() if v.op == "matmul" and v.runs_here and "float64" not in v.dtypes]
     names = [v.name for v in found if "float32" in v.dtypes and v.accuracy == "full"]

@@ -354,8 +354,7 @@ def test_the_example_of_the_readme(folder):
     for place, factor in [("raw", 1), ("dark", 0.125)]:
         (folder / place).mkdir()
         for n, values in frames.items():
-            with h5py.File(folder / place / f"run-{n}.h5", "w") as file:
-                file["frames"] = values * factor
+            harness.write_arrays(folder / place / f"run-{n}.h5", frames=values * factor)
     run_folder(folder, "--device", "cpu", "--once")
     for n, values in frames.items():
         with h5py.File(folder / f"run-{n}.mean.h5") as file:

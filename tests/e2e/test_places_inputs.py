@@ -28,22 +28,17 @@ def virtual(folder, name, sources, dataset="x"):
 def through_links(folder):
     with h5py.File(folder / "c.h5", "w") as file:
         file["deep/x"] = X
-    with h5py.File(folder / "b.h5", "w") as file:
-        file["group"] = h5py.ExternalLink("c.h5", "/deep")
-        file["soft"] = h5py.SoftLink("/group/x")
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("b.h5", "/soft")
+    harness.write_arrays(folder / "b.h5", group=h5py.ExternalLink("c.h5", "/deep"), soft=h5py.SoftLink("/group/x"))
+    harness.write_arrays(folder / "in.h5", x=h5py.ExternalLink("b.h5", "/soft"))
     return ["b.h5", "c.h5"]
 
 
 def through_mappings(folder):
     """A virtual data set of a file, of a virtual one, and of an external link."""
     for name in ("plain", "inner", "linked"):
-        with h5py.File(folder / f"{name}.h5", "w") as file:
-            file["x"] = X
+        harness.write_arrays(folder / f"{name}.h5", x=X)
     virtual(folder, "outer", ["inner.h5"])
-    with h5py.File(folder / "link.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("linked.h5", "x")
+    harness.write_arrays(folder / "link.h5", x=h5py.ExternalLink("linked.h5", "x"))
     virtual(folder, "in", ["plain.h5", "outer.h5", "link.h5"])
     return ["plain.h5", "outer.h5", "inner.h5", "link.h5", "linked.h5"]
 
@@ -51,8 +46,7 @@ def through_mappings(folder):
 def through_numbered_files(folder):
     """block-%b.h5: as many as there are."""
     for i in range(3):
-        with h5py.File(folder / f"block-{i}.h5", "w") as file:
-            file["x"] = X
+        harness.write_arrays(folder / f"block-{i}.h5", x=X)
     creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     space = h5py.h5s.create_simple((0, 3), (h5py.h5s.UNLIMITED, 3))
     space.select_hyperslab((0, 0), (h5py.h5s.UNLIMITED, 1), (4, 3), (4, 3))
@@ -67,8 +61,7 @@ def through_names_with_percents(folder):
     """In a mapping %% stands for a percent sign."""
     names = ["50%.h5", "%b.h5", "%%b.h5"]
     for name in names:
-        with h5py.File(folder / name, "w") as file:
-            file["x"] = X
+        harness.write_arrays(folder / name, x=X)
     virtual(folder, "in", [name.replace("%", "%%") for name in names])
     return names
 
@@ -76,10 +69,8 @@ def through_names_with_percents(folder):
 def in_another_folder(folder):
     """HDF5 looks beside the file that the name stands in; for the raw file, in the current folder."""
     (folder / "data").mkdir()
-    with h5py.File(folder / "data/far.h5", "w") as file:
-        file["x"] = X
-    with h5py.File(folder / "data/near.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("far.h5", "x")
+    harness.write_arrays(folder / "data/far.h5", x=X)
+    harness.write_arrays(folder / "data/near.h5", x=h5py.ExternalLink("far.h5", "x"))
     (folder / "in.h5").symlink_to("data/near.h5")
     return ["data/near.h5", "data/far.h5"]
 

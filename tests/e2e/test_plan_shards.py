@@ -151,8 +151,7 @@ def test_panels_and_what_is_then_done(folder, case):
 
 def spread_job(folder, **more):
     """Seventeen groups from 1 MB to 40 MB of a file."""
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.zeros((2500, 2000), dtype="f8")
+    harness.write_arrays(folder / "in.h5", x=np.zeros((2500, 2000), dtype="f8"))
     counts = [62 + 143 * i for i in range(17)]
     return harness.write_job(
         folder / "job.yaml",
@@ -296,8 +295,7 @@ def test_waits_of_a_fork(folder, case):
 @pytest.mark.parametrize("rate", ["200MB", "2GB"])
 def test_where_files_stop_panels(folder, rate):
     """The number is that of the real divisions, each of which has other panels."""
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.zeros((2048, 2048), dtype="f4")
+    harness.write_arrays(folder / "in.h5", x=np.zeros((2048, 2048), dtype="f4"))
     path = harness.write_job(
         folder / "job.yaml",
         device="cpu",

@@ -272,8 +272,7 @@ def test_virtual(folder, rng):
     x = values(rng, SHAPES[2])
     layout = h5py.VirtualLayout(x.shape, "i4", filename=str(folder / "data.h5"))
     for number, (first, end) in enumerate([(0, 30), (30, 61)]):
-        with h5py.File(folder / f"part{number}.h5", "w") as file:
-            file["x"] = x[first:end]
+        harness.write_arrays(folder / f"part{number}.h5", x=x[first:end])
         layout[first:end] = h5py.VirtualSource(str(folder / f"part{number}.h5"), "x", (end - first, x.shape[1]))
     with h5py.File(folder / "data.h5", "w", libver=LATEST) as file:
         file.create_virtual_dataset("x", layout)
@@ -290,9 +289,7 @@ def test_external_link(folder, rng, chunks):
     (folder / "below").mkdir()
     with h5py.File(folder / "below/other.h5", "w", userblock_size=1024) as file:
         file.create_dataset("deep/x", data=x, chunks=chunks, shuffle=bool(chunks))
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["decoy"] = np.zeros(100000)
-        file["x"] = h5py.ExternalLink("below/other.h5", "/deep/x")
+    harness.write_arrays(folder / "data.h5", decoy=np.zeros(100000), x=h5py.ExternalLink("below/other.h5", "/deep/x"))
     check(folder, x)
 
 

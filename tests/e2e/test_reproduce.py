@@ -24,8 +24,7 @@ def made(memory_folder):
     folder = memory_folder / "reproduce"
     for name in ["jobs", "data", "results"]:
         (folder / name).mkdir(parents=True)
-    with h5py.File(folder / "data/x.h5", "w") as file:
-        file["x"] = np.random.default_rng(1).normal(size=(150, 150)).astype("f4")
+    harness.write_arrays(folder / "data/x.h5", x=np.random.default_rng(1).normal(size=(150, 150)).astype("f4"))
     path = harness.write_job(
         folder / "jobs/job.yaml",
         device="cpu",
@@ -147,8 +146,7 @@ def test_an_input_that_is_elsewhere(moved, run):
 def test_many_missing_inputs(folder):
     inputs = {}
     for i in range(40):
-        with h5py.File(folder / f"{i}.h5", "w") as file:
-            file["x"] = np.zeros((2, 2), "f4")
+        harness.write_arrays(folder / f"{i}.h5", x=np.zeros((2, 2), "f4"))
         inputs[f"X{i}"] = {"file": f"{i}.h5", "dataset": "/x"}
     results = harness.run_job(
         folder, device="cpu", inputs=inputs, defaults={"repeat": 1},
@@ -162,8 +160,7 @@ def test_many_missing_inputs(folder):
 
 def test_an_input_of_another_shape(moved, run):
     (moved / "data/x.h5").unlink()
-    with h5py.File(moved / "data/x.h5", "w") as file:
-        file["x"] = np.zeros((150, 149), "f4")
+    harness.write_arrays(moved / "data/x.h5", x=np.zeros((150, 149), "f4"))
     reproduce(run, "--inputs", moved / "data", expect=USAGE)
 
 

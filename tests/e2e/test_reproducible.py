@@ -85,8 +85,7 @@ def data(request):
 @pytest.fixture(params=["float32", "float64"])
 def file(request, folder, rng, data):
     x = values(rng, data, request.param)
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "x.h5", x=x)
     return x, {"x": {"file": str(folder / "x.h5"), "dataset": "/x"}}
 
 
@@ -129,8 +128,7 @@ def test_blocks_draw_what_others_leave(folder, rng, dtype, shape):
     results are known to the bit."""
     whole = rng.integers(-1000, 1000, shape, dtype=np.int16)
     whole[tuple(rng.integers(0, shape))] = 2000
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = whole.astype(dtype)
+    harness.write_arrays(folder / "x.h5", x=whole.astype(dtype))
     of_x = {"op": "reduce", "inputs": ["x"], "variants": ["stream"]}
     wanted = [(operator, axis) for operator in ("sum", "max", "argmax") for axis in (0, 1, "all")]
     results = harness.run_job(

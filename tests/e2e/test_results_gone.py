@@ -36,8 +36,7 @@ def run(folder, *more):
 def whole(memory_folder):
     folder = memory_folder / "whole"
     folder.mkdir()
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.arange(12.0).reshape(3, 4)
+    harness.write_arrays(folder / "in.h5", x=np.arange(12.0).reshape(3, 4))
     harness.write_job(
         folder / "job.yaml", device="cpu", parameters={"n": [2, 3]},
         inputs={"x": {"file": "in.h5", "dataset": "x"}, "r": {"random": {"shape": ["$n", 5]}}, "w": {"random": {"shape": [200, 100]}}},

@@ -163,8 +163,7 @@ def test_changed_values_in_a_file_are_redone(folder):
     """The hash is of an input's values, not of its name or date."""
 
     def write(first):
-        with h5py.File(folder / "x.h5", "w") as file:
-            file["x"] = np.arange(12.0).reshape(3, 4) + [[first], [0], [0]]
+        harness.write_arrays(folder / "x.h5", x=np.arange(12.0).reshape(3, 4) + [[first], [0], [0]])
 
     path = harness.write_job(
         folder / "job.yaml",

@@ -204,8 +204,7 @@ def test_as_netcdf_writes_them(folder):
 def test_scales_that_lie_elsewhere(folder):
     """A virtual scale, one in an external file; an input behind a link. One longer than its axis and a scalar cannot be
     copied."""
-    with h5py.File(folder / "far.h5", "w") as file:
-        file["values"] = np.arange(4.0)
+    harness.write_arrays(folder / "far.h5", values=np.arange(4.0))
     with h5py.File(folder / "x.h5", "w") as file:
         data = file.create_dataset("x", data=np.ones((4, 3)))
         layout = h5py.VirtualLayout(shape=(4,), dtype="f8")
@@ -216,8 +215,7 @@ def test_scales_that_lie_elsewhere(folder):
         for scale in (file["virtual"], outside, file["longer"], file["one"]):
             scale.make_scale(scale.name[1:])
             data.dims[0].attach_scale(scale)
-    with h5py.File(folder / "link.h5", "w") as file:
-        file["x"] = h5py.ExternalLink("x.h5", "x")
+    harness.write_arrays(folder / "link.h5", x=h5py.ExternalLink("x.h5", "x"))
     inputs = {"x": {"file": "x.h5", "dataset": "x"}, "l": {"file": "link.h5", "dataset": "x", "rows": [2, 1]}}
     operations = [{"id": n, "op": "reduce", "operator": "sum", "axis": 1, "inputs": [n[0]]} for n in ("x1", "l1")]
     output = run(folder, inputs, operations, lost=4)

@@ -289,8 +289,7 @@ def test_a_part_of_another_number_of_runs_is_refused(folder, rows, words):
 
 
 def test_changed_values_of_an_input(folder):
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.arange(12.0).reshape(3, 4)
+    harness.write_arrays(folder / "in.h5", x=np.arange(12.0).reshape(3, 4))
     operations = [
         {"id": "down", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 0, "variants": ["cpu"]},
         {"id": "across", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": 1, "variants": ["cpu"]},

@@ -214,8 +214,7 @@ def test_random_input_larger_than_memory(folder):
 def test_runs_read_an_input_once(folder, rng, repeat):
     """The runs of a job share what the first of them has read, whether they are timed or not."""
     x = referee.random_values(rng, (int(rng.integers(40, 90)), int(rng.integers(40, 90))), "float64")
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "x.h5", x=x)
     names = [f"y{i}" for i in range(3)]
     results = harness.run_job(
         folder,

@@ -138,8 +138,7 @@ def test_resumed_run_has_the_units_of_now(folder):
            "defaults": {"warmup": 0, "repeat": 1},
            "operations": [{"id": "y", "op": "scale", "inputs": ["x"]},
                           {"id": "z", "op": "matmul", "inputs": ["y", "y"], "variants": ["cpu"], "repeat": 100}]}  # fmt: skip
-    with h5py.File(folder / "x.h5", "w") as file:
-        file["x"] = np.ones((160, 160), "f4")
+    harness.write_arrays(folder / "x.h5", x=np.ones((160, 160), "f4"))
     path = harness.write_job(folder / "job.yaml", **job)
     process = harness.start("run", path, "-o", folder / "out.h5", "--progress", "plain")
     process.stderr.readline()

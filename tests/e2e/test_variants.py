@@ -122,8 +122,7 @@ def test_extreme_of_nothing_is_refused(folder, operator):
 
 def stored(folder, x):
     """The entry of an input that is stored in data.h5."""
-    with h5py.File(folder / "data.h5", "w") as file:
-        file["x"] = x
+    harness.write_arrays(folder / "data.h5", x=x)
     return {"file": "data.h5", "dataset": "x"}
 
 

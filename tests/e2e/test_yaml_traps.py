@@ -1,7 +1,6 @@
 """What YAML takes for something else than was meant is refused, or read as it was meant; the message says how to write
 it. A drawn place in a job for each trap."""
 
-import h5py
 import numpy as np
 import pytest
 
@@ -26,8 +25,7 @@ RIGHT = {"shape": "4", "seed": "3", "file": "$name", "dataset": "/x", "repeat": 
 
 @pytest.fixture
 def check(folder):
-    with h5py.File(folder / "one.h5", "w") as file:
-        file["x"] = np.ones((3, 4), "f4")
+    harness.write_arrays(folder / "one.h5", x=np.ones((3, 4), "f4"))
 
     def run(text, command="check"):
         (folder / "job.yaml").write_text(text)
@@ -118,10 +116,8 @@ def test_an_input_that_nothing_reads_is_said(check, folder):
 
 @pytest.mark.parametrize("text", [r"st\*r.h5", r'"st\\*r.h5"', r"'st\*r.h5'"])
 def test_a_star_in_a_name(check, folder, text):
-    with h5py.File(folder / "st*r.h5", "w") as file:
-        file["x"] = np.ones((3, 4), "f4")
-    with h5py.File(folder / "star.h5", "w") as file:
-        file["x"] = np.ones((5, 6), "f4")
+    harness.write_arrays(folder / "st*r.h5", x=np.ones((3, 4), "f4"))
+    harness.write_arrays(folder / "star.h5", x=np.ones((5, 6), "f4"))
     values = RIGHT | {"file": text}
     job = JOB.format(**values).replace("parameters: {name: one.h5}\n", "")
     assert check(job).returncode == OK

@@ -14,8 +14,7 @@ def leftovers(folder):
 
 def simple(folder, rows=64, **more):
     """A copy of an input of its own, and its sum, in one file."""
-    with h5py.File(folder / "in.h5", "w") as file:
-        file["x"] = np.arange(rows * 1024.0).reshape(rows, 1024)
+    harness.write_arrays(folder / "in.h5", x=np.arange(rows * 1024.0).reshape(rows, 1024))
     operations = [
         {"id": "twice", "op": "scale", "inputs": ["x"], "alpha": 2, "to": "made.h5:/g/twice", **more},
         {"id": "sum", "op": "reduce", "inputs": ["twice"], "operator": "sum", "axis": 1, "to": "made.h5:/sum"},
