@@ -1,8 +1,6 @@
 """What a shard costs beside its runs does not depend on how many there are: simulated with 10 and with 60 (with 1,000
 by tests/bench/shards.py), with the calls of the file system counted."""
 
-import shutil
-
 import faults
 import many_shards
 import pytest
@@ -14,8 +12,6 @@ MOST_CALLS_OF_MERGE = 60  # for each shard
 
 @pytest.fixture(scope="module")
 def simulations(memory_folder):
-    if not shutil.which("cc"):
-        pytest.skip("no C compiler")
     shim, found = faults.build_shim(memory_folder, "count_shim"), {}
     for shards in (10, 60):
         folder = memory_folder / f"{shards}-shards"
