@@ -26,26 +26,28 @@ static enum loop unused_loop(const struct operand *seen) {
     return (enum loop)loop;
 }
 
-/* The operand of an input of the map: those axes of the mapped operand that the input has. */
+/* The operand of one input of the map: of the axes of the mapped operand `seen`, those that the input has. `rank`:
+ * of the mapped array. Where the input has one element along a whole group of axes, it repeats it: the group gets an
+ * unused loop. */
 static struct operand input_of_map(const struct operand *seen, const struct shape *shape, enum dtype dtype, int rank) {
     struct operand in = {.dtype = dtype};
     const struct axes *axes = &seen->axes;
     bool plain = operand_is_plain(seen);
-    int lacks = rank - shape->rank;
+    int missing_axes = rank - shape->rank;
     for (int group = 0, axis = 0, end; group < seen->shape.rank; group++, axis = end) {
-        bool any = seen->shape.size[group] == 1;
+        bool has_elements = seen->shape.size[group] == 1;
         end = axis + (plain ? 1 : axes->group[group]);
         for (int i = axis; i < end; i++) {
-            int own = (plain ? i : axes->of[i]) - lacks;
-            any = any || (own >= 0 && shape->size[own] != 1);
+            int own_axis = (plain ? i : axes->of[i]) - missing_axes;
+            has_elements = has_elements || (own_axis >= 0 && shape->size[own_axis] != 1);
         }
         axes_begin(&in.axes);
-        for (int i = axis; i < end && any; i++) {
-            int own = (plain ? i : axes->of[i]) - lacks;
+        for (int i = axis; i < end && has_elements; i++) {
+            int own_axis = (plain ? i : axes->of[i]) - missing_axes;
             int64_t size = plain ? seen->shape.size[i] : axes->size[i];
-            axes_append(&in.axes, size, own >= 0 && shape->size[own] == size ? own : -1);
+            axes_append(&in.axes, size, own_axis >= 0 && shape->size[own_axis] == size ? own_axis : -1);
         }
-        in.loop[group] = any ? seen->loop[group] : unused_loop(seen);
+        in.loop[group] = has_elements ? seen->loop[group] : unused_loop(seen);
     }
     in.axes.array_rank = shape->rank;
     in.shape = axes_merged_shape(&in.axes);

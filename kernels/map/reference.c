@@ -33,6 +33,7 @@ static double rounded(int type, double value) {
     return dtype_load((enum dtype)type, &room, 0);
 }
 
+/* The quotient rounded down, as NumPy computes it; a zero has the sign of a / b. */
 static double quotient_down(double a, double b) {
     if (b == 0) return a / b;
     double rest = fmod(a, b), quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0));
@@ -40,6 +41,7 @@ static double quotient_down(double a, double b) {
     return floor(quotient) + (quotient - floor(quotient) > 0.5);
 }
 
+/* The remainder with the sign of b, as in NumPy. */
 static double remainder_down(double a, double b) {
     double rest = fmod(a, b);
     if (rest == 0) return copysign(0, b);
@@ -137,6 +139,7 @@ static bool is_inexact(enum map_function function) {
     return (function >= MAP_EXP && function <= MAP_TANH) || function == MAP_HYPOT || function == MAP_POWER;
 }
 
+/* Does a step of floats: the value, and how far a right program's value may lie from it. */
 static struct number real_step(const struct map_step *step, const struct number in[]) {
     enum map_function function = step->function;
     struct number out = {0};
@@ -210,14 +213,16 @@ static int64_t integer_value(enum map_function function, bool is_signed, int64_t
     }
 }
 
+/* Does a step of integers. If an operand has an error, any result is right, unless the function only selects or
+ * negates an operand. */
 static struct number integer_step(const struct map_step *step, const struct number in[]) {
     bool is_signed = step->lane != LANE_UINT;
     struct number out = {0};
     out.integer = narrowed(step->type, integer_value(step->function, is_signed, in[0].integer, in[1].integer));
     out.value = real_of(step->type, out.integer);
-    bool moved = step->function == MAP_MINIMUM || step->function == MAP_MAXIMUM || step->function == MAP_ABS ||
-                 step->function == MAP_NEGATIVE;
-    if (in[0].error > 0 || in[1].error > 0) out.error = moved ? fmax(in[0].error, in[1].error) : INFINITY;
+    bool keeps_error = step->function == MAP_MINIMUM || step->function == MAP_MAXIMUM || step->function == MAP_ABS ||
+                       step->function == MAP_NEGATIVE;
+    if (in[0].error > 0 || in[1].error > 0) out.error = keeps_error ? fmax(in[0].error, in[1].error) : INFINITY;
     if (step->lane == LANE_BOOL && out.error > 0) out.error = 1;
     return out;
 }
@@ -228,12 +233,13 @@ static struct number bool_value(bool value, bool certain) {
     return (struct number){.value = value, .integer = value, .error = certain ? 0 : 1};
 }
 
+/* Compares two numbers. The result is certain if they lie further apart than their errors. */
 static struct number compared(const struct map_step *step, const struct number in[]) {
-    double apart = in[0].error + in[1].error;
+    double error = in[0].error + in[1].error;
     bool real = map_lane_is_real(step->lane), nan = real && (isnan(in[0].value) || isnan(in[1].value));
     int sign = real ? (in[0].value > in[1].value) - (in[0].value < in[1].value)
                     : order(step->lane != LANE_UINT, in[0].integer, in[1].integer);
-    bool certain = apart == 0 || fabs(in[0].value - in[1].value) > apart;
+    bool certain = error == 0 || fabs(in[0].value - in[1].value) > error;
     switch (step->function) {
     case MAP_EQUAL: return bool_value(!nan && sign == 0, certain);
     case MAP_UNEQUAL: return bool_value(nan || sign != 0, certain);

@@ -100,7 +100,7 @@ static int pitch(int64_t columns) {
     return columns > 0 ? (int)columns : 1;
 }
 
-/* C = A B, plus what is there unless this is the first launch over k. */
+/* C = A B in the first launch over k; each later launch adds its product to C. */
 static void multiply(const struct launch *launch) {
     static const float zero_float = 0, one_float = 1;
     static const double zero_double = 0, one_double = 1;

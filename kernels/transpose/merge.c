@@ -5,7 +5,8 @@
 
 #include "../core/axes.h"
 
-/* The axes of the result, by the input's; default: the last two swapped. */
+/* Finds order[axis], the axis of the input that becomes `axis` of the result. Without the option the last two axes
+ * are swapped. */
 static enum status find_order(const struct op_options *options, int rank, int order[MAX_RANK], struct error *error) {
     bool seen[MAX_RANK] = {false};
     if (rank < 2) return fail_key(error, "inputs", 0, "transpose takes two axes or more");
@@ -14,10 +15,10 @@ static enum status find_order(const struct op_options *options, int rank, int or
     if (options->axis_count != rank)
         return fail_key(error, "axes", -1, "'axes' has %d entries, the input has %d axes", options->axis_count, rank);
     for (int axis = 0; axis < rank; axis++) {
-        int of = options->axes[axis];
-        if (of < -rank || of >= rank || seen[of < 0 ? of + rank : of])
+        int input_axis = options->axes[axis];
+        if (input_axis < -rank || input_axis >= rank || seen[input_axis < 0 ? input_axis + rank : input_axis])
             return fail_key(error, "axes", axis, "'axes' must name each of the %d axes once", rank);
-        order[axis] = of < 0 ? of + rank : of;
+        order[axis] = input_axis < 0 ? input_axis + rank : input_axis;
         seen[order[axis]] = true;
     }
     return STATUS_OK;

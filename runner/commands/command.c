@@ -26,7 +26,10 @@ enum status command_find(const char *name, const struct command **command, struc
     int count = 0;
     for (; commands[count]; count++) {
         names[count] = commands[count]->name;
-        if (strcmp(names[count], name) == 0) return *command = commands[count], STATUS_OK;
+        if (strcmp(names[count], name) == 0) {
+            *command = commands[count];
+            return STATUS_OK;
+        }
     }
     const char *near = nearest_name(name, names, count);
     if (near) return fail(error, STATUS_USAGE, "unknown command '%s' (did you mean '%s'?)", name, near);

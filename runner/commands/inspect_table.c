@@ -194,8 +194,8 @@ static void print_tiny_chunks(const struct listing *listing) {
     if (count > MAX_LINES / 2) printf("%d more data sets have chunks as small\n", count - MAX_LINES / 2);
 }
 
-/* If MATLAB wrote the file, explains that MATLAB lists axes in reverse order; the largest data set is the example.
- * */
+/* If MATLAB wrote the file, explains that MATLAB lists axes in reverse order; the largest data set is the
+ * example. */
 static void print_matlab(const struct listing *listing) {
     const struct h5_entry *largest = NULL;
     for (int i = 0; i < listing->list.count; i++) {

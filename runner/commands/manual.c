@@ -71,13 +71,13 @@ static void put_command(const struct command *command, FILE *to) {
     put_paragraph(command->summary, to);
     for (const struct option_row *row = command->rows; row->name; row++) put_option(row, to);
     char *paragraph;
-    bool apart = true; /* the next paragraph comes after an option or an empty line */
+    bool begins_block = true; /* the next paragraph comes after an option or an empty line */
     for (const char *rest = command->description; (paragraph = help_paragraph(&rest));) {
         if (paragraph[0]) {
-            fputs(apart ? ".PP\n" : ".br\n", to);
+            fputs(begins_block ? ".PP\n" : ".br\n", to);
             put_paragraph(paragraph, to);
         }
-        apart = !paragraph[0];
+        begins_block = !paragraph[0];
         free(paragraph);
     }
 }

@@ -85,8 +85,8 @@ static char *state_text(const struct survey *survey, const char *output) {
                            : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", progress);
 }
 
-/* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: there is nothing there.
- * */
+/* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: there is nothing
+ * there. */
 static bool read_parts(struct results_file *file) {
     struct survey survey;
     bool found = store_survey(file->path, &survey);

@@ -206,6 +206,7 @@ static void compare_jobs(struct context *context, const char *base, const char *
         size_t name = name_length(line);
         if (is_relevant(line) && !find_line(base, line, name)) {
             compare_line(context, line, NULL, name);
+            /* compare_line has taken the line for one of the base. */
             struct context_difference *last = &context->items[context->count - 1];
             char *swapped = last->base;
             last->base = last->new;

@@ -104,7 +104,7 @@ static enum status take_task(struct execution *execution, const struct task *tas
     const struct run *runs = execution->plan->runs;
     int end = task->first_run + task->run_count;
     for (int number = task->first_run; number < end; number++) {
-        int again = -1;
+        int again = -1; /* the first run that must be taken again */
         if (runs[number].search) {
             int count;
             TRY(execution_search(execution, &runs[number], &count, error));
@@ -112,16 +112,17 @@ static enum status take_task(struct execution *execution, const struct task *tas
             continue;
         }
         enum status status = take_run(execution, &runs[number], &again, error);
-        bool full = status == STATUS_MEMORY && execution->waiting > 0;
-        if (full) {
+        bool out_of_memory = status == STATUS_MEMORY && execution->waiting > 0;
+        if (out_of_memory) {
             *error = (struct error){.status = STATUS_OK};
             again = number;
         } else if (status) {
             return status;
         }
-        bool alone = full || number + 1 == end || runs[number + 1].search ||
-                     !execution_fits_beside(execution, &runs[number + 1]);
-        if (alone || must_be_timed(execution)) TRY(execution_time_trials(execution, &again, error));
+        /* No further run can wait beside the waiting trials to be timed in turns with them. */
+        bool none_follows = out_of_memory || number + 1 == end || runs[number + 1].search ||
+                            !execution_fits_beside(execution, &runs[number + 1]);
+        if (none_follows || must_be_timed(execution)) TRY(execution_time_trials(execution, &again, error));
         if (again >= 0) number = again - 1;
     }
     return STATUS_OK;
@@ -202,14 +203,15 @@ static void end_after_signal(void *context) {
     const char *reason = execution->stop_reason;
     OWNED char *table = NULL, *hung = NULL;
     size_t length = 0;
-    int late = interrupt_by_deadline() ? atomic_load(&execution->clocked) : -1;
-    if (late >= 0) {
+    /* The run whose launch does not stop at its timeout; -1: a signal ended the job. */
+    int hanging = interrupt_by_deadline() ? atomic_load(&execution->clocked) : -1;
+    if (hanging >= 0) {
         char name[320];
-        execution_name_run(execution, &plan->runs[late], name);
+        execution_name_run(execution, &plan->runs[hanging], name);
         reason = "an earlier run could not be stopped at its timeout";
         hung = must_printf("tilerun: %s does not stop at its timeout; the process ends to stop it\n", name);
-        store_note_timeout(execution->results, &plan->runs[late],
-                           plan->tasks[plan->runs[late].task].operation->run.timeout_s);
+        store_note_timeout(execution->results, &plan->runs[hanging],
+                           plan->tasks[plan->runs[hanging].task].operation->run.timeout_s);
     }
     store_leave(execution->results);
     for (int i = 0; i < plan->run_count; i++) {
@@ -223,7 +225,7 @@ static void end_after_signal(void *context) {
             continue;
         }
         result_row_init(&rows[i], plan, run);
-        if (i == late)
+        if (i == hanging)
             execution_set_timeout(execution, run, &rows[i]);
         else
             execution_set_status(&rows[i], run->skip ? "skipped" : "interrupted",

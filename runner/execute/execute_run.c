@@ -21,13 +21,13 @@
 static char *row_text(const struct task *task, const struct result_row *row, bool reused) {
     const bool done = result_row_done(row);
     /* the name of a panel's run contains its message */
-    const bool says = row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0);
+    const bool has_own_message = row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0);
     char *text = must_strdup(row->status);
     if (!done && row->message[0]) must_append(&text, ": %s", row->message);
     if (!isnan(row->kernel_median_s)) must_append(&text, ", %.4g ms", row->kernel_median_s * 1e3);
     if (done && !isnan(row->error)) must_append(&text, ", error %.2g", row->error);
     if (done && row->tries > 1) must_append(&text, ", %d tries", row->tries);
-    if (done && says) must_append(&text, "; %s", row->message);
+    if (done && has_own_message) must_append(&text, "; %s", row->message);
     if (reused) must_append(&text, " (kept from before)");
     return text;
 }

@@ -24,7 +24,7 @@ static void print_count(FILE *to, int count, const char *what, const char **befo
 }
 
 char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on) {
-    int own = 0, done = 0, remaining = 0, lacking = 0, failed = 0, late = 0, wrong = 0, skipped = 0;
+    int own = 0, done = 0, remaining = 0, lacking = 0, failed = 0, timed_out = 0, wrong = 0, skipped = 0;
     const struct result_row *first = NULL;
     int *result_run = find_results(plan, rows, kept);
     for (int i = 0; i < plan->run_count; i++) {
@@ -40,7 +40,7 @@ char *execution_summary(const struct plan *plan, const struct result_row *rows, 
         } else if (strcmp(status, "failed") == 0)
             failed++;
         else if (strcmp(status, "timeout") == 0)
-            late++;
+            timed_out++;
         else if (strcmp(status, "wrong") == 0)
             wrong++;
         else
@@ -63,10 +63,10 @@ char *execution_summary(const struct plan *plan, const struct result_row *rows, 
     }
     const char *before = "tilerun: other runs: ";
     print_count(to, failed, "failed", &before);
-    print_count(to, late, "timed out", &before);
+    print_count(to, timed_out, "timed out", &before);
     print_count(to, wrong, "wrong", &before);
     print_count(to, skipped, "skipped", &before);
-    if (failed + late + wrong + skipped > 0) fputc('\n', to);
+    if (failed + timed_out + wrong + skipped > 0) fputc('\n', to);
     fclose(to);
     return text;
 }

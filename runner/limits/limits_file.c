@@ -208,17 +208,26 @@ int limits_lock(const struct device_facts *facts, const char *program) {
 
 bool limits_save(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
     OWNED char *path = limits_path(facts, program);
-    if (!path) return errno = ENOENT, false;
+    if (!path) {
+        errno = ENOENT;
+        return false;
+    }
     make_folders(path);
     OWNED char *text = text_of(facts, program, limits), *temporary = must_printf("%s.XXXXXX", path);
     int file = mkostemp(temporary, O_CLOEXEC);
     bool saved = file >= 0 && write_all(file, text) && fchmod(file, 0644) == 0;
-    int why = errno;
-    if (file >= 0 && close(file) != 0 && saved) saved = false, why = errno;
-    if (saved && rename(temporary, path) != 0) saved = false, why = errno;
+    int first_errno = errno; /* of the first failure */
+    if (file >= 0 && close(file) != 0 && saved) {
+        saved = false;
+        first_errno = errno;
+    }
+    if (saved && rename(temporary, path) != 0) {
+        saved = false;
+        first_errno = errno;
+    }
     if (file >= 0 && !saved) unlink(temporary);
     if (saved) remove_old(facts);
-    errno = why;
+    errno = first_errno;
     return saved;
 }
 

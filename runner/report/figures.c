@@ -190,17 +190,18 @@ static bool same_device(const struct roof *one, const struct roof *other) {
            strcmp(one->row->device_name, other->row->device_name) == 0;
 }
 
-/* Adds what a row says of a roof, unless one of the same device (and, for operations, type) says much the same. */
+/* Adds the roof that limits a row, unless the list has it: one of the same device and kind (and, for operations,
+ * type) that differs by less than 2 %. Returns the new count. */
 static int add_roof(const struct result_row *row, struct roof roofs[PLOT_LINES], int count) {
     struct roof roof = {row, strcmp(row->bound_by, "memory") == 0, 0};
     roof.value = (roof.memory ? row->bytes : row->flops) / row->bound_s;
     if (!roof.memory && strcmp(row->bound_by, "compute") != 0) return count;
     if (count == PLOT_LINES || !(row->bound_s > 0) || !drawable(roof.value)) return count;
-    for (int i = 0; i < count; i++)
-        if (roofs[i].memory == roof.memory && same_device(&roofs[i], &roof) &&
-            (roof.memory || strcmp(roofs[i].row->dtype, row->dtype) == 0) &&
-            fabs(roofs[i].value / roof.value - 1) < 0.02)
-            return count;
+    for (int i = 0; i < count; i++) {
+        bool same_kind = roofs[i].memory == roof.memory && same_device(&roofs[i], &roof);
+        bool same_type = roof.memory || strcmp(roofs[i].row->dtype, row->dtype) == 0;
+        if (same_kind && same_type && fabs(roofs[i].value / roof.value - 1) < 0.02) return count;
+    }
     roofs[count] = roof;
     return count + 1;
 }

@@ -75,11 +75,11 @@ enum status array_select(struct array *array, const struct job_select *select, s
         return fail_key(error, "select", -1, "'select' of files that are concatenated takes no steps and no indices");
     memcpy(axes, array->axes, sizeof axes);
     memset(array->axes, 0, sizeof array->axes);
-    for (int of = 0, axis = 0; of < array->view.source.rank; of++)
-        if (array->view.dropped[of])
-            free(axes[of].label);
+    for (int source_axis = 0, axis = 0; source_axis < array->view.source.rank; source_axis++)
+        if (array->view.dropped[source_axis])
+            free(axes[source_axis].label);
         else
-            array->axes[axis++] = axes[of];
+            array->axes[axis++] = axes[source_axis];
     return STATUS_OK;
 }
 

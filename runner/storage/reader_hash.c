@@ -217,7 +217,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
 
 /* ---- files that are written while the job runs ------------------------------------------------------------------ */
 
-/* Is what the plan knows of the input, of which nothing was read, still so? */
+/* Does the plan's description of an input, of which nothing was read yet, still hold for its file? */
 static bool described_alike(const struct array *array) {
     FREED_BY(array_free) struct array again = {0};
     struct error ignored = {.status = STATUS_OK};
@@ -274,7 +274,8 @@ enum status reader_check(struct reader *reader, struct error *error) {
 }
 
 enum status reader_open(struct reader *reader, struct error *error) {
-    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable); /* keys may lack its hash */
+    /* An input that could not be read stays unreadable, because keys may have been computed without its hash. */
+    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable);
     if (reader->dataset || !reader->file) return reader_check(reader, error);
     FENCE(reader->file);
     struct stat version;

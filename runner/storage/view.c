@@ -53,14 +53,14 @@ enum status view_select(const struct job_select *select, struct data_view *view,
 
 int view_axis(const struct data_view *view, int axis) {
     if (view->source.rank == 0) return axis;
-    for (int of = 0; of < view->source.rank; of++)
-        if (!view->dropped[of] && axis-- == 0) return of;
+    for (int source_axis = 0; source_axis < view->source.rank; source_axis++)
+        if (!view->dropped[source_axis] && axis-- == 0) return source_axis;
     return view->source.rank;
 }
 
 void view_begin(struct data_view *view, int axis, int64_t first) {
-    int of = view_axis(view, axis);
-    view->first[of] += first * view->step[of];
+    int source_axis = view_axis(view, axis);
+    view->first[source_axis] += first * view->step[source_axis];
 }
 
 bool view_is_box(const struct data_view *view) {
@@ -72,11 +72,12 @@ bool view_is_box(const struct data_view *view) {
 struct selection view_selection(const struct data_view *view, const struct box *box) {
     if (view->source.rank == 0) return selection_of_box(box);
     struct selection selection = {.rank = view->source.rank};
-    for (int of = 0, axis = 0; of < selection.rank; of++) {
-        bool seen = !view->dropped[of];
-        selection.start[of] = view->first[of] + (seen ? box->start[axis] * view->step[of] : 0);
-        selection.count[of] = seen ? box->count[axis] : 1;
-        selection.step[of] = view->step[of];
+    for (int source_axis = 0, axis = 0; source_axis < selection.rank; source_axis++) {
+        bool seen = !view->dropped[source_axis];
+        selection.start[source_axis] =
+            view->first[source_axis] + (seen ? box->start[axis] * view->step[source_axis] : 0);
+        selection.count[source_axis] = seen ? box->count[axis] : 1;
+        selection.step[source_axis] = view->step[source_axis];
         axis += seen;
     }
     return selection;
@@ -85,9 +86,9 @@ struct selection view_selection(const struct data_view *view, const struct box *
 struct shape view_grain(const struct data_view *view, const struct shape *chunk) {
     if (view->source.rank == 0 || chunk->rank == 0) return *chunk;
     struct shape grain = {.rank = 0};
-    for (int of = 0; of < view->source.rank; of++) {
-        if (view->dropped[of]) continue;
-        int64_t size = chunk->size[of], step = view->step[of];
+    for (int source_axis = 0; source_axis < view->source.rank; source_axis++) {
+        if (view->dropped[source_axis]) continue;
+        int64_t size = chunk->size[source_axis], step = view->step[source_axis];
         grain.size[grain.rank++] = step >= size ? 1 : size / greatest_common_divisor(size, step);
     }
     return grain;
@@ -95,17 +96,17 @@ struct shape view_grain(const struct data_view *view, const struct shape *chunk)
 
 void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]) {
     memset(shift, 0, MAX_RANK * sizeof *shift);
-    for (int of = 0, axis = 0; of < view->source.rank; of++)
-        if (!view->dropped[of]) shift[axis++] = view->first[of] / view->step[of];
+    for (int source_axis = 0, axis = 0; source_axis < view->source.rank; source_axis++)
+        if (!view->dropped[source_axis]) shift[axis++] = view->first[source_axis] / view->step[source_axis];
 }
 
 double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk) {
     double excess = 1;
-    for (int of = 0, axis = 0; of < view->source.rank; of++) {
-        int64_t step = view->step[of], size = chunk->rank ? chunk->size[of] : 1;
-        int64_t have = view->source.size[of], count = view->dropped[of] ? 1 : seen->size[axis];
-        axis += !view->dropped[of];
-        bool last = of == view->source.rank - 1;
+    for (int source_axis = 0, axis = 0; source_axis < view->source.rank; source_axis++) {
+        int64_t step = view->step[source_axis], size = chunk->rank ? chunk->size[source_axis] : 1;
+        int64_t have = view->source.size[source_axis], count = view->dropped[source_axis] ? 1 : seen->size[axis];
+        axis += !view->dropped[source_axis];
+        bool last = source_axis == view->source.rank - 1;
         if (chunk->rank == 0) {
             if (last) excess *= (double)step;
         } else if (count > 0) {

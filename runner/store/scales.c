@@ -110,10 +110,12 @@ static void identify(hid_t scale, struct scale_copy *copy) {
 static int find_copy(const struct scales *scales, const struct scale_copy *wanted) {
     for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];
-        if (copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address &&
-            copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step &&
-            !copy->wish == !wanted->wish && (!copy->wish || strcmp(copy->wish, wanted->wish) == 0))
-            return i;
+        bool same_scale =
+            copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address;
+        bool same_part = copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step;
+        bool same_wish =
+            copy->wish && wanted->wish ? strcmp(copy->wish, wanted->wish) == 0 : copy->wish == wanted->wish;
+        if (same_scale && same_part && same_wish) return i;
     }
     return -1;
 }

@@ -224,10 +224,11 @@ void store_leave(struct results *results) {
         /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
          * stays. */
         OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
-        if (results->shard && counted && parts == 0 && !results->known.reused && !results->known.stopped)
-            unlink(manifest);
+        bool no_parts = counted && parts == 0;
+        bool manifest_is_useless = results->shard && no_parts && !results->known.reused && !results->known.stopped;
+        if (manifest_is_useless) unlink(manifest);
         gone = leave_folder(results->folder.own, &results->folder.lock);
-        if (!gone && results->folder.cleared && counted && parts == 0 && foreign > 0)
+        if (!gone && results->folder.cleared && no_parts && foreign > 0)
             text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->folder.own,
                               foreign, foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
     }

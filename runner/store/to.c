@@ -59,8 +59,8 @@ static enum status find_file(struct to_files *to, const struct job_operation *op
     return STATUS_OK;
 }
 
-/* Collects the files of all `to`. The operations of a file form a list in the order of the job: first, next, last.
- * */
+/* Collects the files of all `to`. The operations of a file form a list in the order of the job: first, next,
+ * last. */
 static enum status find_files(struct results *results, struct error *error) {
     const struct job *job = results->plan->job;
     bool any = false;
@@ -350,8 +350,8 @@ static enum held held_by(const struct results *results, const struct job_operati
     return in_file ? HELD_IN_FILE : HELD_ELSEWHERE;
 }
 
-/* Is the file of a `to` finished: does it have all of its results, by the previous OUTPUT, or was it not written
- * because one of them was not made? */
+/* Is the file of a `to` finished? It is if, by the previous OUTPUT, it has all of its results, or if it was not
+ * written because one of its results was not made. */
 static bool is_finished(const struct results *results, const struct job *job, const struct to_file *file,
                         enum earlier earlier) {
     int in_file = 0, inside = 0, missing = 0;

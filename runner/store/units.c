@@ -20,13 +20,14 @@
 
 /* ---- finding one ------------------------------------------------------------------------------------------------- */
 
-/* Does not hash a part again. Linking should take only seconds, so it also trusts large parts that were synced to disk
- * without hashing them. */
+/* Reads the row of a part; false: the part is damaged, or gone. Hashes each part only once. Linking should take only
+ * seconds, so it trusts large parts that were synced to the disk without hashing them. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
     FENCE(path);
     bool trusted = results->policy.links && part_trailer(path) == TRAILER_SYNCED;
-    off_t most = results_part_checked(results, path) ? 0 : trusted ? PART_LINKED_HASHED : INT64_MAX;
-    OWNED_ID hid_t part = part_open(path, most);
+    off_t most_hashed = trusted ? PART_LINKED_HASHED : INT64_MAX; /* larger parts are not hashed */
+    if (results_part_checked(results, path)) most_hashed = 0;
+    OWNED_ID hid_t part = part_open(path, most_hashed);
     if (part < 0) return false;
     bool good = part_row(part, path, row);
     *has_output = H5Lexists(part, "output", H5P_DEFAULT) > 0;

@@ -176,19 +176,20 @@ static double compare_converted(const struct geometry *geometry, enum dtype stor
  * rank. */
 static int element_position(const struct operand *out, const struct box *box, int64_t index, int64_t at[MAX_RANK]) {
     const struct axes *axes = &out->axes;
-    int64_t apart[MAX_RANK] = {0};
+    int64_t unmerged[MAX_RANK] = {0};
     int rank = box->rank;
     for (int axis = rank - 1; axis >= 0; axis--) {
         at[axis] = box->start[axis] + index % box->count[axis];
         index /= box->count[axis];
     }
     if (operand_is_plain(out)) return rank;
+    /* Splits the position along each merged axis into positions along the axes of the array, from the last on. */
     for (int group = axes->groups - 1, axis = rank = axes->rank; group >= 0; group--)
         for (int i = 0; i < axes->group[group]; i++, axis--) {
-            apart[axis - 1] = at[group] % axes->size[axis - 1];
+            unmerged[axis - 1] = at[group] % axes->size[axis - 1];
             at[group] /= axes->size[axis - 1];
         }
-    memcpy(at, apart, sizeof apart);
+    memcpy(at, unmerged, sizeof unmerged);
     return rank;
 }
 

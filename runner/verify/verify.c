@@ -80,7 +80,10 @@ static enum status cached_truth(struct truth_cache *cache, int task, const struc
                                 struct error *error) {
     if (cache->known && cache->known->task != task) truth_cache_clear(cache);
     for (struct known_truth *known = cache->known; known; known = known->next)
-        if (box_equal(&known->box, box)) return *truth = &known->truth, STATUS_OK;
+        if (box_equal(&known->box, box)) {
+            *truth = &known->truth;
+            return STATUS_OK;
+        }
     struct known_truth known = {.task = task, .box = *box, .next = cache->known};
     TRY(compute_truth(geometry, reader, box, &known.truth, error));
     cache->known = must_malloc(sizeof *cache->known);

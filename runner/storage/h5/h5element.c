@@ -129,11 +129,11 @@ static bool find_field(hid_t type, const char *field, struct h5_element *element
     const char *rest = NULL;
     int member = field ? find_member(type, field, &rest) : -1;
     if (member < 0) return false;
-    OWNED_ID hid_t of = H5Tget_member_type(type, (unsigned)member);
-    bool found = of >= 0 && find_element(of, rest, element);
+    OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)member);
+    bool found = member_type >= 0 && find_element(member_type, rest, element);
     if (found) {
         char *name = H5Tget_member_name(type, (unsigned)member);
-        OWNED_ID hid_t part = part_memory_type(element, of);
+        OWNED_ID hid_t part = part_memory_type(element, member_type);
         element->memory = H5Tcreate(H5T_COMPOUND, H5Tget_size(part));
         H5Tinsert(element->memory, name, 0, part);
         H5free_memory(name);
@@ -174,20 +174,20 @@ static bool find_element(hid_t type, const char *field, struct h5_element *eleme
 static void list_fields(hid_t top, hid_t type, const char *before, struct texts *fields) {
     int members = H5Tget_nmembers(type);
     for (int i = 0; i < members && fields->count < FIELDS_MOST; i++) {
-        char *own = H5Tget_member_name(type, (unsigned)i);
-        OWNED char *clean = text_clean(own ? own : "");
+        char *member_name = H5Tget_member_name(type, (unsigned)i);
+        OWNED char *clean = text_clean(member_name ? member_name : "");
         char *name = must_printf("%s%s", before, clean);
         OWNED char *inside = must_printf("%s/", name);
-        OWNED_ID hid_t of = H5Tget_member_type(type, (unsigned)i);
+        OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)i);
         struct h5_element element = {.memory = H5I_INVALID_HID};
         bool number = find_element(top, name, &element);
         if (element.memory >= 0) H5Tclose(element.memory);
-        if (H5Tget_class(of) == H5T_COMPOUND) list_fields(top, of, inside, fields);
+        if (H5Tget_class(member_type) == H5T_COMPOUND) list_fields(top, member_type, inside, fields);
         if (number)
             texts_add(fields, name);
         else
             free(name);
-        H5free_memory(own);
+        H5free_memory(member_name);
     }
 }
 

@@ -35,8 +35,8 @@ struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shap
 /* Closes a data set, unless it is NULL, and sets it to NULL. */
 void h5_close(struct h5_dataset **closed);
 
-/* Declare ids of HDF5 of any kind, and data sets, that are closed where their scope ends: OWNED_ID hid_t space =
- * H5Dget_space(id); They must be initialized. */
+/* Declare an id of HDF5 of any kind, or a data set, that is closed at the end of its scope: `OWNED_ID hid_t space =
+ * H5Dget_space(id);`. It must be initialized. */
 #define OWNED_ID      FREED_BY(h5_release_id)
 #define OWNED_DATASET FREED_BY(h5_close)
 void h5_release_id(const hid_t *id);

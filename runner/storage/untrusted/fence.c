@@ -164,8 +164,9 @@ static bool hdf5_was_running(uintptr_t at) {
     return walk.hdf5;
 }
 
-/* Inside a fence a crash outside the program's own code, or the timer, ends the process with the file's name. Outside,
- * a crash inside HDF5 ends it too. Any other crash stays a crash. */
+/* Inside a fence, a crash outside the program's own code, or the timer, ends the process with a message that names
+ * the fenced file. Outside a fence a crash inside HDF5 ends it with such a message, too. After any other crash the
+ * signal has its usual effect. */
 static void on_signal(int number, siginfo_t *about, void *context) {
     uintptr_t at = crash_address(context);
     bool ours = is_own(at);

@@ -246,7 +246,8 @@ static void find_aliases(struct h5_list *list) {
 
 void h5_find_kinds(hid_t file, struct h5_list *list, size_t below) {
     for (int i = 0; i < list->count; i++) list->entries[i].kind = kind_by_rules(&list->entries[i], below);
-    if (list->count == 1 && strlen(list->entries[0].name) == below) return;
+    bool asked_for_it = list->count == 1 && strlen(list->entries[0].name) == below; /* for this data set, no group */
+    if (asked_for_it) return;
     for (int i = 0; i < list->count; i++) {
         struct h5_entry *entry = &list->entries[i];
         if (entry->kind == H5_VALUES && entry->long_axes == 1 && has_letter_name(entry) &&
