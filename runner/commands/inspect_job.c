@@ -153,27 +153,28 @@ static void leave_out_virtual(struct listing *listing, const struct candidate *j
 static int find_fields(const struct listing *listing, struct candidate fields[MAX_PROPOSALS]) {
     int count = 0;
     for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS; i++) {
-        const struct candidate *of = &listing->candidates[i];
+        const struct candidate *data_set = &listing->candidates[i];
         static const char table[] = "table: ";
-        bool is_table = strncmp(of->entry->type, table, strlen(table)) == 0;
-        bool is_complex = strncmp(of->entry->type, "complex", 7) == 0;
-        if (of->hidden || !is_utf8(of->entry->name) || !(is_table || is_complex)) continue;
-        OWNED char *names = must_strdup(is_table ? of->entry->type + strlen(table) : "r, i");
+        bool is_table = strncmp(data_set->entry->type, table, strlen(table)) == 0;
+        bool is_complex = strncmp(data_set->entry->type, "complex", 7) == 0;
+        if (data_set->hidden || !is_utf8(data_set->entry->name) || !(is_table || is_complex)) continue;
+        OWNED char *names = must_strdup(is_table ? data_set->entry->type + strlen(table) : "r, i");
         char *rest = names;
         for (char *name; count < MAX_PROPOSALS && (name = strsep(&rest, ","));) {
-            struct candidate *it = &fields[count];
+            struct candidate *field = &fields[count];
             name += strspn(name, " ");
-            *it = (struct candidate){.entry = of->entry, .source = of->source, .described = true};
-            it->source.field = must_strdup(name);
+            *field = (struct candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
+            field->source.field = must_strdup(name);
             /* array_describe fails for fields of other types, and for a name that the list of names truncates. */
             bool has_values = h5_kind_of_field(name) == H5_VALUES && is_utf8(name);
-            bool usable = has_values && !array_describe(&it->source, &it->array, &it->unusable) && fits_job(it);
+            bool usable =
+                has_values && !array_describe(&field->source, &field->array, &field->unusable) && fits_job(field);
             if (usable) {
                 count++;
                 continue;
             }
-            array_free(&it->array);
-            free(it->source.field);
+            array_free(&field->array);
+            free(field->source.field);
         }
     }
     return count;

@@ -139,9 +139,12 @@ static const struct kernel *choose_variant(const struct bench *bench, const stru
         if (!can_run(bench, kernel, one)) continue;
         double seconds = kernel->seconds ? kernel->seconds(launch) : INFINITY;
         if (best && seconds >= least) continue; /* kernel_refusal comes last: it may load a library */
-        if (!kernel_refusal(kernel, launch)) best = kernel, least = seconds;
+        if (kernel_refusal(kernel, launch)) continue;
+        best = kernel;
+        least = seconds;
     }
-    return launch->kernel = best;
+    launch->kernel = best;
+    return best;
 }
 
 static int64_t operand_bytes(const struct operand *operand) {

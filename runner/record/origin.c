@@ -91,7 +91,10 @@ enum status results_write_report(const char *path, const char *profiler, const c
 enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error) {
     size_t length;
     const char *text = yaml_text(job->document, &length);
-    if (job->verbatim) text = job->verbatim, length = strlen(text);
+    if (job->verbatim) {
+        text = job->verbatim;
+        length = strlen(text);
+    }
     char sha256[65];
     OWNED char *path = results_absolute(job->path);
     OWNED_ID hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;

@@ -62,6 +62,7 @@ void plot_clear(struct plot *plot) {
 
 /* ---- scales ---- */
 
+/* The position of a value on the page, in pixels. */
 static double at(const struct scale *scale, double value) {
     if (scale->zero && value < scale->floor) value = scale->floor;
     double part = scale->log ? log(value / scale->low) / log(scale->high / scale->low)
@@ -70,6 +71,7 @@ static double at(const struct scale *scale, double value) {
     return scale->from + part * (scale->to - scale->from);
 }
 
+/* Extends the scale to a value. */
 static void widen(struct scale *scale, double value) {
     if (!isfinite(value)) return;
     scale->low = fmin(scale->low, value);
@@ -77,7 +79,8 @@ static void widen(struct scale *scale, double value) {
     if (value > 0) scale->least = fmin(scale->least, value);
 }
 
-/* Leaves room around the values, and chooses the unit that `tilerun show` has. */
+/* Chooses the kind of scale (logarithmic or not), extends it beyond the least and largest values, so that markers do
+ * not touch the edges, and chooses the unit that `tilerun show` has. `from_zero`: begin at 0 if no value is below. */
 static void round_out(struct scale *scale, bool from_zero) {
     const struct plot_axis *axis = scale->axis;
     double span = scale->high - scale->low;
@@ -323,13 +326,18 @@ static void place_names(const struct plot *plot, const struct scale *y, double h
         bool points = series->kind == PLOT_POINTS;
         wanted[s] = !points ? at(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
     }
-    for (int i = 0; i < count; i++, next -= gap) { /* the lowest first */
+    for (int i = 0; i < count; i++) { /* from the lowest name up: y grows downwards */
         int s = report_largest(wanted, count);
-        height[order[i] = count - 1 - s] = next = fmin(wanted[s], next);
+        order[i] = count - 1 - s;
+        height[order[i]] = fmin(wanted[s], next);
+        next = height[order[i]] - gap;
         wanted[s] = -INFINITY;
     }
     next = TOP;
-    for (int i = count - 1; i >= 0; i--, next += gap) height[order[i]] = next = fmax(height[order[i]], next);
+    for (int i = count - 1; i >= 0; i--) { /* moves names down again that are above the top */
+        height[order[i]] = fmax(height[order[i]], next);
+        next = height[order[i]] + gap;
+    }
 }
 
 /* Writes the names of the series at the right of the plot, each with its marker and, for joined points, a line from

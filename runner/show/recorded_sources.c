@@ -1,5 +1,5 @@
-/* recorded_sources.c - gives recorded sources files again. Their names come from a file that may be malicious, so that
- * each stays in the folder. */
+/* recorded_sources.c - writes the recorded sources to files. Their names come from a results file that may be
+ * malicious, so every path is kept within the folder. */
 #include "recorded.h"
 
 #include "../base/fail.h"

@@ -179,8 +179,10 @@ static void add_flags(const struct view *view, struct texts *lines) {
         for (size_t length; *flag; flag += length + (flag[length] == ',')) {
             int known = 0;
             length = strcspn(flag, ",");
-            while (known < flags.count && (strncmp(flags.of[known], flag, length) != 0 || flags.of[known][length]))
-                known++;
+            for (; known < flags.count; known++) {
+                bool is_flag = strncmp(flags.of[known], flag, length) == 0 && !flags.of[known][length];
+                if (is_flag) break;
+            }
             if (known == flags.count) {
                 texts_add(&flags, must_printf("%.*s", (int)length, flag));
                 runs = must_realloc(runs, (size_t)flags.count * sizeof *runs);

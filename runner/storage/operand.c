@@ -168,24 +168,24 @@ enum status operand_for_each(const struct operand *operand, const struct box *bo
 struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]) {
     const struct axes *axes = &operand->axes;
     struct shape grain = {.rank = 0};
-    int64_t moved[MAX_RANK] = {0};
+    int64_t merged_shift[MAX_RANK] = {0};
     if (operand_is_plain(operand)) return *chunk;
     if (operand_is_rearranged(operand) || chunk->rank == 0) return grain;
     for (int group = 0, axis = 0; group < axes->groups; group++) {
-        int64_t whole = 1;
+        int64_t inner_elements = 1;
         int end = axis + axes->group[group];
         for (int i = end - 1; i >= axis; i--) { /* find the outermost axis along which a chunk has several elements */
             int64_t size = axes->of[i] < 0 ? 1 : chunk->size[axes->of[i]];
             if (size > 1 || i == end - 1) {
-                grain.size[group] = size * whole;
-                moved[group] = shift && axes->of[i] >= 0 ? shift[axes->of[i]] * whole : 0;
+                grain.size[group] = size * inner_elements;
+                merged_shift[group] = shift && axes->of[i] >= 0 ? shift[axes->of[i]] * inner_elements : 0;
             }
-            whole *= axes->size[i];
+            inner_elements *= axes->size[i];
         }
         if (axes->group[group] == 0) grain.size[group] = 1;
         axis = end;
     }
     grain.rank = axes->groups;
-    if (shift) memcpy(shift, moved, sizeof moved);
+    if (shift) memcpy(shift, merged_shift, sizeof merged_shift);
     return grain;
 }

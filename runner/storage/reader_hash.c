@@ -308,7 +308,10 @@ enum status readers_open(struct readers *readers, int array, struct error *error
     struct reader *reader = &readers->of[array];
     int entry = 0;
     while (entry < readers->open_count && readers->open[entry] != reader) entry++;
-    if (entry == READERS_OPEN) reader_close(readers->open[entry = 0]);
+    if (entry == READERS_OPEN) {
+        entry = 0;
+        reader_close(readers->open[entry]);
+    }
     if (entry < readers->open_count) remove_open(readers, entry);
     readers->open[readers->open_count++] = reader;
     return reader_open(reader, error);

@@ -222,13 +222,13 @@ static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint,
         cudaFuncGetAttributes(&code, launch.func) != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
         return false;
-    int own = (int)(launch.blockDim.x * launch.blockDim.y * launch.blockDim.z);
-    bool counted =
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.func, own, launch.sharedMemBytes) == cudaSuccess;
-    *threads = (double)own * launch.gridDim.x * launch.gridDim.y * launch.gridDim.z;
+    int block_threads = (int)(launch.blockDim.x * launch.blockDim.y * launch.blockDim.z);
+    bool counted = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.func, block_threads,
+                                                                 launch.sharedMemBytes) == cudaSuccess;
+    *threads = (double)block_threads * launch.gridDim.x * launch.gridDim.y * launch.gridDim.z;
     *footprint = (struct footprint){code.numRegs, (double)code.localSizeBytes,
                                     (double)code.sharedSizeBytes + launch.sharedMemBytes,
-                                    counted ? (double)blocks * own / most : NAN};
+                                    counted ? (double)blocks * block_threads / most : NAN};
     return true;
 }
 
@@ -242,7 +242,10 @@ static struct footprint cuda_footprint(struct device *device, const struct kerne
     cudaGraph_t graph = capture(device, cuda_of(device)->streams[QUEUE_COMPUTE], kernel, launch, 1);
     if (graph && cudaGraphGetNodes(graph, nodes, &count) == cudaSuccess)
         for (size_t i = 0; i < count && i < MOST_NODES; i++)
-            if (footprint_of_node(nodes[i], &one, &threads) && threads > most) largest = one, most = threads;
+            if (footprint_of_node(nodes[i], &one, &threads) && threads > most) {
+                largest = one;
+                most = threads;
+            }
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError(); /* clears the error of what is not known */
     return largest;

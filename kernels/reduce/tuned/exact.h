@@ -1,4 +1,4 @@
-/* exact.h - sums of floats without any rounding until the last: the accumulator of exact.cu and
+/* exact.h - sums of floats that are rounded only once, at the end: the accumulator of exact.cu and
  * exact_cpu.c. C11 and CUDA C compile the same lines, so a CPU's tests of them also cover the GPU.
  *
  * An accumulator is one wide integer that covers every exponent of the type, and sums of 2^63 of its largest numbers:
@@ -14,8 +14,8 @@
  * A word after the limbs records which infinities and NaNs were added; two such words are merged by `or`.
  *
  * exact_round() rounds once, to nearest, ties to even. Before that it can divide by the number of elements: the lowest
- * limb is 33 or more bits below the type's least number, so the quotient's bit that decides the rounding is in the
- * limbs, and whether there is a remainder decides ties. */
+ * limb is 33 or more bits below the type's least number, so the bit of the quotient that decides the rounding is
+ * in the limbs, and the remainder decides ties. */
 #ifndef KERNELS_REDUCE_EXACT_H
 #define KERNELS_REDUCE_EXACT_H
 

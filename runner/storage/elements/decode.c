@@ -113,14 +113,14 @@ static void find_bounds(struct decoding *decoding) {
     struct decode_mark *marks[] = {&decoding->low, &decoding->high};
     enum dtype read_as = decoding->read_as;
     for (int i = 0; i < 2; i++) {
-        enum dtype own = bounds[i]->dtype;
+        enum dtype type = bounds[i]->dtype;
         if (!bounds[i]->there || !isfinite(bounds[i]->real)) continue;
-        bool wider = dtype_is_float(own) && (!dtype_is_float(read_as) || dtype_size(own) > dtype_size(read_as));
+        bool wider = dtype_is_float(type) && (!dtype_is_float(read_as) || dtype_size(type) > dtype_size(read_as));
         *has[i] = true;
         *marks[i] = (struct decode_mark){.real = bounds[i]->real};
         if (decoding->scales && wider) {
             decoding->unpacked = true;
-            decoding->narrow = own == FLOAT32 || decoding->result == FLOAT32;
+            decoding->narrow = type == FLOAT32 || decoding->result == FLOAT32;
             continue;
         }
         if (dtype_is_float(read_as)) continue;

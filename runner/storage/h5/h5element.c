@@ -106,7 +106,8 @@ static int find_member(hid_t type, const char *field, const char **rest) {
         size_t length = name ? strlen(name) : 0;
         bool fits = length > 0 && strncmp(field, name, length) == 0 && (field[length] == '/' || !field[length]);
         if (fits && length > longest) {
-            found = i, longest = length;
+            found = i;
+            longest = length;
             *rest = field[length] ? field + length + 1 : NULL;
         }
         H5free_memory(name);

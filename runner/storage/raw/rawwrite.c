@@ -95,7 +95,10 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
 static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
     haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
     int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
-    if (chunks > 0) begin = HADDR_MAX, end = 0;
+    if (chunks > 0) {
+        begin = HADDR_MAX;
+        end = 0;
+    }
     for (int64_t number = 0; number < chunks; number++) {
         haddr_t chunk = raw->addresses[number];
         if (chunk < begin) begin = chunk;

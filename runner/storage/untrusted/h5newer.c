@@ -101,8 +101,8 @@ static void walk_header(struct header *header, uint64_t address) {
     }
     if (header->version != 1 && header->version != 2) return;
     if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
-    const uint64_t frame =
-        header->version == 1 ? 0 : 4;       /* version 2: a chunk begins with "OCHK" and ends in a checksum */
+    /* A continuation chunk of version 2 begins with "OCHK" and ends in a checksum. */
+    const uint64_t frame = header->version == 1 ? 0 : 4;
     for (int i = 0; i < header->count; i++) /* walking adds chunks */
         walk_extent(header, header->chunks[i].address, header->chunks[i].bytes, frame, frame);
 }
