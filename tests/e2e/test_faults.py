@@ -278,8 +278,7 @@ def test_limit_on_the_size_of_files(folder, trial):
     expected, size = outputs(folder), (folder / "out.h5").stat().st_size
     forget(folder)
     limit = int(np.random.default_rng([SEED, trial]).integers(2000, size - 1))
-    done = run(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-    assert done.returncode == IO, done.stderr
+    done = run(folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), expect=IO)
     words = rf"out\.h5\S*: cannot be written: .*exceed the file size limit of {limit} bytes \(`ulimit -f`\)"
     assert re.search(words, done.stderr) and "checksum" not in done.stderr, done.stderr
     again = run(folder, "--resume")

@@ -84,9 +84,8 @@ def test_a_record_for_each_part_of_the_machine(cache, job):
     both, one = f"taskset -c {cpus[0]},{cpus[1]}".split(), f"taskset -c {cpus[0]}".split()
     for turn in range(2):
         for words in (both, one):
-            done = harness.tilerun(*words[1:], harness.TILERUN, "run", job, "-o", job.parent / "o.h5", "--overwrite",
-                                   program=words[0])  # fmt: skip
-            assert done.returncode == OK, done.stderr
+            command = [*words[1:], harness.TILERUN, "run", job, "-o", job.parent / "o.h5", "--overwrite"]
+            done = harness.tilerun(*command, program=words[0], expect=OK)
             assert ("measuring the limits" in done.stderr) == (turn == 0)
     assert len(list(cache.iterdir())) == 2
 

@@ -387,9 +387,8 @@ def test_eight_shards_of_a_mixed_job(folder):
     assert found["longest_over_mean"] <= 1.25
     measured = []
     for index in range(8):
-        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--shard", f"{index}/8", "--json",
-                               env=plain_environment())  # fmt: skip
-        assert done.returncode == OK, done.stderr
+        words = ["run", path, "-o", folder / "out.h5", "--shard", f"{index}/8", "--json"]
+        done = harness.tilerun(*words, env=plain_environment(), expect=OK)
         rows = json.loads(done.stdout)
         assert len(rows) == found["shards"][index]["runs"]
         measured.append(sum(row["total_s"] + row["repeats"] * row["kernel_median_s"] for row in rows))

@@ -7,7 +7,6 @@
 static struct device *devices[2]; /* by enum kernel_device; NULL: there is none */
 
 static int open_devices(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     if (device_cpu_open(&devices[DEVICE_CPU], &error) != STATUS_OK) fail_msg("%s", error.text);
     if (device_cuda_count() > 0 && device_cuda_open(0, &devices[DEVICE_CUDA], &error) != STATUS_OK)
@@ -16,7 +15,6 @@ static int open_devices(void **state) {
 }
 
 static int close_devices(void **state) {
-    (void)state;
     for (int i = 0; i < 2; i++)
         if (devices[i]) devices[i]->operations->close(devices[i]);
     return 0;

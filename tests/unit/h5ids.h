@@ -21,7 +21,6 @@ enum { KINDS_OF_IDS = sizeof kinds_of_ids / sizeof *kinds_of_ids };
 static hsize_t ids_before[KINDS_OF_IDS];
 
 static inline int ids_begin(void **state) {
-    (void)state;
     H5open();
     for (int i = 0; i < KINDS_OF_IDS; i++) H5Inmembers(kinds_of_ids[i].type, &ids_before[i]);
     return 0;
@@ -30,7 +29,6 @@ static inline int ids_begin(void **state) {
 static inline int ids_end(void **state) {
     hsize_t count = 0;
     int more = 0;
-    (void)state;
     for (int i = 0; i < KINDS_OF_IDS; i++) {
         H5Inmembers(kinds_of_ids[i].type, &count);
         if (count == ids_before[i]) continue;

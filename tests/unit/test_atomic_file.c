@@ -29,7 +29,6 @@ static void *read_slowly(void *descriptor) {
 
 /* It is opened without waiting for a reader, but a writer waits until there is room. */
 static void a_pipe_is_waited_for(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct atomic_file file;
     pthread_t thread;
@@ -56,7 +55,6 @@ static void a_pipe_is_waited_for(void **state) {
 }
 
 static void a_device_is_written_to(void **state) {
-    (void)state;
     static const char *const paths[] = {"/dev/null", "/dev/full"};
     for (int i = 0; i < 2; i++) {
         struct error error = {.status = STATUS_OK};

@@ -83,7 +83,6 @@ static int64_t most_boxes(const struct axes *axes, const struct box *box, int gr
 }
 
 static void boxes_have_all_elements_in_order(void **state) {
-    (void)state;
     static struct taken taken;
     state_of_draws = 1;
     for (int trial = 0; trial < 20000; trial++) {
@@ -115,7 +114,6 @@ static void boxes_have_all_elements_in_order(void **state) {
 }
 
 static void plain_axes_are_one_box(void **state) {
-    (void)state;
     static struct taken taken;
     struct error error = {.status = STATUS_OK};
     struct operand operand = {.shape = {2, {4, 5}}};
@@ -138,7 +136,6 @@ static struct geometry geometry_of(enum op op, struct shape first, struct shape 
 
 /* What an operation can take as it is stays so; what lies behind its last input must not matter. */
 static void axes_are_merged_where_they_must_be(void **state) {
-    (void)state;
     static const struct {
         enum op op;
         struct shape first, second, result;
@@ -171,7 +168,6 @@ static void axes_are_merged_where_they_must_be(void **state) {
 
 /* `axis: all` is the list of all axes, whatever the rank; any list gives what its axes leave. */
 static void axes_that_are_reduced(void **state) {
-    (void)state;
     for (int rank = 1; rank <= MAX_RANK; rank++)
         for (unsigned gone = 1; gone < 1u << rank; gone++) {
             struct shape shape = {.rank = rank};
@@ -197,7 +193,6 @@ static void axes_that_are_reduced(void **state) {
 
 /* Is one box of both the same elements? */
 static void what_is_alike(void **state) {
-    (void)state;
     const struct operand plain = {.shape = {2, {4, 6, 7}}}, same = {.shape = {2, {4, 6, 8}}},
                          longer = {.shape = {2, {2, 12}}}, flat = {.shape = {1, {4, 6}}};
     assert_true(operands_alike(&plain, &same));
@@ -220,7 +215,6 @@ static void what_is_alike(void **state) {
 
 /* Of the array that an operand is made of, the axes that it does not have are 1 long. */
 static void arrays_have_all_axes(void **state) {
-    (void)state;
     const struct operand plain = {.shape = {2, {4, 5}}};
     struct shape shape = operand_array(&plain);
     assert_true(shape.rank == 2 && shape.size[0] == 4 && shape.size[1] == 5);

@@ -43,7 +43,6 @@ static int64_t bytes_read_alone(uint64_t seed, bool unified) {
 }
 
 static void every_byte_is_a_lone_device_s(void **state) {
-    (void)state;
     int shared = 0, alone = 0;
     for (uint64_t seed = 1; seed <= 400; seed++) {
         struct fixture f;
@@ -76,7 +75,6 @@ static void every_byte_is_a_lone_device_s(void **state) {
 }
 
 static void a_kept_result_is_read_in_the_same_bands_or_again(void **state) {
-    (void)state;
     for (int devices = 2; devices <= 4; devices++)
         for (int unified = 0; unified < 2; unified++) {
             struct fixture f;
@@ -123,7 +121,6 @@ static enum status watched_order(struct device *device, struct event *event, enu
 
 /* Of what all need each device uploads a part, and gets the rest from the others; a lone one has nobody to wait for. */
 static void pieces_are_passed_on_to_the_others(void **state) {
-    (void)state;
     for (int devices = 1; devices <= 4; devices++)
         for (int reach = 0; reach < 2; reach++) {
             struct fixture f;
@@ -154,7 +151,6 @@ static uint64_t way_of_width(const struct launch *launch) {
 }
 
 static void what_would_have_other_bits_is_not_shared(void **state) {
-    (void)state;
     struct kernel kernel = *kernel_find(OP_MATMUL, "cpu");
     for (int kind = 0; kind < 3; kind++) {
         struct fixture f;
@@ -174,7 +170,6 @@ static void what_would_have_other_bits_is_not_shared(void **state) {
 }
 
 static void a_faster_device_gets_more(void **state) {
-    (void)state;
     struct fixture f;
     open_team(&f, 3, false, 1 << 20);
     set_input(&f, 0, FLOAT32, (struct shape){2, {1600, 16}});
@@ -201,7 +196,6 @@ static void a_faster_device_gets_more(void **state) {
 /* Where a lane's bands end: at chunks that are decoded or encoded whole, of any operand along the divided loop; else at
  * what kernels like. */
 static void bands_end_where_whole_chunks_do(void **state) {
-    (void)state;
     enum { A, B, C };
     static const struct {
         int operand;
@@ -247,7 +241,6 @@ static void bands_end_where_whole_chunks_do(void **state) {
 }
 
 static void matrices_of_a_stack_are_divided_singly(void **state) {
-    (void)state;
     for (int chunk = 1; chunk <= 4; chunk++) {
         struct fixture f;
         open_team(&f, 2, false, 1 << 20);
@@ -263,7 +256,6 @@ static void matrices_of_a_stack_are_divided_singly(void **state) {
 }
 
 static void failures_leave_usable_devices(void **state) {
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct fixture f;
         struct stream_result result;
@@ -284,7 +276,6 @@ static void failures_leave_usable_devices(void **state) {
 
 /* The slowest of the devices decides. */
 static void all_devices_are_timed(void **state) {
-    (void)state;
     struct fixture f;
     struct stream_result result;
     struct measurement measurement;

@@ -24,7 +24,6 @@ static void shuffle(const uint8_t *from, uint8_t *to, size_t bytes, size_t size)
 }
 
 static void shuffling_goes_by_its_definition_and_back(void **state) {
-    (void)state;
     for (int trial = 0; trial < 2000; trial++) {
         size_t size = trial % 2 ? (size_t)2 << trial / 2 % 3 : 1 + (size_t)draw_below(20),
                bytes = (size_t)draw_below(MOST);
@@ -46,7 +45,6 @@ static void shuffling_goes_by_its_definition_and_back(void **state) {
 }
 
 static void bytes_of_elements_are_reversed(void **state) {
-    (void)state;
     for (size_t size = 1; size <= 8; size *= 2)
         for (int64_t elements = 0; elements < 70; elements++) {
             uint8_t *data = malloc(70 * 8 + GUARD), before[70 * 8 + GUARD];
@@ -63,7 +61,6 @@ static void bytes_of_elements_are_reversed(void **state) {
 
 /* Of big-endian words of 16 bits, a last byte alone is the high one; both sums are taken modulo 65535. */
 static void checksums_are_those_of_fletcher(void **state) {
-    (void)state;
     for (int trial = 0; trial < 300; trial++) {
         size_t bytes = trial < 10 ? (size_t)trial : (size_t)draw_below(MOST);
         uint8_t data[MOST];

@@ -65,7 +65,6 @@ static size_t bitshuffle(size_t bytes, size_t size, size_t block, unsigned over)
 }
 
 static void bits_are_put_back(void **state) {
-    (void)state;
     static const unsigned compressors[] = {OVER_NOTHING, OVER_LZ4, OVER_ZSTD};
     state_of_draws = 3;
     for (int trial = 0; trial < 400; trial++) {
@@ -102,7 +101,6 @@ static void bits_are_put_back(void **state) {
 }
 
 static void impossible_parameters_are_damage(void **state) {
-    (void)state;
     const unsigned no_size[CODEC_VALUES] = {0, 0, 0, 8, OVER_NOTHING}, odd[CODEC_VALUES] = {0, 0, 4, 12, OVER_NOTHING},
                    lz4[CODEC_VALUES] = {0, 0, 4, 0, OVER_LZ4}, unknown[CODEC_VALUES] = {0, 0, 4, 0, 1};
     const char *needs;
@@ -122,7 +120,6 @@ static void impossible_parameters_are_damage(void **state) {
 }
 
 static void blocks_of_lz4(void **state) {
-    (void)state;
     const unsigned none[CODEC_VALUES] = {0};
     const char *needs;
     bool here = codec_can_decode(FILTER_LZ4, none, &needs);
@@ -153,7 +150,6 @@ static void blocks_of_lz4(void **state) {
 }
 
 static void zstd_both_ways(void **state) {
-    (void)state;
     const unsigned none[CODEC_VALUES] = {0};
     const char *needs;
     if (!codec_can_decode(FILTER_ZSTD, none, &needs)) skip();

@@ -88,7 +88,6 @@ static void assert_within(const char *where, const char *text, char *wanted) {
 }
 
 static void help_and_manual_hold_every_row(void **state) {
-    (void)state;
     char *manual = printed_manual();
     for (int i = 0; commands[i]; i++) {
         const struct command *command = commands[i];
@@ -120,7 +119,6 @@ static void help_and_manual_hold_every_row(void **state) {
 }
 
 static void completions_hold_every_row(void **state) {
-    (void)state;
     char *bash = printed_completion(commands, "bash"), *zsh = printed_completion(commands, "zsh"),
          *fish = printed_completion(commands, "fish");
     for (int i = 0; commands[i]; i++) {
@@ -153,7 +151,6 @@ static void completions_hold_every_row(void **state) {
 
 /* Exit code 2, "bad usage", with the command and the option. */
 static void every_command_refuses_bad_usage(void **state) {
-    (void)state;
     struct error error;
     for (int i = 0; commands[i]; i++) {
         const struct command *command = commands[i];
@@ -219,7 +216,6 @@ static const struct command drawn = {.name = "draw",
 static const struct command *const list[] = {&drawn, &shown, &none, NULL};
 
 static void options_are_stored(void **state) {
-    (void)state;
     char *argv[] = {"draw",  "a", "-qo",  "x",     "--set=1", "b",  "--how", "slow",
                     "--set", "2", "-n5%", "--lar", "--",      "-q", NULL};
     struct invocation invocation;
@@ -250,7 +246,6 @@ static void options_are_stored(void **state) {
 }
 
 static void arguments_are_checked(void **state) {
-    (void)state;
     static const struct {
         const char *option, *argument, *message;
     } cases[] = {
@@ -276,7 +271,6 @@ static void arguments_are_checked(void **state) {
 }
 
 static void nearest_options(void **state) {
-    (void)state;
     static const struct {
         const char *given, *name;
     } cases[] = {{"--ouptut", "output"},      {"--ouxxut=3", "output"}, {"--oxxxxt=3", NULL},
@@ -294,7 +288,6 @@ static void nearest_options(void **state) {
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void lines_are_filled_to_80_columns(void **state) {
-    (void)state;
     char text[2000] = "", *printed = NULL;
     size_t used = 0;
     for (int i = 1; i < 60; i++) {
@@ -339,7 +332,6 @@ static void assert_printed(const char *shell, const char *const expected[]) {
 #define WHEN(command) "complete -c tilerun -n 'contains -- " command " (commandline -opc)[2]' "
 
 static void completion_of_fish(void **state) {
-    (void)state;
     static const char *const names[] = {
         "complete -c tilerun -n __fish_is_first_token -a draw -d 'draws it\\'s [own]: a \\\\'\n",
         "complete -c tilerun -n __fish_is_first_token -a see -d 'sees'\n",
@@ -364,7 +356,6 @@ static void completion_of_fish(void **state) {
 #define NEXT " \\\n            "
 
 static void completion_of_zsh(void **state) {
-    (void)state;
     static const char *const names[] = {"        'draw:draws it'\\''s \\[own\\]\\: a \\\\'\n", "        'see:sees'\n",
                                         "        'rest:rests'\n", NULL};
     static const char *const sections[] = {
@@ -394,7 +385,6 @@ static void completion_of_zsh(void **state) {
 }
 
 static void completion_of_bash(void **state) {
-    (void)state;
     static const char *const lines[] = {
         "    ' '*) words='draw see rest help' options='--help --version' ;;\n",
         "    'help '*) words='draw see rest' ;;\n",

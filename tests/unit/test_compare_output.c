@@ -26,7 +26,6 @@ static struct output_difference compare(enum dtype dtype, const void *base, cons
 }
 
 static void floats_by_the_largest_of_both(void **state) {
-    (void)state;
     static const struct {
         double base[2], new[2], relative;
         bool identical;
@@ -53,7 +52,6 @@ static void floats_by_the_largest_of_both(void **state) {
 }
 
 static void integers_beyond_doubles_are_told_apart(void **state) {
-    (void)state;
     const int64_t large = INT64_C(1) << 53, base[2] = {large, 5}, more[2] = {large + 1, 5}, fewer[2] = {large, 1};
     struct output_difference difference = compare(INT64, base, more, 2);
     assert_true(!difference.identical && difference.relative == 1 / (double)large);
@@ -64,7 +62,6 @@ static void integers_beyond_doubles_are_told_apart(void **state) {
 }
 
 static void others_cannot_be_compared(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct output_difference difference;
     const double zeros[6] = {0};

@@ -19,7 +19,6 @@ static bool busy(double seconds, int cpus, double own, double others) {
 }
 
 static void only_others_count(void **state) {
-    (void)state;
     unsetenv("TILERUN_LOAD");
     for (int cpus = 1; cpus <= 128; cpus *= 2)
         for (int step = 0; step < 5 * 6; step++) {
@@ -37,7 +36,6 @@ static void only_others_count(void **state) {
 }
 
 static void a_short_time_looks_back(void **state) {
-    (void)state;
     struct cpu_load now = {.now_s = 1000};
     assert_true(cpu_load_earlier(&now).now_s == 1000);
     for (int call = 1; call < 100; call++) {

@@ -40,7 +40,6 @@ static int64_t check_cover(const struct box *box, const struct grid *grid, int64
 }
 
 static void a_small_box_is_one_piece(void **state) {
-    (void)state;
     struct box box = {2, {5, 7}, {10, 20}};
     assert_int_equal(check_cover(&box, NULL, 200), 1);
     assert_int_equal(check_cover(&box, &(struct grid){.grain = {2, {4, 4}}}, 1000), 1);
@@ -49,7 +48,6 @@ static void a_small_box_is_one_piece(void **state) {
 }
 
 static void pieces_are_whole_rows(void **state) {
-    (void)state;
     struct box box = {2, {5, 7}, {10, 20}};
     struct cut cut = cut_box(&box, NULL, 65);
     assert_int_equal(cut.pieces, 4);
@@ -60,7 +58,6 @@ static void pieces_are_whole_rows(void **state) {
 }
 
 static void pieces_end_where_grains_do(void **state) {
-    (void)state;
     struct box box = {2, {5, 7}, {30, 40}};
     struct grid grid = {.grain = {2, {8, 16}}, .shift = {3}}; /* row 5 of the box is row 8 of the array */
     struct cut cut = cut_box(&box, &grid, 300);               /* two grains */
@@ -76,7 +73,6 @@ static void pieces_end_where_grains_do(void **state) {
 /* If a grain exceeds the limit, either pieces keep to the limit and chunks are opened more than once, or a piece is a
  * whole grain and takes more memory. */
 static void a_grain_beyond_the_limit(void **state) {
-    (void)state;
     struct box box = {2, {0, 0}, {30, 40}};
     struct grid grid = {.grain = {2, {100, 100}}};
     assert_true(check_cover(&box, &grid, 64) >= 20);
@@ -90,7 +86,6 @@ static void a_grain_beyond_the_limit(void **state) {
 }
 
 static void any_box_is_covered(void **state) {
-    (void)state;
     uint64_t seed = 1;
     for (int round = 0; round < 2000; round++) {
         int64_t draw[8];
@@ -112,7 +107,6 @@ static void any_box_is_covered(void **state) {
 
 /* Of every step-th element along axes with chunks of 8. */
 static void chunks_end_at_grains_of_a_view(void **state) {
-    (void)state;
     struct data_view view = view_of_all(&(struct shape){5, {100, 100, 100, 100, 100}});
     const int64_t steps[] = {1, 3, 4, 6, 9}, grains[] = {8, 8, 2, 4, 1};
     for (int axis = 0; axis < 5; axis++) view.step[axis] = steps[axis];
@@ -121,7 +115,6 @@ static void chunks_end_at_grains_of_a_view(void **state) {
 }
 
 static void boxes_intersect(void **state) {
-    (void)state;
     struct box one = {2, {5, 7}, {10, 20}}, other = {2, {12, 0}, {10, 9}}, both;
     assert_true(box_intersect(&one, &other, &both));
     assert_true(box_equal(&both, &(struct box){2, {12, 7}, {3, 2}}));

@@ -140,7 +140,6 @@ static bool may_spread(int shards) {
 }
 
 static void drawn_plans_are_dealt_out(void **state) {
-    (void)state;
     int spread = 0, whole = 0;
     state_of_draws = 5;
     for (int trial = 0; trial < 4000; trial++) {
@@ -191,7 +190,6 @@ static double dealt_end(int shards) {
 }
 
 static void a_long_group_is_spread(void **state) {
-    (void)state;
     make_star(8, 1, 10);
     assert_true(dealt_end(1) == 81);
     assert_true(dealt_end(2) == 41);

@@ -39,7 +39,6 @@ static bool changes(const struct cf *said, enum dtype stored, bool *useless) {
 }
 
 static void stored_numbers_are_scaled_and_masked(void **state) {
-    (void)state;
     const int16_t from[] = {100, 200, -32767, 300};
     const struct cf said = {
         .factor = real(FLOAT64, 0.01), .offset = real(FLOAT64, 273.15), .fill = integer(INT16, -32767)};
@@ -53,7 +52,6 @@ static void stored_numbers_are_scaled_and_masked(void **state) {
 }
 
 static void the_type_follows_the_attributes(void **state) {
-    (void)state;
     static const struct {
         enum dtype stored, factor, offset; /* DTYPE_COUNT: not there */
         enum dtype result, computed;
@@ -77,7 +75,6 @@ static void the_type_follows_the_attributes(void **state) {
 }
 
 static void signs_are_read_another_way_with_their_attributes(void **state) {
-    (void)state;
     const int16_t from[] = {-1, -2, 5};
     struct cf said = {.sign = CF_SIGN_UNSIGNED, .fill = integer(INT16, -1)};
     double to[3];
@@ -93,7 +90,6 @@ static void signs_are_read_another_way_with_their_attributes(void **state) {
 }
 
 static void bounds_are_in_the_units_of_their_type(void **state) {
-    (void)state;
     const int16_t from[] = {-10, 0, 10, 20};
     struct cf said = {.factor = real(FLOAT64, 0.1), .low = integer(INT16, 0), .high = integer(INT16, 10)};
     double to[4];
@@ -105,7 +101,6 @@ static void bounds_are_in_the_units_of_their_type(void **state) {
 }
 
 static void integers_of_64_bits_are_compared_as_such(void **state) {
-    (void)state;
     const int64_t from[] = {INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 2};
     struct cf said = {.fill = integer(INT64, INT64_MAX)};
     double to[4];
@@ -123,7 +118,6 @@ static void integers_of_64_bits_are_compared_as_such(void **state) {
 }
 
 static void what_changes_nothing_changes_nothing(void **state) {
-    (void)state;
     const struct {
         struct cf said;
         enum dtype stored;
@@ -151,7 +145,6 @@ static void what_changes_nothing_changes_nothing(void **state) {
 }
 
 static void floats_keep_their_bits(void **state) {
-    (void)state;
     enum { COUNT = 2000 };
     uint16_t from[COUNT], to[COUNT];
     struct cf said = {.fill = real(FLOAT16, -999)};
@@ -170,7 +163,6 @@ static void floats_keep_their_bits(void **state) {
 }
 
 static void it_says_what_it_does(void **state) {
-    (void)state;
     static const struct {
         struct cf said;
         const char *text;

@@ -81,7 +81,6 @@ static void facts_are_plausible(void **state) {
 }
 
 static void a_cache_is_assumed_where_none_is_told_of(void **state) {
-    (void)state;
     struct device_facts facts;
     machine_is_silent = true;
     device_cpu_facts(&facts);

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 static void names_and_sizes(void **state) {
-    (void)state;
     for (int i = 0; i < DTYPE_COUNT; i++)
         for (int j = 0; j < i; j++) assert_string_not_equal(dtype_name(i), dtype_name(j));
     assert_int_equal(dtype_size(BFLOAT16), 2);
@@ -53,7 +52,6 @@ static uint16_t stored(enum dtype dtype, double value) {
  * neighbours becomes the nearer one; the value half-way becomes the even one; a value next to half-way, by far less
  * than float32's precision, becomes the nearer one. */
 static void sixteen_bits_round_once(void **state) {
-    (void)state;
     for (int t = 0; t < 2; t++) {
         enum dtype dtype = t ? BFLOAT16 : FLOAT16;
         for (uint32_t pattern = 0; pattern < 0x10000; pattern++) {
@@ -81,7 +79,6 @@ static void sixteen_bits_round_once(void **state) {
 }
 
 static void integers_wrap(void **state) {
-    (void)state;
     int8_t small;
     dtype_store(INT8, &small, 0, 300.5);
     assert_int_equal(small, 300 - 256);
@@ -120,7 +117,6 @@ static void integers_wrap(void **state) {
 
 /* An integer of 64 bits that lies between two bfloat16 goes to the even one only from the very middle. */
 static void integers_round_once(void **state) {
-    (void)state;
     for (int top = 53; top < 63; top++) {
         const int64_t even = INT64_C(1) << top, middle = even + (even >> 8);
         for (int bit = -1; bit < top - 8; bit++) {
@@ -138,7 +134,6 @@ static void integers_round_once(void **state) {
 
 /* A row is converted like its elements one by one. It is long enough for every vector width and a remainder. */
 static void rows_are_like_elements(void **state) {
-    (void)state;
     enum { COUNT = 77 };
     for (int t = 0; t < DTYPE_COUNT; t++) {
         enum dtype dtype = (enum dtype)t;
@@ -166,7 +161,6 @@ static void rows_are_like_elements(void **state) {
 
 /* Of every two types: nothing is written behind the last element, however many blocks they make. */
 static void casts_stay_within_their_room(void **state) {
-    (void)state;
     enum { MOST = 1030 };
     static const int counts[] = {0, 1, 511, 512, 513, 1024, 1025};
     static uint64_t from[MOST], to[MOST + 1];
@@ -185,7 +179,6 @@ static void casts_stay_within_their_room(void **state) {
 
 /* From 65520 on integers are infinite as float16, all others are not; in every block. */
 static void casts_count_overflows_of_integers(void **state) {
-    (void)state;
     enum { COUNT = 1200 };
     static uint64_t from[COUNT], to[COUNT];
     for (int t = 0; t < DTYPE_COUNT; t++) {
@@ -207,7 +200,6 @@ static void casts_count_overflows_of_integers(void **state) {
 
 /* Infinities and NaNs are 0 as integers of any type, and are counted once. */
 static void casts_have_no_infinite_integers(void **state) {
-    (void)state;
     static const double from[3] = {INFINITY, -INFINITY, NAN};
     for (int f = FLOAT32; f <= BFLOAT16; f++)
         for (int t = 0; t < DTYPE_COUNT; t++) {

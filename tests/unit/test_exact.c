@@ -313,7 +313,6 @@ static int64_t number_from(const char *name, int64_t otherwise) {
 /* ---- the tests --------------------------------------------------------------------------------------------------- */
 
 static void drawn_sums_are_rounded_once(void **state) {
-    (void)state;
     const uint64_t seed = (uint64_t)number_from("TILERUN_SEED", 1);
     const int64_t cases = number_from("TILERUN_CASES", 3000), alone = number_from("TILERUN_CASE", -1);
     printf("TILERUN_SEED=%llu TILERUN_CASES=%lld\n", (unsigned long long)seed, (long long)cases);
@@ -323,7 +322,6 @@ static void drawn_sums_are_rounded_once(void **state) {
 
 /* Means of up to 2^63 elements, of which only the last launch's are not zero. */
 static void means_of_any_number(void **state) {
-    (void)state;
     enum { COUNT = 30 };
     for (int64_t number = 0; number < 3000; number++) {
         struct draws draws = {.seed = mixed(97, (uint64_t)number)};
@@ -358,7 +356,6 @@ static void add_word(struct referee *referee, int at, int64_t word) {
 /* Whatever the limbs hold, by whatever number they are divided: more than launches can make of them. Of half of the
  * cases the quotient is the middle between two floats, or next to it by less than any bit of a limb. */
 static void accumulators_are_rounded(void **state) {
-    (void)state;
     for (int64_t number = 0; number < 20000; number++) {
         struct draws draws = {.seed = mixed(99, (uint64_t)number)};
         const enum dtype dtype = dtypes[draw_below(&draws, 4)];
@@ -392,7 +389,6 @@ static void accumulators_are_rounded(void **state) {
 
 /* No bin overflows, though it takes the largest numbers of its window, or those that leave most for the next bin. */
 static void bins_hold_what_fits(void **state) {
-    (void)state;
     for (int64_t number = 0; number < 300; number++) {
         struct draws draws = {.seed = mixed(98, (uint64_t)number)};
         const enum dtype dtype = dtypes[draw_below(&draws, 4)];
@@ -442,7 +438,6 @@ static uint64_t sum_of(enum dtype dtype, const double *x, int count, uint64_t di
 }
 
 static void the_referee_is_right(void **state) {
-    (void)state;
     static const struct {
         double x[4];
         uint64_t divisor;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 static void calls_say_what_failed_in_what(void **state) {
-    (void)state;
     static const struct {
         const char *about, *words, *expected;
     } cases[] = {{NULL, "no room", "open(x) failed: no room (here.c:12)"},
@@ -38,7 +37,6 @@ static void calls_say_what_failed_in_what(void **state) {
 }
 
 static void a_file_that_cannot_be_written(void **state) {
-    (void)state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (int limited = 0; limited < 2; limited++) {
@@ -82,7 +80,6 @@ static void assert_ends(const char *about, const char *expected) {
 }
 
 static void memory_that_is_missing_ends_the_process(void **state) {
-    (void)state;
     int there;
     assert_ptr_equal(must_have(&there), &there);
     assert_ends(NULL, "tilerun: out of host memory\n");
@@ -90,7 +87,6 @@ static void memory_that_is_missing_ends_the_process(void **state) {
 }
 
 static void memory_that_is_there(void **state) {
-    (void)state;
     char *text = must_malloc(0), *copy;
     assert_non_null(text);
     text = must_realloc(text, 4);
@@ -113,7 +109,6 @@ static void memory_that_is_there(void **state) {
 }
 
 static void a_stream_keeps_all(void **state) {
-    (void)state;
     char *text, expected[40001] = "";
     size_t length;
     FILE *to = must_stream(&text, &length);

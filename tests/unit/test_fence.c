@@ -101,7 +101,6 @@ static void trap_behind_none(void) {
 }
 
 static void test_computing(void **state) {
-    (void)state;
     int status = wait_status(loop_behind_a_fence);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), STATUS_IO);
@@ -114,7 +113,6 @@ static void test_computing(void **state) {
 }
 
 static void test_crashes(void **state) {
-    (void)state;
     int status = wait_status(abort_behind_two);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), STATUS_IO);

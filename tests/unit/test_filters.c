@@ -25,7 +25,6 @@ static struct filters draw_filters(int count) {
 }
 
 static void what_was_applied_is_undone(void **state) {
-    (void)state;
     state_of_draws = 1;
     static char plain[MOST], to[MOST];
     struct filter_buffers *room = filter_buffers_create();
@@ -53,7 +52,6 @@ static void what_was_applied_is_undone(void **state) {
 
 /* zstd makes a few bytes of what deflate at level 0 has left as long as it was, and of what zstd has. */
 static void nearly_nothing_becomes_a_chunk(void **state) {
-    (void)state;
     const unsigned none[CODEC_VALUES] = {0};
     const char *needs, *why = "";
     if (!codec_can_decode(FILTER_ZSTD, none, &needs)) skip();
@@ -77,7 +75,6 @@ static void nearly_nothing_becomes_a_chunk(void **state) {
 }
 
 static void only_filters_that_count_decompress(void **state) {
-    (void)state;
     state_of_draws = 2;
     for (int count = 0; count <= FILTERS_MAX; count++)
         for (int trial = 0; trial < 20; trial++) {

@@ -38,7 +38,6 @@ static void assert_refused(const char *path, const char *dataset, const char *wo
 }
 
 static void test_types_survive(void **state) {
-    (void)state;
     hid_t file = create("types.h5");
     struct shape shape = {1, {300}};
     struct box whole = box_whole(&shape);
@@ -64,7 +63,6 @@ static void test_types_survive(void **state) {
 }
 
 static void test_big_endian(void **state) {
-    (void)state;
     static const unsigned char stored[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     hid_t file = create("big.h5");
     for (int t = 0; t < DTYPE_COUNT; t++) {
@@ -94,7 +92,6 @@ static void test_big_endian(void **state) {
 
 /* A box in the middle of a stack, in every layout of the file. */
 static void test_boxes_and_layouts(void **state) {
-    (void)state;
     const struct h5_layout layouts[] = {
         contiguous,
         {.fletcher32 = true},
@@ -124,7 +121,6 @@ static void test_boxes_and_layouts(void **state) {
 }
 
 static void test_chunks_are_tiles(void **state) {
-    (void)state;
     static const struct {
         enum dtype dtype;
         struct shape shape, chunk;
@@ -154,7 +150,6 @@ static void test_chunks_are_tiles(void **state) {
 
 /* Chunks that a layout names are at most as large as the array, along each axis. */
 static void test_chunks_are_no_larger(void **state) {
-    (void)state;
     state_of_draws = 1;
     for (int trial = 0; trial < 500; trial++) {
         struct shape shape = {.rank = 1 + draw_below(MAX_RANK)};
@@ -173,7 +168,6 @@ static void test_chunks_are_no_larger(void **state) {
 }
 
 static void test_scalar_and_wrong_chunks(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct shape scalar = {0, {0}};
     struct box whole = box_whole(&scalar);
@@ -221,7 +215,6 @@ static void make_odd_data_sets(hid_t file) {
 }
 
 static void test_refusals(void **state) {
-    (void)state;
     hid_t file = create("odd.h5");
     make_odd_data_sets(file);
     finish(file);
@@ -238,7 +231,6 @@ static void test_refusals(void **state) {
 }
 
 static void test_unusable_files(void **state) {
-    (void)state;
     assert_refused(in_folder("absent.h5"), "x", "No such file");
     assert_refused(folder, "x", "is a directory");
     assert_refused("/dev/null", "x", "is not a regular file");
@@ -263,7 +255,6 @@ static void test_unusable_files(void **state) {
 }
 
 static void test_attributes(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     hid_t file = create("attributes.h5");
     assert_int_equal(h5_set_text(file, "name", "Größe", &error), STATUS_OK);
@@ -329,7 +320,6 @@ static void fill(hid_t file) {
 
 /* Byte for byte it is what HDF5's own driver makes of the same: nothing is scattered, no room is lost. */
 static void test_the_driver_is_like_hdf5_s(void **state) {
-    (void)state;
     long bytes[2];
     time_t begin;
     do { /* the root group holds the second in which it was made */
@@ -354,7 +344,6 @@ static void test_the_driver_is_like_hdf5_s(void **state) {
 }
 
 static void test_nothing_stays_open(void **state) {
-    (void)state;
     assert_int_equal(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL), 0);
 }
 

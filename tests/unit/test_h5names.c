@@ -29,7 +29,6 @@ static const char *from(const char *name) {
 }
 
 static void links_and_sources(void **state) {
-    (void)state;
     unsetenv("HDF5_EXT_PREFIX");
     assert_names(h5_names_of(from("a.h5"), "b.h5", "HDF5_EXT_PREFIX"), "~/b.h5 b.h5 ~/b.h5");
     assert_names(h5_names_of(from("a.h5"), "c/b.h5", "HDF5_EXT_PREFIX"), "~/c/b.h5 c/b.h5 ~/c/b.h5");
@@ -48,7 +47,6 @@ static void links_and_sources(void **state) {
 }
 
 static void external_storage(void **state) {
-    (void)state;
     unsetenv("HDF5_EXTFILE_PREFIX");
     assert_names(h5_names_external(from("a.h5"), "b.raw"), "b.raw");
     assert_names(h5_names_external(from("a.h5"), "/x/b.raw"), "/x/b.raw");
@@ -60,7 +58,6 @@ static void external_storage(void **state) {
 
 /* However many folders there are: those that always count have room. */
 static void many_folders(void **state) {
-    (void)state;
     char list[400];
     for (size_t i = 0, used = 0; i < 60; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s/f%zu", i ? ":" : "", i);
@@ -78,7 +75,6 @@ static void many_folders(void **state) {
 }
 
 static void names_of_blocks(void **state) {
-    (void)state;
     static const struct {
         const char *stored, *name;
         bool numbered;

@@ -51,7 +51,6 @@ static void assert_elements(hid_t group, const char *name, int count, const floa
 }
 
 static void test_copies(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     const float values[LENGTH] = {0, 1, 2, 3, 4};
     hid_t matrix = make_input(in_folder("in.h5")), file, *scales;

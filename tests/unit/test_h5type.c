@@ -30,7 +30,6 @@ static void make_text(const char *path, const char *text, uint32_t claims) {
 
 /* HDF5 takes as much memory as a text claims, twice, but for a limit that is the process's own again afterwards. */
 static void a_text_that_claims_much(void **state) {
-    (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     skip(); /* it takes memory of its own */
 #endif
@@ -55,7 +54,6 @@ static void a_text_that_claims_much(void **state) {
 
 /* The cause comes first. Calls that succeed after the failure take nothing away; the next failure counts. */
 static void words_of_an_error(void **state) {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         hid_t list = H5Pcreate(H5P_FILE_ACCESS);
         assert_true(H5Fopen(in_folder("nowhere.h5"), H5F_ACC_RDONLY, list) < 0);
@@ -71,7 +69,6 @@ static void words_of_an_error(void **state) {
 
 /* The types are those of HDF5; it lacks float16 and bfloat16. */
 static void standard_types(void **state) {
-    (void)state;
     h5_prepare();
     const struct {
         enum dtype dtype;

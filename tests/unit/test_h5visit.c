@@ -39,7 +39,6 @@ static hid_t make(const char *const names[], bool holds) {
 }
 
 static void paths_end_somewhere(void **state) {
-    (void)state;
     static char first[LONGEST + 20], second[LONGEST + 20];
     static const size_t lengths[] = {3, 100, LONGEST - 2, LONGEST - 1, LONGEST, LONGEST + 1, LONGEST + 2, LONGEST + 9};
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)

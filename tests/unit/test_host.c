@@ -284,7 +284,6 @@ static void values_are_found_by_key(void **state) {
 }
 
 static void this_machine_has_memory(void **state) {
-    (void)state;
     struct host_memory memory = host_memory();
     assert_true(host_cache_bytes("/sys/devices/system/cpu", NULL) >= 0);
     assert_true(memory.free > 0 && memory.total > 0 && memory.free <= memory.total);

@@ -57,7 +57,6 @@ static const char sweep[] = "version: 1\n"
                             "  - {id: once, op: transpose, inputs: [C]}\n";
 
 static void test_expansion(void **state) {
-    (void)state;
     struct job *job = load(sweep, NULL);
     assert_int_equal(job->input_count, 4 + 1);
     assert_int_equal(job->operation_count, 4 + 12 + 3 + 1);
@@ -80,7 +79,6 @@ static void test_expansion(void **state) {
 }
 
 static void test_sets(void **state) {
-    (void)state;
     const char *one[] = {"n=7", "dtype=[float64]"}, *list[] = {"alpha=2,4.5"};
     struct job *job = load(sweep, &(struct job_overrides){.sets = one, .set_count = 2});
     assert_int_equal(job->input_count, 2);
@@ -100,7 +98,6 @@ static void test_sets(void **state) {
 }
 
 static void test_only(void **state) {
-    (void)state;
     struct job *job = load(sweep, &(struct job_overrides){.only = "scaled"});
     assert_int_equal(job->input_count, 4);
     assert_int_equal(job->operation_count, 16);
@@ -151,7 +148,6 @@ static char *chosen(const char *only, const char *id, const char *const *sets, i
 }
 
 static void test_only_a_variant(void **state) {
-    (void)state;
     const char *one[] = {"t=8"};
     assert_string_equal(chosen("p:naive", "p", NULL, 0), "naive ");
     assert_string_equal(chosen("p:tiled", "p", NULL, 0), "tiled,tile=16 tiled,tile=32 ");
@@ -181,7 +177,6 @@ static void test_only_a_variant(void **state) {
 }
 
 static void test_defaults(void **state) {
-    (void)state;
     struct job *job = load_as("my job.v2.yaml",
                               "version: 1\ninputs: {A: {random: {shape: [2]}}}\n"
                               "operations: [{id: t, op: reduce, inputs: [A], operator: max, axis: -1}]\n",
@@ -215,7 +210,6 @@ static void test_defaults(void **state) {
 
 /* What is wrong in `defaults` is said with the swept parameters that it uses, not with one of a single value. */
 static void test_mistakes_in_defaults(void **state) {
-    (void)state;
     static const char *const cases[][2] = {{"-1", "not -1\n"},
                                            {"$one", "not -1\n"},
                                            {"$many", "not -2 (with many=-2)\n"},
@@ -232,7 +226,6 @@ static void test_mistakes_in_defaults(void **state) {
 }
 
 static void test_run_options(void **state) {
-    (void)state;
     struct job *job = load("version: 1\ninputs: {A: {random: {shape: [2, 2]}}}\n"
                            "defaults: {warmup: 0, repeat: {min: 2, max: 9, until: 5%}, tolerance: 1e-3, cache: cold}\n"
                            "operations:\n"
@@ -249,7 +242,6 @@ static void test_run_options(void **state) {
 }
 
 static void test_variants(void **state) {
-    (void)state;
     struct job *job =
         load("version: 1\nparameters: {t: [8, 16]}\ninputs: {A: {random: {shape: [2, 2]}}}\n"
              "operations:\n"
@@ -268,7 +260,6 @@ static void test_variants(void **state) {
 }
 
 static void test_paths(void **state) {
-    (void)state;
     const char text[] = "version: 1\noutput: out/x.h5\n"
                         "inputs:\n"
                         "  A: {file: ../data/a.h5, dataset: /a, rows: [3, 4]}\n"
@@ -293,7 +284,6 @@ static void test_paths(void **state) {
 }
 
 static void test_parameter_types(void **state) {
-    (void)state;
     struct job *job = load("version: 1\nname: v$n\ndescription: \"${n}0 costs $$5 $word\"\n"
                            "parameters: {n: 4, word: \"007\", m: \"${n}2\"}\n"
                            "inputs: {A: {random: {shape: [\"$n\", $m], low: -$n}}}\n"
@@ -331,7 +321,6 @@ static void assert_same_runs(const struct job *a, const struct job *b) {
 
 /* The resolved text loads as the same job, and that job's resolved text is the same text. */
 static void test_resolved(void **state) {
-    (void)state;
     const char *sets[] = {"n=4,8"};
     const struct job_overrides overrides[] = {
         {0}, {.sets = sets, .set_count = 1}, {.only = "other"}, {.memory = "1MiB", .device = "cuda:0,cuda:1"}};
@@ -358,7 +347,6 @@ static void test_resolved(void **state) {
 }
 
 static void test_operation_resolved(void **state) {
-    (void)state;
     struct job *job = load("version: 1\ninputs: {A: {random: {shape: [2, 2]}}}\n"
                            "operations:\n"
                            "  - {id: a, op: scale, inputs: [A], alpha: 0x10, repeat: {until: 1%}, on_error: stop}\n"
@@ -374,7 +362,6 @@ static void test_operation_resolved(void **state) {
 /* Parts are kept by what is resolved: each key that a result or its times depend on must be there, and no other. What
  * is resolved reads as an operation that is the same. */
 static void test_each_key_is_resolved(void **state) {
-    (void)state;
     static const char begin[] = "version: 1\ninputs: {A: {random: {shape: [2, 2]}}}\noperations:\n";
     static const struct {
         const char *with, *key;
@@ -425,7 +412,6 @@ static void test_each_key_is_resolved(void **state) {
 }
 
 static void test_sizes(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         int64_t bytes;
@@ -450,7 +436,6 @@ static void test_sizes(void **state) {
 }
 
 static void test_devices(void **state) {
-    (void)state;
     struct job job = {0};
     char message[256];
     assert_true(job_parse_device("cuda:all", &job, message) && job.device_count == -1);
@@ -465,7 +450,6 @@ static void test_devices(void **state) {
 }
 
 static void test_text_of_a_selection(void **state) {
-    (void)state;
     struct job_select select = {.rank = 5,
                                 .of = {{.first = 3, .index = true},
                                        {.step = 1},

@@ -23,7 +23,6 @@ static void assert_written(const char *text, size_t length, const char *expected
 #define WRITTEN(text, expected) assert_written(text, sizeof(text) - 1, expected)
 
 static void what_json_reserves_is_escaped(void **state) {
-    (void)state;
     WRITTEN("", "\"\"");
     WRITTEN("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
     WRITTEN("\t\n\x1f \x7f", "\"\\u0009\\u000a\\u001f \\u007f\"");
@@ -37,7 +36,6 @@ static void what_json_reserves_is_escaped(void **state) {
 #define MENDED "\xef\xbf\xbd"
 
 static void what_is_not_utf8_is_mended(void **state) {
-    (void)state;
     WRITTEN("Größe \xe2\x82\xac \xf0\x9f\x98\x80", "\"Größe \xe2\x82\xac \xf0\x9f\x98\x80\"");
     WRITTEN("\xff|\x80|\xc3", "\"" MENDED "|" MENDED "|" MENDED "\""); /* invalid, not first, cut off */
     WRITTEN("\xc3\"\xe2\x82", "\"" MENDED "\\\"" MENDED MENDED "\"");

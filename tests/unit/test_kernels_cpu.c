@@ -231,7 +231,6 @@ static void check(enum op op, const struct op_options *options, const struct sha
 
 /* Sizes around the register tiles (6 and 12 rows, 8 to 32 columns) and the depth of a panel (256), primes, and 0. */
 static void matmul_of_all_shapes(void **state) {
-    (void)state;
     static const int64_t sizes[][3] = {{1, 1, 1},    {5, 7, 3},   {6, 16, 256},  {11, 31, 255}, {12, 32, 257},
                                        {13, 33, 64}, {1, 67, 41}, {67, 1, 41},   {37, 29, 600}, {0, 5, 7},
                                        {5, 0, 7},    {5, 7, 0},   {97, 1030, 9}, {970, 41, 5}};
@@ -248,7 +247,6 @@ static void matmul_of_all_shapes(void **state) {
 }
 
 static void matmul_of_stacks(void **state) {
-    (void)state;
     static const struct shape shapes[][2] = {{{3, {3, 13, 40}}, {3, {3, 40, 21}}},
                                              {{3, {3, 13, 40}}, {2, {40, 21}}},
                                              {{2, {13, 40}}, {3, {3, 40, 21}}},
@@ -277,7 +275,6 @@ static void check_reduce(const struct shape *shape, enum dtype dtype, bool spoil
 }
 
 static void reduce_of_all_shapes(void **state) {
-    (void)state;
     static const struct shape shapes[] = {
         {1, {1}},    {1, {63}},      {1, {64}},        {1, {65}},         {1, {4099}},    {1, {70001}},
         {1, {0}},    {2, {1, 9}},    {2, {9, 1}},      {2, {17, 257}},    {2, {1030, 3}}, {2, {0, 4}},
@@ -287,7 +284,6 @@ static void reduce_of_all_shapes(void **state) {
 }
 
 static void reduce_keeps_nan(void **state) {
-    (void)state;
     static const struct shape shapes[] = {{1, {1000}}, {2, {65, 70}}, {3, {3, 5, 70}}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) check_reduce(&shapes[s], (enum dtype)dtype, true);
@@ -295,7 +291,6 @@ static void reduce_keeps_nan(void **state) {
 
 /* Columns that take a step from 0 to a number, after which rounding errors of equal deviations would point one way. */
 static void variances_of_steps(void **state) {
-    (void)state;
     enum { ROWS = 1024, COLUMNS = 256 };
     static const int places[] = {1, 2, 3, 8, 64, 100, 200, 512};
     const struct shape shape = {2, {ROWS, COLUMNS}};
@@ -347,7 +342,6 @@ static void check_zeros(const struct kernel *kernel, enum reduce_operator operat
 }
 
 static void reduce_knows_signs_of_zero(void **state) {
-    (void)state;
     for (int v = 0; v < kernel_count; v++) {
         const struct kernel *kernel = kernel_registry[v];
         for (int dtype = FLOAT32; dtype <= BFLOAT16 && kernel->op == OP_REDUCE; dtype++) {
@@ -364,7 +358,6 @@ static void reduce_knows_signs_of_zero(void **state) {
 }
 
 static void transpose_of_all_shapes(void **state) {
-    (void)state;
     static const struct shape shapes[] = {{2, {1, 1}},    {2, {1, 70}}, {2, {70, 1}},     {2, {63, 65}}, {2, {64, 64}},
                                           {2, {131, 67}}, {2, {0, 5}},  {3, {3, 65, 66}}, {3, {0, 2, 3}}};
     struct op_options options = {0};
@@ -374,7 +367,6 @@ static void transpose_of_all_shapes(void **state) {
 }
 
 static void scale_of_all_shapes(void **state) {
-    (void)state;
     static const struct shape shapes[] = {{1, {1}}, {1, {8191}}, {1, {8193}}, {1, {0}}, {2, {33, 7}}, {3, {3, 5, 7}}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
@@ -404,7 +396,6 @@ static double sum_of(enum dtype dtype, const void *x, int64_t count, int threads
 
 /* The result has the same bits for any number of threads. */
 static void reduce_does_not_depend_on_threads(void **state) {
-    (void)state;
     enum { COUNT = 300007 };
     float *x = aligned(COUNT * sizeof *x);
     uint64_t seed = 1;
@@ -416,7 +407,6 @@ static void reduce_does_not_depend_on_threads(void **state) {
 }
 
 static void threads_are_as_many_as_asked(void **state) {
-    (void)state;
     omp_set_num_threads(5);
     for (int threads = 1; threads <= 4; threads++) {
         const struct launch asked = {.multiprocessors = threads}, any = {.multiprocessors = 0};
@@ -427,7 +417,6 @@ static void threads_are_as_many_as_asked(void **state) {
 /* Neighbours are added by lanes: equal ones, whose rounding errors point one way, lose what 1024 additions do and not
  * what 65536 do. */
 static void sums_of_neighbours_lose_little(void **state) {
-    (void)state;
     enum { COUNT = 64 * 1024 };
     double *x = aligned(COUNT * sizeof *x);
     uint64_t seed = 2;
@@ -441,7 +430,6 @@ static void sums_of_neighbours_lose_little(void **state) {
 
 /* By the register tile of this processor's widest vectors: the workspace of the least product is one. */
 static void products_take_the_widest_vectors(void **state) {
-    (void)state;
     int64_t rows = 6, bytes = 16;
 #ifdef CPU_AVX512
     if (CPU_HAS_AVX2()) bytes = 32;
@@ -458,7 +446,6 @@ static void products_take_the_widest_vectors(void **state) {
 
 /* Which of two NaNs an addition keeps is the compiler's choice, for each row of a register tile: all are one in C. */
 static void products_have_one_nan(void **state) {
-    (void)state;
     enum { M = 25, N = 70, K = 3 };
     uint64_t seed = 5;
     for (int dtype = FLOAT32; dtype <= FLOAT64; dtype++) {

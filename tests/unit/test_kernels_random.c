@@ -65,7 +65,6 @@ static void check_variants(enum kernel_device device, enum op op) {
 
 #define TEST(device, name, op)                                                                                         \
     static void name(void **state) {                                                                                   \
-        (void)state;                                                                                                   \
         check_variants(device, op);                                                                                    \
     }
 TEST(DEVICE_CPU, matmul_on_the_cpu, OP_MATMUL)
@@ -85,7 +84,6 @@ extern struct {
 
 /* The variants that choose their instructions when they run, on processors without AVX-512, and without AVX2. */
 static void variants_on_older_processors(void **state) {
-    (void)state;
     const unsigned real = __cpu_model.features, avx2_and_fma = 1u << 10 | 1u << 14;
     static const enum op chosen[] = {OP_MATMUL, OP_REDUCE, OP_SCALE};
     int64_t wrong = 0;
@@ -104,14 +102,12 @@ static void variants_on_older_processors(void **state) {
 }
 #else
 static void variants_on_older_processors(void **state) {
-    (void)state;
     skip();
 }
 #endif
 
 /* A variant that names no edges would be tested at none. */
 static void all_variants_name_their_edges(void **state) {
-    (void)state;
     for (int i = 0; i < kernel_count; i++)
         for (int dimension = 0; dimension < KERNEL_DIMENSIONS; dimension++) {
             const struct kernel *kernel = kernel_registry[i];
@@ -176,7 +172,6 @@ static size_t faulty_workspace(const struct launch *launch) {
 
 /* Each kind of fault must be found at least once in 100 cases. */
 static void planted_faults_are_found(void **state) {
-    (void)state;
     static const struct kernel faulty = {.name = "faulty",
                                          .op = OP_REDUCE,
                                          .device = DEVICE_CPU,

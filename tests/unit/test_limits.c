@@ -32,7 +32,6 @@ static double model(const struct launch *launch) {
 }
 
 static void nothing_follows_from_nothing(void **state) {
-    (void)state;
     struct geometry geometry = square(OP_SCALE, FLOAT32, 100, REDUCE_SUM);
     const struct kernel *kernel = kernel_find(OP_SCALE, "cpu");
     struct device_limits *limits = limits_create();
@@ -50,7 +49,6 @@ static void nothing_follows_from_nothing(void **state) {
 }
 
 static void a_product_is_bound_by_its_flops(void **state) {
-    (void)state;
     const struct kernel *kernel = kernel_find(OP_MATMUL, "cpu");
     struct device_limits *limits = limits_create();
     const char *by;
@@ -68,7 +66,6 @@ static void a_product_is_bound_by_its_flops(void **state) {
 /* Near the roofs: in proportion to the work, and no less than an empty launch. Others: by their own models, which the
  * roofs bound. Otherwise unknown. */
 static void times_follow_from_roofs_and_models(void **state) {
-    (void)state;
     static const enum op ops[] = {OP_SCALE, OP_REDUCE, OP_TRANSPOSE, OP_MATMUL};
     for (int round = 0; round < 300; round++) {
         enum op op = ops[draw_below(4)];
@@ -103,7 +100,6 @@ static void times_follow_from_roofs_and_models(void **state) {
 
 /* A CPU converts narrow elements, one by one. */
 static void narrow_elements_take_a_cpu_as_long(void **state) {
-    (void)state;
     struct device_limits *limits = limits_create();
     struct launch launch = {.kernel = kernel_find(OP_TRANSPOSE, "blocked")};
     limits->cache_bytes = 1e9;
@@ -118,7 +114,6 @@ static void narrow_elements_take_a_cpu_as_long(void **state) {
 
 /* By a product only the roof of its accuracy rises, and by what memory limits only memory's, far beyond the cache. */
 static void what_is_faster_than_a_roof_raises_it(void **state) {
-    (void)state;
     const struct kernel *full = kernel_find(OP_MATMUL, "cpu"), *scale = kernel_find(OP_SCALE, "cpu");
     struct kernel fast = *full, roof = *full;
     fast.accuracy = ACCURACY_TF32;

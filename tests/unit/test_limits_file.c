@@ -123,7 +123,6 @@ static void assert_none(const struct device_facts *facts, const char *program) {
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void what_is_kept_comes_back(void **state) {
-    (void)state;
     struct device_facts facts = cpu();
     assert_none(&facts, PROGRAM);
     for (int round = 0; round < 200; round++) {
@@ -138,7 +137,6 @@ static void what_is_kept_comes_back(void **state) {
 }
 
 static void a_signal_costs_no_limits(void **state) {
-    (void)state;
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits();
     signal_comes = true;
@@ -152,7 +150,6 @@ static void a_signal_costs_no_limits(void **state) {
 }
 
 static void only_for_this_device_and_program(void **state) {
-    (void)state;
     struct device_facts facts = cpu(), other;
     struct device_limits *limits = draw_limits();
     assert_true(limits_save(&facts, PROGRAM, limits));
@@ -176,7 +173,6 @@ static void only_for_this_device_and_program(void **state) {
 }
 
 static void damage_is_noticed(void **state) {
-    (void)state;
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits();
     assert_true(limits_save(&facts, PROGRAM, limits));
@@ -208,7 +204,6 @@ static void damage_is_noticed(void **state) {
 
 /* Lines that no program of ours writes, with a good checksum. */
 static void nonsense_is_refused(void **state) {
-    (void)state;
     static const char *const lines[] = {
         "launch_s 1e999",
         "launch_s -1",
@@ -249,7 +244,6 @@ static void nonsense_is_refused(void **state) {
 }
 
 static void folders_are_made_or_done_without(void **state) {
-    (void)state;
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits(), *back;
     char *home = must_strdup(getenv("HOME") ? getenv("HOME") : "");
@@ -291,7 +285,6 @@ static void folders_are_made_or_done_without(void **state) {
 /* A folder, a pipe without a writer, a file larger than any of ours, whatever it begins with, and a folder that must
  * not be written, where the file should be. */
 static void whatever_lies_there(void **state) {
-    (void)state;
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits(), *back;
     assert_true(limits_save(&facts, PROGRAM, limits));
@@ -326,7 +319,6 @@ static void whatever_lies_there(void **state) {
 
 /* What a disk says only at the end: the former file stays, and nothing else. */
 static void a_close_that_fails(void **state) {
-    (void)state;
     static const int numbers[] = {EIO, ENOSPC, EDQUOT};
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits(), *back;
@@ -355,7 +347,6 @@ static void a_close_that_fails(void **state) {
 
 /* Whoever reads while others write finds one or the other's limits, whole. */
 static void many_writers(void **state) {
-    (void)state;
     enum { WRITERS = 3, ROUNDS = 60 };
     struct device_facts facts = cpu();
     struct device_limits *limits = draw_limits();
@@ -384,7 +375,6 @@ static void many_writers(void **state) {
 
 /* Processes that prove different things at once leave the best of them, and what no run has proved as it was. */
 static void runs_raise_what_is_stored(void **state) {
-    (void)state;
     enum { WRITERS = 4, ROUNDS = 20 };
     const struct kernel *kernel = kernel_find(OP_MATMUL, "cpu");
     const struct op_options options = {.alpha = 1};
@@ -425,7 +415,6 @@ static void runs_raise_what_is_stored(void **state) {
 
 /* Of other builds: long after they were replaced. */
 static void old_files_go(void **state) {
-    (void)state;
     struct device_facts facts = cpu(), gpu = cpu();
     snprintf(gpu.name, sizeof gpu.name, "%s", "another device");
     struct device_limits *limits = draw_limits();

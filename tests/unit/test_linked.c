@@ -50,7 +50,6 @@ static void assert_broken(hid_t file, const char *path, const char *expected) {
 }
 
 static void what_is_lacking_is_said(void **state) {
-    (void)state;
     static const char *const parts[] = {"a.h5", "b.h5", "c.h5"};
     for (int there = 0; there < 8; there++) {
         char path[128], name[16], expected[200];
@@ -74,7 +73,6 @@ static void what_is_lacking_is_said(void **state) {
 
 /* Another file may have virtual data sets whose sources are elsewhere. */
 static void other_files_need_no_parts(void **state) {
-    (void)state;
     hid_t file = make_linked(in_folder("other.h5"), false);
     assert_broken(file, in_folder("other.h5"), NULL);
     H5Fclose(file);

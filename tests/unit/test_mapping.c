@@ -55,7 +55,6 @@ static void write_all(int64_t ahead, int64_t piece, unsigned pause_us) {
 }
 
 static void pieces_in_order(void **state) {
-    (void)state;
     write_all(BYTES, MIB, 0);
     write_all(BYTES, MIB, 500); /* slowly: the thread is ahead */
     write_all(4 * MIB, 100001, 0);
@@ -63,7 +62,6 @@ static void pieces_in_order(void **state) {
 }
 
 static void pieces_backwards(void **state) {
-    (void)state;
     assert_int_equal(ftruncate(file, 0), 0);
     assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
     struct mapping *mapping = mapping_open(file, BEFORE, BYTES, BYTES);
@@ -73,7 +71,6 @@ static void pieces_backwards(void **state) {
 }
 
 static void closed_before_anything_is_written(void **state) {
-    (void)state;
     assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
     mapping_close(mapping_open(file, BEFORE, BYTES, BYTES));
     mapping_close(NULL);
@@ -83,7 +80,6 @@ static void closed_before_anything_is_written(void **state) {
 /* A file is cut short while it is mapped: every write beyond its new end fails, in any thread, and writes before it
  * succeed. */
 static void cut_short(void **state) {
-    (void)state;
 #ifdef __SANITIZE_THREAD__
     skip(); /* TSan blocks SIGBUS while a handler runs, and the jump out of the handler leaves it blocked */
 #endif
@@ -101,13 +97,11 @@ static void cut_short(void **state) {
 }
 
 static int make_file(void **state) {
-    (void)state;
     file = mkstemp(path);
     return file >= 0 ? 0 : -1;
 }
 
 static int remove_file(void **state) {
-    (void)state;
     close(file);
     return unlink(path);
 }

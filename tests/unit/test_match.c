@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 static void names_are_in_natural_order(void **state) {
-    (void)state;
     static const char *const names[] = {
         "",       "01",    "1",       "2",   "010",  "10b", "11",     "11b", "100000000000000000000",
         "A",      "a",     "a0",      "a00", "a01",  "a1",  "a01b",   "a1b", "a1b2",

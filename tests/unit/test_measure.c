@@ -164,7 +164,6 @@ static struct samples measured(struct simulated *sim, const struct run_options *
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static void a_fixed_count_is_kept(void **state) {
-    (void)state;
     struct simulated sim = simulate(0.25);
     struct samples samples = measured(&sim, &(struct run_options){.warmup = 3, .repeat_min = 20, .repeat_max = 20});
     assert_int_equal(samples.count, 20);
@@ -175,7 +174,6 @@ static void a_fixed_count_is_kept(void **state) {
 }
 
 static void short_launches_go_in_batches(void **state) {
-    (void)state;
     struct simulated sim = simulate(2e-6);
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 5, .repeat_max = 5});
     assert_int_equal(samples.count, 5);
@@ -185,7 +183,6 @@ static void short_launches_go_in_batches(void **state) {
 }
 
 static void a_cold_cache_is_flushed_before_each_launch(void **state) {
-    (void)state;
     struct simulated sim = simulate(2e-6);
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 7, .repeat_max = 7, .cold = true});
     assert_int_equal(samples.count, 7);
@@ -199,7 +196,6 @@ static void a_cold_cache_is_flushed_before_each_launch(void **state) {
 
 /* Threads that wake up, a clock that rises: launches may become much shorter at any time, and more than once. */
 static void launches_that_become_shorter_go_in_larger_batches(void **state) {
-    (void)state;
     static const double launches_s[] = {80e-9, 1e-6, 3e-6, 20e-6, 60e-6};
     for (int i = 0; i < 1000; i++) {
         struct simulated sim = simulate(launches_s[i % 5]);
@@ -217,7 +213,6 @@ static void launches_that_become_shorter_go_in_larger_batches(void **state) {
 }
 
 static void turns_on_a_shared_core_are_busy(void **state) {
-    (void)state;
     static const double probes[] = {1.05e-5, 1.5e-5,  1.04e-5,
                                     1e-5,    1.12e-5, 1.09e-5}; /* the first one: of the warm-up */
     struct simulated sim = simulate(2e-3);
@@ -230,7 +225,6 @@ static void turns_on_a_shared_core_are_busy(void **state) {
 }
 
 static void steady_times_stop_early(void **state) {
-    (void)state;
     struct simulated sim = simulate(0.1);
     struct run_options options = {.repeat_min = 10, .repeat_max = 500, .repeat_until = 0.01};
     struct samples samples = measured(&sim, &options);
@@ -244,7 +238,6 @@ static void steady_times_stop_early(void **state) {
 }
 
 static void without_a_rule_all_repeats_are_done(void **state) {
-    (void)state;
     struct simulated sim = simulate(0.1);
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 10, .repeat_max = 30});
     assert_int_equal(samples.count, 30);
@@ -252,7 +245,6 @@ static void without_a_rule_all_repeats_are_done(void **state) {
 }
 
 static void each_turn_asks_for_the_conditions(void **state) {
-    (void)state;
     struct simulated sim = simulate(1e-3);
     struct samples samples = measured(&sim, &(struct run_options){.repeat_min = 200, .repeat_max = 200});
     assert_int_equal(sim.clock_readings, 68); /* the first sample, then turns of three */
@@ -286,7 +278,6 @@ static void ignore_sample(void *context, int which, int done, int most, double s
 
 /* Its deadline ends a kernel in its third turn, the warm-up being the first, and not the others. */
 static void a_deadline_ends_one_kernel(void **state) {
-    (void)state;
     struct simulated sim = simulate(2e-3);
     struct run_options options = {.repeat_min = 30, .repeat_max = 30};
     struct launch launch = {.op = OP_SCALE};
@@ -309,7 +300,6 @@ static void a_deadline_ends_one_kernel(void **state) {
 
 /* Three kernels, three samples a turn; an untimed launch begins each turn. */
 static void kernels_take_turns(void **state) {
-    (void)state;
     struct simulated sim = simulate(2e-3);
     struct run_options options = {.repeat_min = 7, .repeat_max = 7};
     struct measurement of[3];
@@ -325,7 +315,6 @@ static void kernels_take_turns(void **state) {
 
 /* A drift of the device shows in all kernels alike: one after the other, the last would seem 60 % slower. */
 static void a_drift_hits_all_alike(void **state) {
-    (void)state;
     struct simulated sim = simulate(2e-3);
     sim.drift = 0.002;
     struct run_options options = {.repeat_min = 60, .repeat_max = 60};
@@ -341,7 +330,6 @@ static void a_drift_hits_all_alike(void **state) {
 }
 
 static void a_kernel_that_fails_leaves_the_others(void **state) {
-    (void)state;
     for (int bad = 0; bad < 3; bad++) {
         struct simulated sim = simulate(2e-3);
         sim.refused = &several[bad];
@@ -358,7 +346,6 @@ static void a_kernel_that_fails_leaves_the_others(void **state) {
 }
 
 static void a_warm_up_goes_on_until_times_are_steady(void **state) {
-    (void)state;
     const double cold[] = {0, 0.05, 0.2};
     for (int i = 0; i < 3; i++) {
         struct simulated sim = simulate(0.9e-3);
@@ -387,7 +374,6 @@ static void a_warm_up_goes_on_until_times_are_steady(void **state) {
 /* `until: 1%`: the true median is within 1 % of the one found in 19 of 20 measurements, also where launches that follow
  * one another are alike. */
 static void until_keeps_its_promise(void **state) {
-    (void)state;
     static const double noise[][2] = {{0.01, 0}, {0.05, 0}, {0.01, 0.02}, {0.002, 0.03}};
     struct run_options options = {.warmup = 1, .repeat_min = 10, .repeat_max = 5000, .repeat_until = 0.01};
     for (int kind = 0; kind < 4; kind++) {
@@ -410,7 +396,6 @@ static void until_keeps_its_promise(void **state) {
 }
 
 static void short_launches_are_started_together(void **state) {
-    (void)state;
     struct device_operations with_batches = sim_operations;
     with_batches.batch_create = sim_batch_create;
     with_batches.batch_launch = sim_batch_launch;
@@ -431,7 +416,6 @@ static void short_launches_are_started_together(void **state) {
 
 /* If a signal comes before all samples there are none; a signal during the last launch comes too late. */
 static void a_signal_ends_it_without_samples(void **state) {
-    (void)state;
     struct run_options options = {.warmup = 3, .repeat_min = 20, .repeat_max = 20};
     struct launch launch = {.op = OP_SCALE};
     for (int at = 1; at <= 23; at++) {

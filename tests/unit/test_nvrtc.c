@@ -42,7 +42,6 @@ static void skip_without(void) {
 }
 
 static void code_for_a_device(void **state) {
-    (void)state;
     skip_without();
     static const char text[] =
         "#include \"own.h\"\n#include <cuda_fp16.h>\nstatic_assert(OWN == 3 && TILE == 7, \"\");\n"
@@ -66,7 +65,6 @@ static void code_for_a_device(void **state) {
 }
 
 static void places_of_mistakes(void **state) {
-    (void)state;
     skip_without();
     static const struct {
         const char *text, *place;
@@ -87,7 +85,6 @@ static void places_of_mistakes(void **state) {
 }
 
 static void unknown_devices(void **state) {
-    (void)state;
     skip_without();
     struct cubin cubin;
     struct error error;
@@ -98,7 +95,6 @@ static void unknown_devices(void **state) {
 
 /* What is no code is refused by the driver, or there is none; in both cases with a sentence. */
 static void nothing_is_loaded(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct loaded_kernel loaded;
     assert_int_equal(loaded_open("no code", 7, "mine", &loaded, &error), STATUS_DEVICE);
@@ -132,7 +128,6 @@ static void compile_first_version(enum op op, enum dtype in, enum dtype out) {
 static void first_versions(void **state) {
     skip_without();
     const enum dtype floats[] = {FLOAT32, FLOAT64, FLOAT16, BFLOAT16};
-    (void)state;
     setenv("XDG_CACHE_HOME", folder, 1);
     for (int i = 0; i < 4; i++) compile_first_version(OP_MATMUL, floats[i], floats[i]);
     const enum dtype others[][2] = {{BFLOAT16, BFLOAT16}, {INT8, INT64}, {UINT16, UINT64}, {INT32, FLOAT64}};

@@ -273,7 +273,6 @@ static void other_headers(void) {
 
 #define CASE(name)                                                                                                     \
     static void test_##name(void **state) {                                                                            \
-        (void)state;                                                                                                   \
         in_process(name);                                                                                              \
     }
 CASE(absent)
@@ -296,14 +295,12 @@ static void use_real_library(void) {
 }
 
 static void test_no_headers(void **state) {
-    (void)state;
     use_real_library();
     unsetenv("CUDA_HOME");
     in_process(no_headers);
 }
 
 static void test_other_headers(void **state) {
-    (void)state;
     use_real_library();
     in_process(other_headers);
 }

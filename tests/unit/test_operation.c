@@ -42,7 +42,6 @@ static void assert_shape(const struct operand *operand, const char *text) {
 }
 
 static void names(void **state) {
-    (void)state;
     static const struct kernel some_operators = {.op = OP_REDUCE,
                                                  .operators = REDUCE_BIT(REDUCE_PROD) | REDUCE_BIT(REDUCE_MEAN)};
     for (int op = 0; op < OP_COUNT; op++) assert_ptr_equal(operation_find(operations[op]->name), operations[op]);
@@ -74,7 +73,6 @@ static void names(void **state) {
 }
 
 static void matmul_geometries(void **state) {
-    (void)state;
     struct geometry g = good(OP_MATMUL, (struct op_options){.transpose_a = true, .alpha = 1},
                              (struct shape[]){SHAPE(7, 5), SHAPE(7, 3)}, FLOAT16);
     assert_shape(&g.out, "5x3");
@@ -104,7 +102,6 @@ static void matmul_geometries(void **state) {
 }
 
 static void reduce_geometries(void **state) {
-    (void)state;
     struct shape shape = SHAPE(2, 3, 4);
     struct geometry g = good(OP_REDUCE, (struct op_options){.reduce = REDUCE_SUM, .axis = -2}, &shape, UINT8);
     assert_shape(&g.out, "2x4");
@@ -145,7 +142,6 @@ static void reduce_geometries(void **state) {
 
 /* Names of inputs that fill the room but for what is added to them, or one more. */
 static void long_names(void **state) {
-    (void)state;
     static const char before[] = "mean of ", behind[] = " over axis 1, without NaN";
     static const struct op_options options = {.reduce = REDUCE_MEAN, .axis = 1, .skip_nan = true};
     char name[LONG_NAME_TEXT + 1], made[LONG_NAME_TEXT], expected[LONG_NAME_TEXT + 64];
@@ -170,7 +166,6 @@ static void long_names(void **state) {
 }
 
 static void rearranged_axes(void **state) {
-    (void)state;
     static const struct {
         struct axes axes;
         bool rearranged;
@@ -184,7 +179,6 @@ static void rearranged_axes(void **state) {
 }
 
 static void other_geometries(void **state) {
-    (void)state;
     struct geometry g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(5, 2, 3), INT16);
     assert_shape(&g.out, "5x3x2");
     assert_true(g.out.loop[1] == LOOP_N && g.out.loop[2] == LOOP_M && g.flops == 0 && g.bytes == 120);
@@ -206,7 +200,6 @@ static void other_geometries(void **state) {
 
 /* Whatever was in the memory before. */
 static void launches_say_what_they_are(void **state) {
-    (void)state;
     static const struct tile tile = {{0}, {1, 3, 3, 3}};
     static struct map sum = {.inputs = 2,
                              .count = 3,
@@ -266,7 +259,6 @@ static struct results truth_of(const struct geometry *geometry, const void *a, c
 }
 
 static void references(void **state) {
-    (void)state;
     static const float a[6] = {1, -2, 3, 4, 5, -6}, b[6] = {1, 2, 3, 4, -5, 6};
     struct geometry g =
         good(OP_MATMUL, (struct op_options){.alpha = 2}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 2)}, FLOAT32);
@@ -340,7 +332,6 @@ static void references(void **state) {
 
 /* Of sums that may leave their type's range; and room that is given back. */
 static void truths(void **state) {
-    (void)state;
     struct geometry g = good(OP_REDUCE, (struct op_options){.axis = 0}, &SHAPE(4), FLOAT32);
     struct truth truth;
     struct error error = {0};
@@ -361,7 +352,6 @@ static enum status read_row(void *context, int input, const struct box *box, voi
 
 /* Sums of which a part, but not the result, is beyond float64's range, or a part of its squares below it. */
 static void truths_have_more_range(void **state) {
-    (void)state;
     enum { COUNT = 128 };
     const struct box scalar = {0};
     double row[COUNT];
@@ -386,7 +376,6 @@ static void truths_have_more_range(void **state) {
 
 /* A stack that is read in pieces, each with matrices of its own. */
 static void a_stack_is_transposed_in_pieces(void **state) {
-    (void)state;
     enum { ROWS = 1024, COLUMNS = 700, ELEMENTS = 3 * ROWS * COLUMNS };
     struct geometry g = good(OP_TRANSPOSE, (struct op_options){0}, &SHAPE(3, ROWS, COLUMNS), INT32);
     struct box all = box_whole(&g.out.shape);
@@ -409,7 +398,6 @@ static void a_stack_is_transposed_in_pieces(void **state) {
 
 /* Other modules ask an operation for these facts instead of testing which operation it is. */
 static void what_they_state(void **state) {
-    (void)state;
     for (int op = 0; op < OP_COUNT; op++) {
         const struct operation *operation = operations[op];
         assert_true(operation->inputs >= 1 && operation->inputs <= MAX_INPUTS);
@@ -460,7 +448,6 @@ static void what_they_state(void **state) {
 }
 
 static void shapes_and_boxes(void **state) {
-    (void)state;
     char text[SHAPE_TEXT];
     struct shape scalar = {0}, large = SHAPE(INT64_C(1) << 20, INT64_C(1) << 20);
     assert_string_equal(shape_format(&scalar, text), "scalar");

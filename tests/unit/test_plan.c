@@ -98,7 +98,6 @@ static double check_steps(struct fixture *f) {
 /* ------------------------------------------------------------------------------------------------------------------ */
 
 static void what_is_timed_is_one_step(void **state) {
-    (void)state;
     struct fixture f;
     set_matmul(&f, 16384, 16384, 16384);
     assert_true(fit(&f, 64 * GIB, true));
@@ -108,7 +107,6 @@ static void what_is_timed_is_one_step(void **state) {
 
 /* Sums of 16 bits that are cut are kept in float32 meanwhile; of those that are not there is only the result. */
 static void cut_sums_have_memory_of_their_own(void **state) {
-    (void)state;
     const struct shape side = {2, {4096, 4096}};
     for (int cut = 0; cut < 2; cut++) {
         struct fixture f;
@@ -126,7 +124,6 @@ static void cut_sums_have_memory_of_their_own(void **state) {
 
 /* A run that is not timed is cut although it would fit as a whole, so that writing begins before the last launch. */
 static void what_is_not_timed_overlaps(void **state) {
-    (void)state;
     struct fixture one, several;
     set_matmul(&one, 16384, 16384, 16384);
     set_matmul(&several, 16384, 16384, 16384);
@@ -140,7 +137,6 @@ static void what_is_not_timed_overlaps(void **state) {
 /* The memory is an eighth of the working set: C stays in large tiles while panels of k pass, and the bus keeps up with
  * 50 TFLOP/s. */
 static void a_large_product_keeps_c_on_the_device(void **state) {
-    (void)state;
     struct fixture f;
     set_matmul(&f, 16384, 16384, 16384);
     assert_true(fit(&f, 3 * GIB / 8, true));
@@ -151,7 +147,6 @@ static void a_large_product_keeps_c_on_the_device(void **state) {
 }
 
 static void a_stream_is_read_once(void **state) {
-    (void)state;
     struct fixture f;
     set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {30000, 50000}},
            (struct shape){0, {0}});
@@ -168,7 +163,6 @@ static void a_stream_is_read_once(void **state) {
 }
 
 static void tiles_end_where_chunks_do(void **state) {
-    (void)state;
     struct fixture f;
     set_matmul(&f, 9000, 9000, 9000);
     f.run.tiling.in_storage[0].chunk = (struct shape){2, {1000, 300}};
@@ -194,7 +188,6 @@ static void assert_near(double value, double expected) {
 }
 
 static void stages_are_predicted(void **state) {
-    (void)state;
     struct fixture f;
     const double mib = 1 << 20;
     set_matmul(&f, 1024, 2048, 512);
@@ -238,7 +231,6 @@ static void stages_are_predicted(void **state) {
 
 /* A tile that ends within compressed chunks is read with all of these; others, and chunks as they are, with no more. */
 static void cut_chunks_are_read_whole(void **state) {
-    (void)state;
     struct fixture f;
     set_op(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, FLOAT32, (struct shape){2, {4000, 5000}},
            (struct shape){0, {0}});
@@ -263,7 +255,6 @@ static void cut_chunks_are_read_whole(void **state) {
 
 /* No stage takes longer than all, and all no longer than one stage after the other; `bound_by` is the slowest. */
 static void stages_overlap(void **state) {
-    (void)state;
     for (int slow = 0; slow < 4; slow++)
         for (int tiles = 0; tiles < 3; tiles++) {
             static const char *const names[] = {"read", "copy", "compute", "write"};
@@ -289,7 +280,6 @@ static void stages_overlap(void **state) {
 /* One copy of an input serves all its readers, so each bears its part of what that costs; not of what is loaded anew.
  */
 static void readers_share_what_is_loaded_once(void **state) {
-    (void)state;
     for (int again = 0; again < 2; again++) {
         struct fixture f;
         set_matmul(&f, 2048, 2048, 2048);
@@ -307,7 +297,6 @@ static void readers_share_what_is_loaded_once(void **state) {
 }
 
 static void any_shape_fits_into_64_kib(void **state) {
-    (void)state;
     struct fixture f;
     static const int64_t sizes[][3] = {{1, INT64_C(1) << 33, 1}, {INT64_C(1) << 32, 1, 1}, {70000, 70000, 70000}};
     for (int i = 0; i < 3; i++) {
@@ -320,7 +309,6 @@ static void any_shape_fits_into_64_kib(void **state) {
 }
 
 static void too_little_memory_says_what_is_needed(void **state) {
-    (void)state;
     struct fixture f;
     set_matmul(&f, 100, 100, 100);
     assert_false(fit(&f, 700, true));
@@ -331,7 +319,6 @@ static void too_little_memory_says_what_is_needed(void **state) {
 }
 
 static void less_memory_is_never_predicted_to_be_faster(void **state) {
-    (void)state;
     double before = INFINITY;
     for (int64_t budget = 64 << 20; budget <= 8 * GIB; budget *= 2) {
         struct fixture f;
@@ -350,7 +337,6 @@ static double traffic(const struct launch *launch) {
 }
 
 static void modelled_traffic_is_the_sum_over_all_steps(void **state) {
-    (void)state;
     static const struct kernel modelled = {.name = "any", .traffic_bytes = traffic};
     for (int64_t budget = 1 << 16; budget <= 1 << 24; budget *= 4) {
         struct fixture f;
@@ -377,7 +363,6 @@ static void modelled_traffic_is_the_sum_over_all_steps(void **state) {
 
 /* Tilings whose steps cannot be counted in 64 bits are skipped. */
 static void steps_can_be_counted(void **state) {
-    (void)state;
     struct fixture f;
     set_matmul(&f, 500000000, 500000000, 1000000000);
     assert_true(fit(&f, GIB, false));
@@ -392,7 +377,6 @@ static void steps_can_be_counted(void **state) {
 
 /* Where tiles end may show in the last bits of a sum; a measurement must not. */
 static void limits_change_times_and_no_tiles(void **state) {
-    (void)state;
     struct device_limits *limits = limits_create();
     limits->launch_s = 1e-6;
     limits->memory_bytes_per_s = limits->upload_bytes_per_s = limits->download_bytes_per_s = 1e6;
@@ -419,7 +403,6 @@ static void limits_change_times_and_no_tiles(void **state) {
 
 /* One GPU, several, and nodes of any number of cores must find the same tiles, for the same bits. */
 static void devices_and_threads_change_no_tiles(void **state) {
-    (void)state;
     struct kernel slow = kernel;
     slow.divisible = true;
     for (int trial = 0; trial < 600; trial++) {
@@ -440,7 +423,6 @@ static void devices_and_threads_change_no_tiles(void **state) {
 }
 
 static void devices_have_a_text(void **state) {
-    (void)state;
     static const struct {
         int count, numbers[6];
         const char *text;

@@ -151,7 +151,6 @@ static double anything(int64_t row, int64_t column) {
 }
 
 static void in_products(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT32, side, side, side, around_zero);
     store_inputs(&f);
@@ -169,7 +168,6 @@ static void in_products(void **state) {
 
 /* Rows and columns have sizes from 2^-20 to 2^20: faults in small ones are not hidden by large ones. */
 static void in_products_of_all_sizes(void **state) {
-    (void)state;
     struct fixture f;
     struct shape shape = {2, {side, side}};
     size_t elements = (size_t)(side * side);
@@ -200,7 +198,6 @@ static void in_products_of_all_sizes(void **state) {
 /* A NaN or an infinity in an input makes a whole row or column of the result not finite; faults elsewhere must be
  * found. */
 static void in_products_beside_nans(void **state) {
-    (void)state;
     struct fixture f;
     struct shape shape = {2, {side / 2, side / 2}};
     int64_t rows = side / 2, odd_row = rows / 3, odd_column = rows / 5;
@@ -225,7 +222,6 @@ static void in_products_beside_nans(void **state) {
 }
 
 static void in_transposes(void **state) {
-    (void)state;
     struct fixture f;
     struct shape shape = {2, {side + 513, side - 1}}, none = {1, {1}};
     open_fixture(&f, OP_TRANSPOSE, (struct op_options){0}, FLOAT32, shape, none, around_zero);
@@ -273,7 +269,6 @@ static void try_line(struct fixture *f, const char *what) {
 }
 
 static void in_many_results(void **state) {
-    (void)state;
     struct fixture f;
     struct shape line = {1, {many}}, pairs = {2, {many, 2}}, columns = {2, {3, many}}, none = {1, {1}};
     open_fixture(&f, OP_SCALE, (struct op_options){.alpha = 2.5, .beta = 1}, FLOAT32, line, none, around_zero);

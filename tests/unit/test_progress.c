@@ -23,7 +23,6 @@
 static unsigned seed;
 
 static int make_seed(void **state) {
-    (void)state;
     const char *given = getenv("TILERUN_SEED");
     seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)getpid() * 2654435761u;
     printf("seed %u\n", seed);
@@ -66,7 +65,6 @@ static void assert_clean(const char *line, const char *name) {
 }
 
 static void a_line_fits_any_width(void **state) {
-    (void)state;
     for (int i = 0; i < 200000; i++) {
         struct progress_view view = {.run = draw(3) ? draw(2000) : draw(2000000000),
                                      .runs = draw(3) ? draw(2000) : 2147483647,
@@ -104,7 +102,6 @@ static void assert_line(struct progress_view view, int width, const char *expect
 }
 
 static void phases_have_their_words(void **state) {
-    (void)state;
     struct progress_view view = typical;
     assert_line(view, 120, "[5/6] product cpu n=1024  repeat 3/20  1.2 s each  job 0:41, ~1:10 left");
     view.done = 20;
@@ -125,7 +122,6 @@ static void phases_have_their_words(void **state) {
 }
 
 static void bytes_are_told_where_they_are_many(void **state) {
-    (void)state;
     struct progress_view view = typical;
     view.phase = PHASE_TILES;
     view.total = 64;
@@ -143,7 +139,6 @@ static void bytes_are_told_where_they_are_many(void **state) {
 }
 
 static void the_least_important_goes_first(void **state) {
-    (void)state;
     assert_line(typical, 71, "[5/6] product cpu n=1024  repeat 3/20  1.2 s each  job 0:41, ~1:10 left");
     assert_line(typical, 70, "[5/6] product cpu n=1..  repeat 3/20  1.2 s each  job 0:41, ~1:10 left");
     assert_line(typical, 68, "[5/6] product cpu n=1024  repeat 3/20  job 0:41, ~1:10 left");
@@ -156,7 +151,6 @@ static void the_least_important_goes_first(void **state) {
 }
 
 static void names_move_no_cursor(void **state) {
-    (void)state;
     struct progress_view view = typical;
     view.what = names[4];
     assert_line(view, 22, "[5/6] ?[31mred? ?\?\?");
@@ -167,7 +161,6 @@ static void names_move_no_cursor(void **state) {
 /* ---- what is left ------------------------------------------------------------------------------------------------ */
 
 static void what_is_left_follows_what_was_measured(void **state) {
-    (void)state;
     int slow, quick;
     struct progress_work work[4] = {
         {.pass_s = 1, .verify_s = 1, .repeat_s = 1, .repeats = 8, .kind = &slow},
@@ -204,7 +197,6 @@ static void what_is_left_follows_what_was_measured(void **state) {
 }
 
 static void what_is_left_is_never_nonsense(void **state) {
-    (void)state;
     int kinds[3];
     for (int i = 0; i < 50000; i++) {
         struct progress_work work[8];
@@ -275,7 +267,6 @@ static const struct progress_work two_runs[2] = {{.pass_s = 1, .repeat_s = 1, .r
 
 /* Of a run's repeats: from the clock once it was in hand for some, until then from the first. */
 static void repeats_have_a_pace(void **state) {
-    (void)state;
     struct progress progress;
     progress_begin(&progress, PROGRESS_NONE, two_runs, 2);
     const struct progress_work *work = &progress.work[0];
@@ -298,7 +289,6 @@ static void repeats_have_a_pace(void **state) {
 
 /* Time is that of the run in hand, until the next news; of none while there is none. */
 static void time_is_booked_on_the_run_in_hand(void **state) {
-    (void)state;
     struct progress progress;
     progress_begin(&progress, PROGRESS_NONE, two_runs, 2);
     const struct progress_work *work = progress.work;
@@ -334,7 +324,6 @@ static void time_is_booked_on_the_run_in_hand(void **state) {
 }
 
 static void a_heartbeat_while_a_run_lasts(void **state) {
-    (void)state;
     struct caught caught;
     struct progress progress;
     catch (&caught);
@@ -364,7 +353,6 @@ static void a_heartbeat_while_a_run_lasts(void **state) {
 }
 
 static void nothing_is_drawn_where_none_is_wanted(void **state) {
-    (void)state;
     struct caught caught;
     struct progress progress;
     catch (&caught);
@@ -396,7 +384,6 @@ static void assert_answered(struct progress *progress, const struct caught *caug
 }
 
 static void a_signal_is_answered_with_what_is_in_hand(void **state) {
-    (void)state;
     struct caught caught;
     struct progress progress;
     catch (&caught);
@@ -436,7 +423,6 @@ static void *answer(void *progress) {
 
 /* Every call at once, and a reader who reads nothing: nobody waits for the pipe for long. */
 static void a_full_pipe_holds_up_nothing(void **state) {
-    (void)state;
     struct caught caught;
     struct progress progress;
     catch (&caught);

@@ -74,7 +74,6 @@ static void check(int axis, int blocks) {
 }
 
 static void sums_are_those_of_plain_loops(void **state) {
-    (void)state;
     state_of_draws = 3;
     for (int round = 0; round < 20; round++)
         for (int blocks = 1; blocks <= PROJECTION_BLOCKS; blocks *= 2)

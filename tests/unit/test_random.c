@@ -39,7 +39,6 @@ static void philox_plain(uint32_t c[4], uint32_t k0, uint32_t k1) {
 }
 
 static void known_answers(void **state) {
-    (void)state;
     uint32_t zeros[4] = {0}, ones[4] = {~0u, ~0u, ~0u, ~0u}, pi[4] = {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344};
     static const uint32_t of_zeros[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
                           of_ones[4] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
@@ -68,7 +67,6 @@ static void known_answers(void **state) {
 
 /* Any box has the elements that the whole array has there. */
 static void boxes_agree(void **state) {
-    (void)state;
     const struct shape shape = {3, {5, 37, 1031}};
     static const struct box boxes[] = {{3, {0, 0, 0}, {5, 37, 1031}}, {3, {1, 3, 5}, {2, 30, 1000}},
                                        {3, {2, 0, 0}, {3, 37, 1031}}, {3, {0, 7, 1030}, {5, 20, 1}},
@@ -111,7 +109,6 @@ static void make(const struct random_terms *terms, enum dtype dtype, int64_t cou
 }
 
 static void distributions_are_as_told(void **state) {
-    (void)state;
     enum { COUNT = 100000 };
     double *x = malloc(COUNT * sizeof *x);
     for (int t = 0; t < DTYPE_COUNT; t++) {
@@ -146,7 +143,6 @@ static void distributions_are_as_told(void **state) {
 
 /* After rounding to few bits a value must stay below `high`, whatever the sign and size of `high`. */
 static void uniform_stays_below_high(void **state) {
-    (void)state;
     static const double ranges[][2] = {{0, 1},  {-1, 0}, {-2, -1}, {0, 3e4}, {0, 0x1p-20}, {-0x1p-20, 0x1p-18},
                                        {0.9, 1}};
     enum { COUNT = 20000 };

@@ -90,7 +90,6 @@ static struct shares shares_of(enum noise noise, int count, double seconds, doub
 /* ---- verdicts ---------------------------------------------------------------------------------------------------- */
 
 static void test_false_alarms(void **state) {
-    (void)state;
     static const int counts[] = {3, 5, 6, 10, 20, 100, 200};
     for (int noise = 0; noise < NOISES; noise++)
         for (int c = 0; c < 7; c++)
@@ -104,7 +103,6 @@ static void test_false_alarms(void **state) {
 
 /* 19 of 20, where the noise allows it. */
 static void test_slower_is_found(void **state) {
-    (void)state;
     for (int noise = 0; noise <= OUTLIERS; noise++) {
         struct shares shares = shares_of((enum noise)noise, 100, 100e-6, 0.01, 0.03);
         if (shares.found < 0.95) fail_msg("%s: %.3f found", names[noise], shares.found);
@@ -114,7 +112,6 @@ static void test_slower_is_found(void **state) {
 
 /* The samples of a short launch may agree to 0.1 %: another process would still differ by a microsecond. */
 static void test_coarse_samples_are_unsure(void **state) {
-    (void)state;
     double base[20], new[20];
     state_of_noise = 1;
     for (int step = 0; step < 13; step++) {
@@ -131,7 +128,6 @@ static void test_coarse_samples_are_unsure(void **state) {
 
 /* Samples of few values, as a coarse clock gives them, are independent however many lie on the median. */
 static void test_ties_count(void **state) {
-    (void)state;
     double base[100], new[100];
     state_of_noise = 5;
     for (int on_it = 0; on_it <= 90; on_it += 10) {
@@ -148,7 +144,6 @@ static void test_ties_count(void **state) {
 }
 
 static void test_floor(void **state) {
-    (void)state;
     assert_true(ratio_floor(5e-6, false, false) == 0.01 && ratio_floor(1, false, false) == 0.01);
     assert_true(ratio_floor(5e-6, true, false) == 0.02 && ratio_floor(1, true, true) == 0.02);
     assert_true(fabs(ratio_floor(0.5e-6, false, true) - 3) < 1e-12 && ratio_floor(1, false, true) == 0.01);
@@ -161,7 +156,6 @@ static void steady(int count, double seconds, double *samples) {
 }
 
 static void test_verdicts(void **state) {
-    (void)state;
     double base[50], new[50];
     static const struct {
         double ratio;
@@ -185,7 +179,6 @@ static void test_verdicts(void **state) {
 /* A clock that moves one step at any moment: a step within the floor leaves two runs the same, a larger one does not.
  */
 static void test_one_step_of_the_clock(void **state) {
-    (void)state;
     double base[400], new[400];
     for (int at = 20; at <= 380; at += 40)
         for (int percent = 0; percent <= 4; percent += 4) {
@@ -205,7 +198,6 @@ static void test_one_step_of_the_clock(void **state) {
 
 /* As many samples as were said to be missing, of the same kind, settle it. */
 static void test_what_is_missing_settles_it(void **state) {
-    (void)state;
     static double base[20000], new[20000];
     state_of_noise = 99;
     int settled = 0, tried = 0;
@@ -222,7 +214,6 @@ static void test_what_is_missing_settles_it(void **state) {
 }
 
 static void test_few_and_odd_samples(void **state) {
-    (void)state;
     double base[50], odd[] = {NAN, 0, -1, INFINITY};
     steady(50, 1e-3, base);
     struct ratio ratio = ratio_of(base, 1, base, 50, FLOOR, 0.05);

@@ -99,7 +99,6 @@ static void compare_reads(const char *path, bool expect_raw) {
 }
 
 static void every_layout_is_read_as_by_hdf5(void **state) {
-    (void)state;
     static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}, {2, {1, 700}}, {2, {700, 1}}};
     static const struct shape chunks[] = {{1, {64}}, {2, {16, 83}}, {3, {2, 5, 7}}, {2, {1, 33}}, {2, {50, 1}}};
     static const unsigned hows[] = {
@@ -128,7 +127,6 @@ static void every_layout_is_read_as_by_hdf5(void **state) {
 
 /* Runs longer than one pread, and rows that are cut. */
 static void large_extents_are_read(void **state) {
-    (void)state;
     struct shape shape = {2, {3, 700001}}, chunk = {2, {2, 300000}};
     make_file(in_folder("large.h5"), &shape, &chunk, H5T_IEEE_F64LE, CONTIGUOUS);
     compare_reads(in_folder("large.h5"), true);
@@ -138,7 +136,6 @@ static void large_extents_are_read(void **state) {
 
 /* A chunk that was written without some of its filters has them in its mask. */
 static void masks_are_honoured(void **state) {
-    (void)state;
     struct shape shape = {1, {100}}, chunk = {1, {10}};
     make_file(in_folder("mask.h5"), &shape, &chunk, H5T_STD_I32LE, SHUFFLE | DEFLATE | FLETCHER);
     hid_t file = H5Fopen(in_folder("mask.h5"), H5F_ACC_RDWR, H5P_DEFAULT), id = H5Dopen2(file, "x", H5P_DEFAULT);
@@ -152,7 +149,6 @@ static void masks_are_honoured(void **state) {
 
 /* HDF5's own functions would take 10 s here, and four times as long for twice as many chunks. */
 static void many_chunks_are_found_soon(void **state) {
-    (void)state;
     struct shape shape = {1, {160000}}, chunk = {1, {4}};
     make_file(in_folder("many.h5"), &shape, &chunk, H5T_STD_I16LE, SHUFFLE);
     struct h5_dataset *dataset;
@@ -173,7 +169,6 @@ static void many_chunks_are_found_soon(void **state) {
 }
 
 static void a_damaged_chunk_is_named(void **state) {
-    (void)state;
     struct shape shape = {2, {40, 40}}, chunk = {2, {10, 10}};
     const unsigned hows[] = {FLETCHER, DEFLATE};
     const char *const whys[] = {"fletcher32", "cannot be inflated"};
@@ -206,7 +201,6 @@ static void a_damaged_chunk_is_named(void **state) {
 }
 
 static void what_is_unusual_is_left_to_hdf5(void **state) {
-    (void)state;
     hsize_t size = 100, chunk = 10;
     int values[100] = {1, 2, 3};
     for (int which = 0; which < 3; which++) {
@@ -292,7 +286,6 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
 
 /* What is encoded at once, not read and changed: at the edge of the data set the chunk's remainder, too. */
 static void whole_chunks_are_known(void **state) {
-    (void)state;
     const struct shape shape = {2, {5, 10}}, chunk = {2, {4, 4}};
     const struct box boxes[] = {{2, {0, 0}, {5, 10}}, {2, {3, 0}, {2, 9}}};
     static const bool whole[][6] = {{true, true, true, true, true, true}, {false, false, false, true, true, false}};
@@ -306,7 +299,6 @@ static void whole_chunks_are_known(void **state) {
 }
 
 static void every_layout_is_written_as_by_hdf5(void **state) {
-    (void)state;
     static const struct shape shapes[] = {{1, {1001}}, {2, {61, 83}}, {3, {5, 17, 29}}};
     static const struct shape chunks[] = {{1, {64}}, {2, {16, 20}}, {3, {2, 5, 7}}};
     /* Tiles that are whole chunks, parts of chunks, rows, everything. */
@@ -344,7 +336,6 @@ static void limit_memory(int64_t more) {
 
 /* Chunks of 64 MiB that there is no room to encode, whole or in part. */
 static void missing_memory_is_a_failure(void **state) {
-    (void)state;
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* it needs memory of its own */
 #endif
@@ -378,7 +369,6 @@ static void missing_memory_is_a_failure(void **state) {
 /* HDF5 has to decode a chunk of which a part is written, and says why it cannot; since 1.14.4, which lets no filter
  * speak for itself, only that it cannot. */
 static void a_damaged_chunk_cannot_be_changed(void **state) {
-    (void)state;
     const struct shape shape = {2, {40, 40}};
     const struct box whole = box_whole(&shape), part = {2, {15, 5}, {20, 30}};
     const struct h5_layout layouts[] = {{.chunk = {2, {10, 10}}, .compression = COMPRESSION_GZIP, .level = 1},

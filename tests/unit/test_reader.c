@@ -57,7 +57,6 @@ static void stored_hash(enum dtype dtype, const struct shape *shape, const struc
 }
 
 static void test_hash_is_as_defined(void **state) {
-    (void)state;
     static const struct {
         enum dtype dtype;
         struct shape shape;
@@ -89,7 +88,6 @@ static void test_hash_is_as_defined(void **state) {
 }
 
 static void test_hash_sees_place(void **state) {
-    (void)state;
     int32_t values[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}}, swapped[2][4] = {{5, 6, 7, 8}, {1, 2, 3, 4}};
     struct shape shape = {2, {2, 4}};
     struct h5_layout layout = {.level = 0};
@@ -102,7 +100,6 @@ static void test_hash_sees_place(void **state) {
 /* Boxes in any order give the hash, if all are cut at segments; after one that is not, whatever comes, there is none.
  */
 static void test_hash_of_boxes(void **state) {
-    (void)state;
     enum { ROWS = 4, COLUMNS = 3 * READER_SEGMENT + 1 };
     static const struct {
         struct box boxes[5];
@@ -146,7 +143,6 @@ static void test_hash_of_boxes(void **state) {
 
 /* `rows: [2, 3]` of a file is an array of those rows, with the same values and the same hash. */
 static void test_band_of_rows(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     int32_t values[6][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}}, back[3][2];
     struct shape shape = {2, {6, 2}}, band_shape = {2, {3, 2}};
@@ -167,7 +163,6 @@ static void test_band_of_rows(void **state) {
 
 /* Of another type, and by HDF5: what the raw paths cannot read is converted in pieces. */
 static void test_large_boxes_are_converted(void **state) {
-    (void)state;
     enum { ROWS = 311, COLUMNS = 601 }; /* nearly three pieces */
     struct error error = {.status = STATUS_OK};
     struct shape shape = {2, {ROWS, COLUMNS}};
@@ -191,7 +186,6 @@ static void test_large_boxes_are_converted(void **state) {
 }
 
 static void test_generated_and_missing(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct job_input input = {.random = true, .shape = {1, {100}}};
     input.terms = (struct random_terms){.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7};
@@ -211,7 +205,6 @@ static void test_generated_and_missing(void **state) {
 
 /* Chunks of an array of 6 x 10 x 7 along the axes of an operand of 60 x 7. */
 static void test_chunks_of_merged_axes(void **state) {
-    (void)state;
     static const struct {
         struct shape chunk;
         int64_t shift[3], grain[2], moved[2]; /* grain 0: nowhere that matters */

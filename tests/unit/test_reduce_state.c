@@ -80,7 +80,6 @@ static double in_tree(enum reduce_operator operator_, const double *x, int count
 }
 
 static void mantissas_and_exponents(void **state) {
-    (void)state;
     uint64_t seed = 1;
     static const double special[] = {0.0, -0.0, INFINITY, -INFINITY, 0x1p-1074, -0x1p-1022, DBL_MAX, 1, 2, 0.5};
     for (int i = 0; i < 100000; i++) {
@@ -100,7 +99,6 @@ static void mantissas_and_exponents(void **state) {
 
 /* A product is right whenever the exact one is in range, even if all large factors, or all small ones, come first. */
 static void products_stay_in_range(void **state) {
-    (void)state;
     uint64_t seed = 2;
     for (int number = 0; number < CASES; number++) {
         double x[MOST];
@@ -132,7 +130,6 @@ static void products_stay_in_range(void **state) {
 }
 
 static void norms_stay_in_range(void **state) {
-    (void)state;
     uint64_t seed = 3;
     for (int number = 0; number < CASES; number++) {
         double x[MOST];
@@ -162,7 +159,6 @@ static void norms_stay_in_range(void **state) {
 
 /* Of zeros, min takes -0 and max +0; a NaN result has neither sign nor payload; both in every order. */
 static void extremes_do_not_show_the_order(void **state) {
-    (void)state;
     uint64_t seed = 4;
     for (int number = 0; number < CASES; number++) {
         double x[8];
@@ -229,7 +225,6 @@ static long double true_variance(const double *x, int count) {
 
 /* However far from zero the numbers lie, and whatever merges first. */
 static void variances_do_not_cancel(void **state) {
-    (void)state;
     uint64_t seed = 5;
     for (int number = 0; number < CASES; number++) {
         double x[MOST];
@@ -253,7 +248,6 @@ static void variances_do_not_cancel(void **state) {
 /* Integers of any size: the exact variance, rounded once, in every order. Their deviations from the least one are small
  * enough for 128 bits. */
 static void variances_of_integers_are_exact(void **state) {
-    (void)state;
     uint64_t seed = 6;
     for (int number = 0; number < CASES; number++) {
         int64_t x[MOST];

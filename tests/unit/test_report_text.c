@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 static void texts_are_shortened_to_characters(void **state) {
-    (void)state;
     static const struct {
         const char *from, *to;
         int most;
@@ -34,7 +33,6 @@ static void texts_are_shortened_to_characters(void **state) {
 }
 
 static void rates_have_the_units_of_the_table(void **state) {
-    (void)state;
     static const struct {
         double number;
         bool flops;
@@ -52,7 +50,6 @@ static void rates_have_the_units_of_the_table(void **state) {
 }
 
 static void files_have_letters(void **state) {
-    (void)state;
     static const struct {
         int number;
         const char *letter;
@@ -66,7 +63,6 @@ static void files_have_letters(void **state) {
 
 /* The first of equal ones; what is no number is never it, but where it comes first. */
 static void the_largest_is_found(void **state) {
-    (void)state;
     const double values[] = {-1, NAN, 3, -INFINITY, 3, 0}, one[] = {-7};
     assert_int_equal(report_largest(values, 6), 2);
     assert_int_equal(report_largest(values, 1), 0);

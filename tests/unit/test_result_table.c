@@ -25,7 +25,6 @@ static char *printed(void (*print)(const struct result_row *, int, FILE *), cons
 }
 
 static void test_printing(void **state) {
-    (void)state;
     struct result_row rows[3];
     memset(rows, 0, sizeof rows);
     for (int i = 0; i < 3; i++) {
@@ -69,7 +68,6 @@ static void test_printing(void **state) {
 }
 
 static void test_swept(void **state) {
-    (void)state;
     static const char *const labels[] = {"n=512,dtype=float32,a=0.5", "", "n=9223372036854775808,dtype=int8,a=1",
                                          "a=2"};
     struct result_row rows[4];
@@ -104,7 +102,6 @@ static void test_swept(void **state) {
 }
 
 static void test_environment(void **state) {
-    (void)state;
     char hex[65], now[TIME_TEXT];
     sha256_hex("abc", 3, hex);
     assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -125,7 +122,6 @@ static void test_environment(void **state) {
 
 /* Not the width of the terminal that the test is started from. */
 static int forget_terminal(void **state) {
-    (void)state;
     return setenv("COLUMNS", "1000", 1);
 }
 

@@ -83,7 +83,6 @@ static void two_operations(void) {
 }
 
 static void test_ratios(void **state) {
-    (void)state;
     two_operations();
     check((struct view_options){.columns = "variant,n,median,ratio"}, 0,
           "variant         p_n     median  x naive\n"
@@ -152,7 +151,6 @@ static void test_ratios(void **state) {
 /* A long name keeps its two ends, in whole characters. */
 /* What is shown as 1000 GFLOP/s is shown as 1 TFLOP/s. */
 static void test_rates(void **state) {
-    (void)state;
     static const double gflops[] = {0.0123, 9.99, 999.94, 999.95, 12345};
     count = 0;
     for (size_t i = 0; i < sizeof gflops / sizeof *gflops; i++)
@@ -167,7 +165,6 @@ static void test_rates(void **state) {
 }
 
 static void test_long_headings(void **state) {
-    (void)state;
     static const char *const cases[][2] = {
         {"abcdefghijklmn", "x abcdefghijklmn"},
         {"abcdefghijklmno", "x abcdefg~jklmno"},
@@ -203,7 +200,6 @@ static void check_rows(const char *sort, const char *first, const char *second, 
 }
 
 static void test_conditions_and_order(void **state) {
-    (void)state;
     two_operations();
     snprintf(rows[0].flags, sizeof rows[0].flags, "throttled,outliers");
     check_rows(NULL, NULL, NULL, "0 1 2 3 4 5 6 ");
@@ -249,7 +245,6 @@ static void test_conditions_and_order(void **state) {
 }
 
 static void test_lines_below(void **state) {
-    (void)state;
     two_operations();
     static const char *const variants[] = {"cublas", "async", "split", "naive"};
     for (int i = 0; i < 4; i++)
@@ -339,7 +334,6 @@ static void draw_rows(void) {
 }
 
 static void test_drawn(void **state) {
-    (void)state;
     const char *given = getenv("TILERUN_SEED"), *cases = getenv("TILERUN_CASES");
     unsigned long first = given ? strtoul(given, NULL, 10) : (unsigned long)time(NULL);
     printf("seed %lu\n", first);
@@ -368,7 +362,6 @@ static void test_drawn(void **state) {
 }
 
 static int settle(void **state) {
-    (void)state;
     return setenv("LC_ALL", "C", 1); /* "+-" */
 }
 

@@ -16,7 +16,6 @@ static struct kernel kernel;
 static struct run run;
 
 static int set_up(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct op_options options = {.alpha = 1};
     const struct shape shapes[2] = {{2, {100, 50}}, {2, {50, 44}}};
@@ -52,7 +51,6 @@ static uint64_t by_choice(const struct launch *launch) {
 }
 
 static void sizes_are_asked_for(void **state) {
-    (void)state;
     assert_true(agree(40, 3, 1, 10)); /* any size has the same bits */
     kernel.way = by_rows;
     assert_true(agree(40, 16, 16, 10) && agree(40, 16, 0, 10) && agree(15, 15, 1, 10) && agree(40, 0, 0, 10));
@@ -67,7 +65,6 @@ static void sizes_are_asked_for(void **state) {
 }
 
 static void last_tiles_of_other_loops_too(void **state) {
-    (void)state;
     kernel.way = by_rows_of_the_last_columns;
     assert_false(agree(40, 15, 0, 10)); /* 44 = 32 + 12 */
     run.tiling.tile[LOOP_N] = 44;
@@ -82,7 +79,6 @@ static void last_tiles_of_other_loops_too(void **state) {
 }
 
 static void what_needs_no_question(void **state) {
-    (void)state;
     kernel.way = by_rows;
     kernel.divisible = false;
     assert_false(agree(40, 40, 0, 10));
@@ -113,7 +109,6 @@ static double never_predicts(const struct launch *launch) {
 
 /* Kernels divide by dimensions: none is asked about an operation that has nothing to compute. */
 static void kernels_are_not_asked_about_nothing(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     struct op_options options = {.alpha = 1};
     kernel.way = never;
@@ -137,7 +132,6 @@ static uint64_t by_rows_there(const struct launch *launch) {
 
 /* Parts of 100 rows in tiles of 40, each as if it were the whole: its tiles, and what is left at its end. */
 static void parts_have_sizes_of_their_own(void **state) {
-    (void)state;
     kernel.way = by_rows;
     assert_true(same_bits_in_parts(&geometry, &run, LOOP_M, 1));  /* 40 and 20 */
     assert_false(same_bits_in_parts(&geometry, &run, LOOP_M, 2)); /* 50: 40 and 10 */

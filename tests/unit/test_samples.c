@@ -14,7 +14,6 @@ static void assert_near(double value, double expected, double tolerance) {
 }
 
 static void statistics_are_right(void **state) {
-    (void)state;
     double odd[] = {5, 1, 4, 2, 30}, even[] = {4, 1, 3, 2};
     struct statistics s = samples_statistics(&(struct samples){.count = 5, .seconds = odd});
     assert_near(s.median, 4, 0);
@@ -28,7 +27,6 @@ static void statistics_are_right(void **state) {
 }
 
 static void precision_is_that_of_order_statistics(void **state) {
-    (void)state;
     double values[100];
     for (int i = 0; i < 100; i++) values[99 - i] = i + 1;
     struct samples samples = {.count = 5, .seconds = values};
@@ -58,7 +56,6 @@ static struct samples draw(int turns, int each, double between, double within, u
 
 /* The interval holds the true median, 1, in at least 92 of 100 draws, also where the samples of a turn are alike. */
 static void the_interval_holds_what_it_promises(void **state) {
-    (void)state;
     unsigned short seed[3] = {1, 2, 3};
     const double between[] = {0, 0.01, 0.05};
     for (int kind = 0; kind < 3; kind++) {
@@ -76,7 +73,6 @@ static void the_interval_holds_what_it_promises(void **state) {
 }
 
 static void samples_that_are_alike_within_a_turn_are_no_more_than_one(void **state) {
-    (void)state;
     unsigned short seed[3] = {4, 5, 6};
     struct samples samples = draw(20, 3, 0.05, 1e-6, seed);
     double low, high;
@@ -98,7 +94,6 @@ static int by_size(const void *a, const void *b) {
 
 /* Of six turns of four samples: all medians, and ranks 7 and 18 of all samples (the binomial distribution's). */
 static void all_samples_of_a_turn_count(void **state) {
-    (void)state;
     unsigned short seed[3] = {10, 11, 12};
     for (int round = 0; round < 200; round++) {
         struct samples samples = draw(6, 4, 1e-3, 1e-2, seed);
@@ -131,7 +126,6 @@ static const char *flags_of(const double *seconds, int count, unsigned throttle,
 }
 
 static void what_is_doubtful_is_flagged(void **state) {
-    (void)state;
     char text[FLAGS_TEXT];
     double calm[40], outlier[40], drift[40], two[40], wide[40];
     unsigned short seed[3] = {7, 8, 9};
@@ -163,7 +157,6 @@ static void what_is_doubtful_is_flagged(void **state) {
 }
 
 static void a_quarter_of_busy_samples_makes_a_run_busy(void **state) {
-    (void)state;
     for (int busy = 0; busy <= 20; busy++) {
         struct samples samples = {.count = 0};
         char text[FLAGS_TEXT];

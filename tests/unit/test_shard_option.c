@@ -40,7 +40,6 @@ static void assert_shard(const char *text, const char *expected) {
 }
 
 static void words(void **state) {
-    (void)state;
     static const char *const cases[][2] = {{"0/4", "0/4"},
                                            {"3/4", "3/4"},
                                            {"0/1", "0/1"},
@@ -63,7 +62,6 @@ static void words(void **state) {
 }
 
 static void batch_systems(void **state) {
-    (void)state;
     static const struct {
         const char *variables[8][2], *expected;
     } cases[] = {
@@ -122,7 +120,6 @@ static void batch_systems(void **state) {
 }
 
 static void counts_and_waits(void **state) {
-    (void)state;
     struct error error = {.status = STATUS_OK};
     double seconds = -1;
     int count = -1;

@@ -36,7 +36,6 @@ static void check_tilings(enum op op, struct op_options options, enum dtype dtyp
 }
 
 static void matmul_in_tiles(void **state) {
-    (void)state;
     struct op_options options = {.alpha = 1};
     struct shape a = {2, {20, 40}}, b = {2, {40, 30}}, as = {3, {3, 20, 40}}, bs = {3, {3, 40, 30}};
     check_tilings(OP_MATMUL, options, FLOAT32, a, b);
@@ -45,7 +44,6 @@ static void matmul_in_tiles(void **state) {
 }
 
 static void transposes_in_tiles(void **state) {
-    (void)state;
     struct op_options options = {.alpha = 1};
     struct shape matrix = {2, {20, 30}}, stack = {3, {5, 31, 17}};
     check_tilings(OP_TRANSPOSE, options, INT16, matrix, matrix);
@@ -53,7 +51,6 @@ static void transposes_in_tiles(void **state) {
 }
 
 static void sums_in_tiles(void **state) {
-    (void)state;
     struct shape vector = {1, {41}}, matrix = {2, {20, 40}}, stack = {3, {3, 20, 31}};
     for (int axis = -1; axis < 3; axis++) {
         struct op_options options = {.reduce = REDUCE_SUM, .axis = axis < 0 ? REDUCE_ALL_AXES : axis};
@@ -65,7 +62,6 @@ static void sums_in_tiles(void **state) {
 
 /* A tile larger than the pinned buffers passes through them in pieces. */
 static void large_tiles_are_staged_in_pieces(void **state) {
-    (void)state;
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, false, INT64_C(1) << 30);
@@ -80,7 +76,6 @@ static void large_tiles_are_staged_in_pieces(void **state) {
 /* ---- nothing ----------------------------------------------------------------------------------------------------- */
 
 static void an_empty_output_is_written_once(void **state) {
-    (void)state;
     struct fixture f;
     struct stream_result result;
     struct stream *stream;
@@ -101,7 +96,6 @@ static void an_empty_output_is_written_once(void **state) {
 }
 
 static void a_sum_of_nothing_is_zero(void **state) {
-    (void)state;
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;
         struct stream_result result;
@@ -118,7 +112,6 @@ static void a_sum_of_nothing_is_zero(void **state) {
 /* ---- residents --------------------------------------------------------------------------------------------------- */
 
 static void whole_inputs_are_read_once(void **state) {
-    (void)state;
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;
         struct stream_result result;
@@ -139,7 +132,6 @@ static void whole_inputs_are_read_once(void **state) {
 }
 
 static void a_kept_result_is_the_next_input(void **state) {
-    (void)state;
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;
         struct stream_result result;
@@ -163,7 +155,6 @@ static void a_kept_result_is_the_next_input(void **state) {
 }
 
 static void residents_give_way(void **state) {
-    (void)state;
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, true, 3 * 1024);
@@ -219,7 +210,6 @@ static enum status watched_launch(struct device *device, const struct kernel *ke
 }
 
 static void kernel_code_is_loaded_before_the_first_launch(void **state) {
-    (void)state;
     struct fixture f;
     struct stream_result result;
     open_fixture(&f, false, 1 << 20);
@@ -258,7 +248,6 @@ static int failing_launch(const struct launch *launch) {
 static const struct kernel failing = {.name = "failing", .op = OP_TRANSPOSE, .launch = failing_launch};
 
 static void failures_leave_a_usable_device(void **state) {
-    (void)state;
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;
         struct stream_result result;
@@ -286,7 +275,6 @@ static void failures_leave_a_usable_device(void **state) {
 
 /* The step under way is the last; launches still in the queue are not computed. */
 static void a_signal_ends_a_pass_between_steps(void **state) {
-    (void)state;
     for (int unified = 0; unified < 2; unified++)
         for (int at = 1; at < 7; at++) {
             struct fixture f;
@@ -313,7 +301,6 @@ static void a_signal_ends_a_pass_between_steps(void **state) {
 /* ---- measuring --------------------------------------------------------------------------------------------------- */
 
 static void a_single_step_is_repeated_and_a_pass_is_one_sample(void **state) {
-    (void)state;
     struct run_options options = {.warmup = 1, .repeat_min = 7, .repeat_max = 7};
     for (int unified = 0; unified < 2; unified++) {
         struct fixture f;

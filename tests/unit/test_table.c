@@ -56,7 +56,6 @@ static void fill(struct table *table, const char *variant, const char *shape, co
 }
 
 static void test_columns_go(void **state) {
-    (void)state;
     struct table *table = table_create(columns, 6);
     check(table, 80, NULL, "");
     fill(table, "tiled,tile=16", "512x512", "ok");
@@ -94,7 +93,6 @@ static void test_columns_go(void **state) {
 }
 
 static void test_texts_are_cut(void **state) {
-    (void)state;
     struct table *table = table_create(columns, 6);
     fill(table, "tiled,with=a,very=long,label=of,more=than,the=terminal,has=columns,of=room,here=8", "512x512", "ok");
     char *text = printed(table, 72, NULL);
@@ -106,7 +104,6 @@ static void test_texts_are_cut(void **state) {
 }
 
 static void test_characters(void **state) {
-    (void)state;
     assert_int_equal(text_width("Größe"), 5);
     assert_int_equal(text_width("Gro\xcc\x88\xc3\x9f"), 4);
     assert_int_equal(text_width("行列"), 4);
@@ -127,7 +124,6 @@ static void test_characters(void **state) {
 }
 
 static void test_wrapping(void **state) {
-    (void)state;
     static const struct {
         const char *text, *lines;
         int indent, room;
@@ -151,7 +147,6 @@ static void test_wrapping(void **state) {
 }
 
 static void test_room(void **state) {
-    (void)state;
     setenv("COLUMNS", "72", 1);
     assert_int_equal(table_terminal_width(), 72);
     unsetenv("COLUMNS");
@@ -227,7 +222,6 @@ static void check_drawn(const struct table_column *drawn, int count, char cells[
 }
 
 static void test_drawn(void **state) {
-    (void)state;
     const char *given = getenv("TILERUN_SEED");
     unsigned long first = given ? strtoul(given, NULL, 10) : (unsigned long)time(NULL);
     const char *cases = getenv("TILERUN_CASES");
@@ -270,7 +264,6 @@ static void test_drawn(void **state) {
 
 /* The width of where stdout goes: a pipe, a terminal of so many columns, or what the environment says. */
 static void test_where_stdout_goes(void **state) {
-    (void)state;
     static const struct {
         const char *columns; /* NULL: not set */
         int terminal, room;  /* -1: a pipe */

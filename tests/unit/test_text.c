@@ -19,7 +19,6 @@ static const struct {
 enum { UNITS = sizeof units / sizeof *units };
 
 static void times_have_a_unit(void **state) {
-    (void)state;
     static const struct {
         double seconds;
         const char *words;
@@ -37,7 +36,6 @@ static void times_have_a_unit(void **state) {
 
 /* Of any time the words say three digits, in the largest unit that is not too large. */
 static void times_are_told_to_three_digits(void **state) {
-    (void)state;
     state_of_draws = 1;
     for (int i = 0; i < 20000; i++) {
         double seconds = pow(10, draw() * 14 - 6);
@@ -53,7 +51,6 @@ static void times_are_told_to_three_digits(void **state) {
 }
 
 static void sizes_have_a_unit(void **state) {
-    (void)state;
     static const struct {
         double bytes;
         const char *words;
@@ -68,7 +65,6 @@ static void sizes_have_a_unit(void **state) {
 
 /* Only a newline that the format ends with stays one. */
 static void what_is_printed_is_a_line_or_a_part_of_one(void **state) {
-    (void)state;
     static const struct {
         const char *format, *text, *printed;
     } cases[] = {

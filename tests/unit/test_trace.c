@@ -46,7 +46,6 @@ static void assert_holds(const char *text, const char *words) {
 }
 
 static void spans_have_their_run_stage_and_slot(void **state) {
-    (void)state;
     struct trace *trace = begin();
     double now = now_s();
     trace_run(trace, "product \"a\\b\"\tnaive");
@@ -69,7 +68,6 @@ static void spans_have_their_run_stage_and_slot(void **state) {
 
 /* A job's inputs are read before its first run: they are a process of their own. */
 static void spans_may_come_before_any_run(void **state) {
-    (void)state;
     struct trace *trace = begin();
     trace_span(trace, STAGE_INFLATE, 3, -1, 5, now_s(), now_s());
     char *text = end(trace);
@@ -80,7 +78,6 @@ static void spans_may_come_before_any_run(void **state) {
 }
 
 static void an_empty_trace_is_one(void **state) {
-    (void)state;
     char *text = end(begin());
     assert_string_equal(text, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n\n]}\n");
     free(text);
@@ -94,7 +91,6 @@ static void *add_spans(void *trace) {
 }
 
 static void threads_add_at_once(void **state) {
-    (void)state;
     struct trace *trace = begin();
     pthread_t threads[THREADS];
     trace_run(trace, "many");
@@ -107,14 +103,12 @@ static void threads_add_at_once(void **state) {
 }
 
 static void nobody_wants_a_null_trace(void **state) {
-    (void)state;
     trace_run(NULL, "run");
     trace_span(NULL, STAGE_READ, 0, 0, 0, 0, 1);
     assert_int_equal(trace_close(NULL, &error), STATUS_OK);
 }
 
 static void files_that_cannot_be_written_are_named(void **state) {
-    (void)state;
     struct trace *trace = NULL;
     assert_int_equal(trace_open("/nowhere/trace.json", true, &trace, &error), STATUS_USAGE);
     assert_non_null(strstr(error.text, "/nowhere/trace.json"));
@@ -128,13 +122,11 @@ static void files_that_cannot_be_written_are_named(void **state) {
 }
 
 static int make_file(void **state) {
-    (void)state;
     int descriptor = mkstemp(path);
     return descriptor < 0 ? -1 : close(descriptor);
 }
 
 static int remove_file(void **state) {
-    (void)state;
     return unlink(path);
 }
 

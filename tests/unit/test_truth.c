@@ -80,7 +80,6 @@ static void check_sums(const int32_t *x, int axis, const struct box *box) {
 
 /* Each piece adds to outputs of its own, of all or of a part. */
 static void sums_are_read_in_pieces(void **state) {
-    (void)state;
     static const struct box parts[3] = {{2, {100, 50}, {900, 600}}, {2, {1, 50}, {2, 600}}, {2, {1, 100}, {2, 900}}};
     int32_t *x = malloc(ELEMENTS * sizeof *x);
     assert_true(x && ELEMENTS > 2 * PIECE_ELEMENTS);
@@ -95,7 +94,6 @@ static void sums_are_read_in_pieces(void **state) {
 
 /* Columns whose means differ, read in several pieces. */
 static void variances_of_many_columns(void **state) {
-    (void)state;
     enum { LONG = RUN + 300, WIDE = 1024 + 90 };
     const struct shape shape = {2, {LONG, WIDE}};
     float *x = malloc(sizeof *x * LONG * WIDE);
@@ -117,7 +115,6 @@ static void variances_of_many_columns(void **state) {
 
 /* An error is measured by the terms, which may be of opposite signs. */
 static void scaled_numbers_may_cancel(void **state) {
-    (void)state;
     enum { COUNT = 1000 };
     const struct shape shape = {1, {COUNT}};
     static double x[COUNT];
@@ -163,7 +160,6 @@ static void check_product(int count, bool up, int beyond) {
 
 /* Wherever it is that the running product leaves float64's range, in one run or over several. */
 static void products_know_their_way(void **state) {
-    (void)state;
     static const int counts[] = {4, 100, RUN, RUN + 1, 2 * RUN, 4 * RUN + 100};
     state_of_draws = 2;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -181,7 +177,6 @@ static void products_know_their_way(void **state) {
 
 /* What the plainest loop loses makes the magnitude, where that is more than the products'. */
 static void equal_products_drift(void **state) {
-    (void)state;
     enum { K = 60000 };
     static float a[K], b[K];
     const struct shape shapes[2] = {{2, {1, K}}, {2, {K, 1}}};
@@ -206,7 +201,6 @@ static void equal_products_drift(void **state) {
 /* Samples that mostly have one value, as z-scores of sparse counts have: an element whose plainest sum is exact by luck
  * is measured by what others in its column lose. */
 static void columns_drift_together(void **state) {
-    (void)state;
     enum { K = 700, N = 64 };
     static double x[K][N];
     const struct shape shapes[2] = {{2, {K, N}}, {2, {K, N}}};

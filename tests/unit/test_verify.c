@@ -11,7 +11,6 @@
 enum { M = 2053, N = 2063, MIDDLE = 1000 * N + 1234 }; /* more elements than verify.c compares whole */
 
 static void one_wrong_element_of_a_product(void **state) {
-    (void)state;
     for (int dtype = FLOAT32; dtype <= FLOAT64; dtype++) {
         struct fixture f;
         open_product(&f, (enum dtype)dtype, M, N, 8, around_zero);
@@ -30,7 +29,6 @@ static void one_wrong_element_of_a_product(void **state) {
 
 /* One wrong element in a stack, with transposed operands and a factor. */
 static void one_wrong_element_of_a_stack(void **state) {
-    (void)state;
     struct fixture f;
     struct op_options options = {.alpha = -2.5, .transpose_a = true, .transpose_b = true};
     open_fixture(&f, OP_MATMUL, options, FLOAT32, (struct shape){3, {5, 6, 1021}}, (struct shape){3, {5, 1031, 6}},
@@ -43,7 +41,6 @@ static void one_wrong_element_of_a_stack(void **state) {
 
 /* In a 16-bit type every element of a row may be off by its rounding; a lost element must exceed that. */
 static void lost_elements_of_narrow_types(void **state) {
-    (void)state;
     for (int dtype = FLOAT16; dtype <= BFLOAT16; dtype++) {
         struct fixture f;
         open_product(&f, (enum dtype)dtype, 64, 2048, 256, around_zero);
@@ -65,7 +62,6 @@ static void lost_elements_of_narrow_types(void **state) {
 }
 
 static void wide_float64_is_not_rejected(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT64, 2, 3000001, 1, around_zero);
     assert_true(passes(&f));
@@ -75,7 +71,6 @@ static void wide_float64_is_not_rejected(void **state) {
 
 /* The squares of their squares exceed the type, or their sums do, or nearly nothing is left of them. */
 static void float64_of_any_size_is_compared(void **state) {
-    (void)state;
     const double sizes[] = {1e80, 0x1p509, 0x1p-505};
     for (int i = 0; i < 3; i++) {
         struct fixture f;
@@ -89,7 +84,6 @@ static void float64_of_any_size_is_compared(void **state) {
 
 /* Lines of A and B are as large as their largest element, wherever it is along k: here all begin with a tiny one. */
 static void small_lines_are_not_hidden(void **state) {
-    (void)state;
     enum { ROWS = 64, COLUMNS = 2048, LENGTH = 5 };
     state_of_draws = 1;
     for (int turned = 0; turned < 4; turned++) {
@@ -122,7 +116,6 @@ static void small_lines_are_not_hidden(void **state) {
 
 /* Sums below the type's least number are rounded to multiples of it. */
 static void tiny_products_are_not_rejected(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT16, 64, 2048, 4, (struct random_terms){.low = -0x1p-11, .high = 0x1p-11});
     f.operation.run.verify = VERIFY_SAMPLED;
@@ -133,7 +126,6 @@ static void tiny_products_are_not_rejected(void **state) {
 /* ---- not a number, infinity -------------------------------------------------------------------------------------- */
 
 static void a_nan_is_wrong_wherever_it_is(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT32, M, N, 8, around_zero);
     assert_true(passes(&f));
@@ -151,7 +143,6 @@ static void a_nan_is_wrong_wherever_it_is(void **state) {
 
 /* A right infinity is not wrong, and does not hide a wrong element beside it. */
 static void overflow_is_compared(void **state) {
-    (void)state;
     struct fixture f;
     int64_t infinite = -1, finite = -1;
     open_product(&f, FLOAT16, 3, 2048, 16, (struct random_terms){.low = -200, .high = 200});
@@ -205,20 +196,17 @@ static void check_large_matrix(enum op op, enum dtype dtype) {
 }
 
 static void wrong_tiles_of_transposes(void **state) {
-    (void)state;
     check_large_matrix(OP_TRANSPOSE, FLOAT32);
     check_large_matrix(OP_TRANSPOSE, INT16);
 }
 
 static void wrong_tiles_of_scale(void **state) {
-    (void)state;
     check_large_matrix(OP_SCALE, FLOAT64);
     check_large_matrix(OP_SCALE, UINT8);
 }
 
 /* Every fifth element of every row is wrong, as if a padding had been forgotten. */
 static void a_wrong_pattern_is_found(void **state) {
-    (void)state;
     struct fixture f;
     open_fixture(&f, OP_TRANSPOSE, (struct op_options){.alpha = 1}, INT32, (struct shape){2, {2053, 2063}},
                  (struct shape){2, {1, 1}}, counting);
@@ -231,7 +219,6 @@ static void a_wrong_pattern_is_found(void **state) {
 
 /* Wherever the wrong half of a row of sums lies, but for its ends, which are always looked at. */
 static void samples_lie_anywhere(void **state) {
-    (void)state;
     struct fixture f;
     struct op_options options = {.reduce = REDUCE_MAX, .axis = 0};
     open_fixture(&f, OP_REDUCE, options, FLOAT32, (struct shape){2, {3, 4000}}, (struct shape){2, {1, 1}}, counting);
@@ -247,7 +234,6 @@ static void samples_lie_anywhere(void **state) {
 }
 
 static void wrong_sums_of_many(void **state) {
-    (void)state;
     struct fixture f;
     struct op_options options = {.reduce = REDUCE_SUM, .axis = 1};
     open_fixture(&f, OP_REDUCE, options, UINT8, (struct shape){2, {4200001, 2}}, (struct shape){1, {1}}, counting);
@@ -279,7 +265,6 @@ static bool passes_off_by(enum accuracy accuracy, double relative, double tolera
 }
 
 static void tolerance_follows_the_accuracy_class(void **state) {
-    (void)state;
     const struct {
         enum accuracy accuracy;
         double right, wrong;
@@ -296,7 +281,6 @@ static void tolerance_follows_the_accuracy_class(void **state) {
 }
 
 static void verify_none_reads_nothing(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT32, 30, 40, 8, around_zero);
     set(&f, 7, NAN);
@@ -319,7 +303,6 @@ static void fail_once(struct fixture *f, int64_t fail_at, int64_t input_fail_at)
 
 /* Whichever read fails, of a sample, a truth or Freivalds' check, the task's next run is judged by complete truths. */
 static void a_failed_read_spoils_nothing(void **state) {
-    (void)state;
     for (int held = 0; held < 2; held++) { /* nothing is held in memory, or all inputs */
         struct fixture f;
         open_product(&f, FLOAT32, M, N, 8, around_zero);

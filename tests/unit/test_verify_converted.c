@@ -34,7 +34,6 @@ static bool is_step_found(struct fixture *f, int64_t at, int64_t by) {
 }
 
 static void right_results_pass(void **state) {
-    (void)state;
     for (size_t c = 0; c < sizeof computed_types / sizeof *computed_types; c++)
         for (enum dtype stored = 0; stored < DTYPE_COUNT; stored++)
             for (int roundings = -1; roundings <= 1; roundings++) {
@@ -49,7 +48,6 @@ static void right_results_pass(void **state) {
 }
 
 static void the_next_but_one_is_wrong(void **state) {
-    (void)state;
     for (enum dtype stored = 0; stored < DTYPE_COUNT; stored++) {
         struct fixture f;
         if (stored == FLOAT64) continue;
@@ -68,7 +66,6 @@ static void the_next_but_one_is_wrong(void **state) {
 
 /* Sums that are whole numbers: a right result may lie just below, so that one less is stored. */
 static void whole_numbers_have_two_neighbours(void **state) {
-    (void)state;
     struct fixture f;
     struct random_terms whole = {.distribution = RANDOM_INTEGER, .low = 1, .high = 9};
     open_product(&f, FLOAT32, 16, 16, 300, whole);
@@ -83,7 +80,6 @@ static void whole_numbers_have_two_neighbours(void **state) {
 /* 1 may be the cut-off 0.99...: the only number between which and its neighbour there is nothing but a fraction of 0.
  */
 static void ones_may_become_zeros(void **state) {
-    (void)state;
     struct fixture f;
     struct random_terms signs = {.distribution = RANDOM_INTEGER, .low = -1, .high = 1};
     for (int roundings = -1; roundings <= 0; roundings++) {
@@ -100,7 +96,6 @@ static void ones_may_become_zeros(void **state) {
 }
 
 static void what_does_not_fit(void **state) {
-    (void)state;
     float a[] = {1e6F, 0, NAN, 1, 70000, -1e38F};
     struct shape shape = {2, {2, 3}};
     for (int type = 0; type < 2; type++) {
@@ -124,7 +119,6 @@ static void what_does_not_fit(void **state) {
 }
 
 static void integers_and_moved_elements_are_exact(void **state) {
-    (void)state;
     struct shape shape = {2, {20, 30}};
     for (int op = 0; op < 2; op++) {
         struct fixture f;
@@ -139,7 +133,6 @@ static void integers_and_moved_elements_are_exact(void **state) {
 
 /* A wrong one among elements that are all alike: none of the others stands for it. */
 static void one_wrong_among_equals(void **state) {
-    (void)state;
     for (int value = 0; value < 2; value++)
         for (enum dtype stored = 0; stored < DTYPE_COUNT; stored++) {
             struct fixture f;
@@ -156,7 +149,6 @@ static void one_wrong_among_equals(void **state) {
 
 /* Elements of a large product that no sample has. */
 static void sums_of_floats_are_checked(void **state) {
-    (void)state;
     struct fixture f;
     open_product(&f, FLOAT32, 1100, 1000, 20, around_zero);
     f.operation.run.verify = VERIFY_SAMPLED;

@@ -97,7 +97,6 @@ static void honest_case(int number) {
 /* Scores of counts, most of which are 0: a column has one number nearly everywhere, so that the roundings of a product
  * of two columns point one way. */
 static void scores_of_counts(void **state) {
-    (void)state;
     enum { K = 700, N = 400 };
     static float scores[K * N];
     struct shape shape = {2, {K, N}};
@@ -119,7 +118,6 @@ static void scores_of_counts(void **state) {
 }
 
 static void honest_results_are_right(void **state) {
-    (void)state;
     const char *wanted = getenv("HONEST_CASES");
     int cases = wanted ? atoi(wanted) : 3000;
     for (int number = 0; number < cases; number++) honest_case(number);
@@ -158,7 +156,6 @@ static bool passes_as_product(enum dtype dtype, double alpha, const double terms
 }
 
 static void around_overflow(void **state) {
-    (void)state;
     assert_true(passes_as_sum(FLOAT16, 65504, 15, INFINITY)); /* 65520 becomes infinite; 65519 is one rounding away */
     assert_true(passes_as_sum(FLOAT16, 65504, 17, 65504));
     assert_true(passes_as_sum(FLOAT16, 65504, 17, INFINITY));
@@ -177,7 +174,6 @@ static void around_overflow(void **state) {
 
 /* Next to an infinity, a finite part that overflows to the other side makes a NaN, and nothing else. */
 static void overflow_beside_an_infinity(void **state) {
-    (void)state;
     static const enum reduce_operator sums[] = {REDUCE_SUM, REDUCE_MEAN};
     const double beyond[] = {DBL_MAX, DBL_MAX, -INFINITY}, within[] = {DBL_MAX / 4, DBL_MAX / 2, -INFINITY};
     for (int i = 0; i < 2; i++) {
@@ -207,7 +203,6 @@ static void overflow_beside_an_infinity(void **state) {
 /* alpha times (1 - 1 + rest) in float32, alpha far beyond its range: the rounding of the sum may change the sign of the
  * infinity, if rest is as small as that. */
 static void overflow_to_either_side(void **state) {
-    (void)state;
     for (int number = 0; number < 4; number++) {
         const double alpha = number % 2 ? -1e300 : 1e300, far = copysign(INFINITY, alpha);
         const bool small = number < 2;
@@ -229,7 +224,6 @@ static void overflow_to_either_side(void **state) {
 
 /* A transpose moves elements and keeps all their bits. */
 static void transposes_keep_bits(void **state) {
-    (void)state;
     struct fixture f;
     open_inputs(&f, OP_TRANSPOSE, (struct op_options){0}, FLOAT32, (struct shape){2, {1, 3}}, (struct shape){1, {1}},
                 around_zero);
@@ -247,7 +241,6 @@ static void transposes_keep_bits(void **state) {
 
 /* Factors beyond the type's range, applied to elements that bring the products back into range. */
 static void scale_computes_in_float64(void **state) {
-    (void)state;
     for (int dtype = FLOAT32; dtype <= BFLOAT16; dtype++) {
         struct fixture f;
         double tiny = dtype == FLOAT16 ? 0x1p-20 : 1e-30, alpha = dtype == FLOAT16 ? 0x1p20 : 1e40;

@@ -26,7 +26,6 @@ static struct data_view draw_view(struct shape *seen) {
 }
 
 static void axes_are_counted_without_the_dropped_ones(void **state) {
-    (void)state;
     state_of_draws = 1;
     for (int trial = 0; trial < 2000; trial++) {
         struct shape seen;
@@ -48,7 +47,6 @@ static void axes_are_counted_without_the_dropped_ones(void **state) {
 }
 
 static void what_is_read_beside_what_is_seen(void **state) {
-    (void)state;
     static const struct {
         int64_t size, chunk, step, seen; /* of one axis; chunk 0: contiguous */
         double excess;
@@ -80,7 +78,6 @@ static void what_is_read_beside_what_is_seen(void **state) {
 
 /* Of chunks at least what is seen is read, and at most all. */
 static void what_is_read_is_at_most_all(void **state) {
-    (void)state;
     state_of_draws = 2;
     for (int trial = 0; trial < 2000; trial++) {
         struct shape seen;

@@ -41,7 +41,6 @@ static bool run_and_check(void) {
 }
 
 static void every_item_is_done_once(void **state) {
-    (void)state;
     assert_true(workers_count() >= 1 && workers_count() <= 1024);
     for (int round = 0; round < 50; round++) assert_true(run_and_check());
     workers_run(0, count, NULL);
@@ -49,7 +48,6 @@ static void every_item_is_done_once(void **state) {
 
 /* Scratch memory is sized by workers_count(), so the count must not follow a change of affinity during a run. */
 static void the_count_outlives_a_change_of_affinity(void **state) {
-    (void)state;
     cpu_set_t all, one;
     int count = workers_count();
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
@@ -71,7 +69,6 @@ static void *several_rounds(void *good) {
 }
 
 static void callers_do_not_meet(void **state) {
-    (void)state;
     pthread_t callers[3];
     bool good[3] = {true, true, true};
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&callers[i], NULL, several_rounds, &good[i]), 0);
@@ -82,7 +79,6 @@ static void callers_do_not_meet(void **state) {
 }
 
 static void a_forked_child_works_alone(void **state) {
-    (void)state;
     for (int round = 0; round < 20; round++) {
         assert_true(run_and_check());
         pid_t child = fork();

@@ -33,7 +33,6 @@ static void assert_errors(struct yaml_document *document, const char *expected) 
 }
 
 static void test_types(void **state) {
-    (void)state;
     static const struct {
         const char *text;
         enum yaml_kind kind;
@@ -93,7 +92,6 @@ static void test_types(void **state) {
 }
 
 static void test_places(void **state) {
-    (void)state;
     struct yaml_document *document = parse("\xef\xbb\xbfgr\xc3\xb6\xc3\x9f"
                                            "e: [1,\r\n   {b: 2}]\r\n");
     const struct yaml_node *root = yaml_root(document), *list = root->items[0];
@@ -106,7 +104,6 @@ static void test_places(void **state) {
 }
 
 static void test_aliases_share(void **state) {
-    (void)state;
     struct yaml_document *document = parse("a: &x [1]\nb: *x\nc: &x 2\nd: *x\nx-hidden: &h 5\ne: *h\n");
     const struct yaml_node *root = yaml_root(document);
     assert_ptr_equal(yaml_get(root, "a"), yaml_get(root, "b"));
@@ -118,7 +115,6 @@ static void test_aliases_share(void **state) {
 }
 
 static void test_merges(void **state) {
-    (void)state;
     struct yaml_document *document = parse("x-a: &a {p: 1, q: 1}\nx-b: &b {q: 2, r: 2}\n"
                                            "m: {<<: [*a, *b], p: 0}\nn: {<<: *b, '<<': 7}\n");
     const struct yaml_node *m = yaml_get(yaml_root(document), "m"), *n = yaml_get(yaml_root(document), "n");
@@ -132,7 +128,6 @@ static void test_merges(void **state) {
 }
 
 static void test_duplicates_in_file_order(void **state) {
-    (void)state;
     assert_errors(parse("b: 1\na: 1\na: 2\nb: 2\n"), "t.yaml:3:1: key 'a' is already on line 2\n"
                                                      "    3 | a: 2\n"
                                                      "      | ^\n"
@@ -164,7 +159,6 @@ static void assert_refused(char *text, const char *words) {
 }
 
 static void test_limits(void **state) {
-    (void)state;
     assert_refused(repeated("", "[", 65, "1"), "64 levels");
     assert_refused(repeated("", "[", 500000, ""), "64 levels");
     assert_refused(repeated("[", "1,", 100001, "1]"), "100,000 nodes");
@@ -196,7 +190,6 @@ static void test_limits(void **state) {
 }
 
 static void test_many_keys_are_quick(void **state) {
-    (void)state;
     char *text = NULL;
     size_t length;
     FILE *to = open_memstream(&text, &length);
@@ -209,7 +202,6 @@ static void test_many_keys_are_quick(void **state) {
 }
 
 static void test_files(void **state) {
-    (void)state;
     assert_errors(yaml_load("/nonexistent/job.yaml"),
                   "/nonexistent/job.yaml: cannot be opened: No such file or directory\n");
     assert_errors(yaml_load("/"), "/: is a directory, not a job file\n");
@@ -234,7 +226,6 @@ static void test_files(void **state) {
 }
 
 static void test_complaints(void **state) {
-    (void)state;
     struct yaml_document *document = parse("a: 1\nb: 2\n");
     const struct yaml_node *root = yaml_root(document);
     yaml_error(document, yaml_get(root, "b"), "second");
@@ -260,7 +251,6 @@ static void test_complaints(void **state) {
 }
 
 static void test_nearest_name(void **state) {
-    (void)state;
     static const char *const names[] = {"tiled", "naive", "n", "warmup", "float32", "float64"};
     assert_string_equal(nearest_name("tield", names, 6), "tiled");
     assert_string_equal(nearest_name("Tiled", names, 6), "tiled");
