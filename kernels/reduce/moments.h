@@ -70,23 +70,23 @@ MOMENTS_CALL double moments_inverse(double count) {
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Merges `from` into `into`. */
+/* Merges `from` into `into` by the formula above. Each mean is the sum of two doubles, `mean` and `rest`. */
 MOMENTS_CALL void moments_merge(struct reduce_moments *into, const struct reduce_moments *from) {
     if (from->count == 0) return;
     if (into->count == 0) {
         *into = *from;
         return;
     }
-    const double own = (double)into->count, inverse = moments_inverse((double)(into->count + from->count));
-    double lost, rest;
-    const double apart = moments_add(from->of.spread.mean, -into->of.spread.mean, &lost);
-    const double delta = apart + (lost + (from->of.spread.rest - into->of.spread.rest));
+    const double into_count = (double)into->count, inverse = moments_inverse((double)(into->count + from->count));
+    double lost, mean_rest;
+    const double mean_difference = moments_add(from->of.spread.mean, -into->of.spread.mean, &lost);
+    const double delta = mean_difference + (lost + (from->of.spread.rest - into->of.spread.rest));
     const double step = delta * ((double)from->count * inverse);
-    const double mean = moments_add(into->of.spread.mean, step, &rest);
+    const double mean = moments_add(into->of.spread.mean, step, &mean_rest);
     into->count += from->count;
     into->of.spread.mean = mean;
-    into->of.spread.rest += rest;
-    into->of.spread.squares += from->of.spread.squares + delta * own * step;
+    into->of.spread.rest += mean_rest;
+    into->of.spread.squares += from->of.spread.squares + delta * into_count * step;
 }
 
 /* Returns the moments of `count` elements, from the sum of their deviations from a pivot and the sum of the squares. */

@@ -190,8 +190,8 @@ static double floor_of(const struct run_pair *pair) {
                        strstr(pair->base->flags, FLAG_COARSE) || strstr(pair->new->flags, FLAG_COARSE));
 }
 
-/* The samples in clock cycles of the device, by the clock at each or else by the run's median clock; NULL: neither is
- * known. The caller frees. */
+/* The samples in clock cycles of the device. *each: is the clock known at each sample? Otherwise they are computed
+ * by the run's median clock. NULL: neither is known. The caller frees. */
 static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *each) {
     *each = samples->count > 0;
     for (int i = 0; i < samples->count; i++) *each = *each && samples->conditions[i].clock_mhz > 0;

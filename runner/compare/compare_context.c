@@ -177,15 +177,17 @@ static size_t common_suffix(const char *a, size_t a_length, const char *b, size_
 static void compare_line(struct context *context, const char *base, const char *new, size_t name) {
     static const char operation[] = "  - {id: ";
     size_t skip = strncmp(base, operation, sizeof operation - 1) == 0 ? sizeof operation - 1 : strspn(base, " ");
-    size_t a = strcspn(base, "\n"), b = new ? strcspn(new, "\n") : 0;
-    if (new &&a == b && strncmp(base, new, a) == 0) return;
+    size_t base_length = strcspn(base, "\n"), new_length = new ? strcspn(new, "\n") : 0;
+    if (new &&base_length == new_length && strncmp(base, new, base_length) == 0) return;
     bool quoted = name > skip + 1 && base[skip] == '"';
     OWNED char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
-    size_t start = new ? common_prefix(base, a, new, b) : 0, end = new ? common_suffix(base, a, new, b, start) : 0;
+    /* The bytes that both lines have at their start, and at their end. */
+    size_t start = new ? common_prefix(base, base_length, new, new_length) : 0,
+           end = new ? common_suffix(base, base_length, new, new_length, start) : 0;
     if (start < name) start = new ? name + strspn(base + name, ": ") : 0;
-    if (start + end > a || start + end > b) end = 0;
-    OWNED char *before = must_printf("%.*s", (int)(a - start - end), base + start);
-    OWNED char *after = new ? must_printf("%.*s", (int)(b - start - end), new + start) : must_strdup("");
+    if (start + end > base_length || start + end > new_length) end = 0;
+    OWNED char *before = must_printf("%.*s", (int)(base_length - start - end), base + start);
+    OWNED char *after = new ? must_printf("%.*s", (int)(new_length - start - end), new + start) : must_strdup("");
     add(context, what, new ? before : "present", new ? after : "absent");
 }
 

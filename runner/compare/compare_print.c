@@ -230,7 +230,9 @@ static void fill_history_row(struct table *table, const struct comparison *news,
     const struct run_pair *any = NULL;
     for (int i = 0; i < count; i++) {
         const struct run_pair *pair = pair_of(&news[i], base);
-        if (pair && is_compared(pair) && !any) name_row(table, any = pair);
+        if (any || !pair || !is_compared(pair)) continue;
+        any = pair;
+        name_row(table, pair);
     }
     for (int i = 0; any && i < count; i++) {
         const struct run_pair *pair = pair_of(&news[i], base);

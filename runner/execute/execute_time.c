@@ -114,7 +114,8 @@ enum status execution_measure_briefly(struct execution *execution, int64_t sampl
     return STATUS_OK;
 }
 
-/* Has the rows of a kind of device that were measured against the roofs `before` refer to the raised ones. */
+/* Computes the bounds of rows anew after a roof was raised: of the rows on this kind of device whose bound is by the
+ * roofs `before`. */
 static void update_bounds(struct execution *execution, enum kernel_device device, const struct device_limits *before) {
     const struct plan *plan = execution->plan;
     for (int i = 0; i < plan->run_count; i++) {

@@ -56,6 +56,8 @@ static const char *swept_text(const struct report *report, int column, const str
     return report->swept.columns[column].text[run - report->runs];
 }
 
+/* Computes the point of a run in a plot of rates: its rate with the 95 % interval, at its swept value or category.
+ * false: the run has no place in the plot. */
 static bool place_rate(struct figure *figure, const struct report_run *run, struct plot_point *point) {
     const struct report *report = figure->report;
     const struct result_row *row = run->row;
@@ -67,8 +69,10 @@ static bool place_rate(struct figure *figure, const struct report_run *run, stru
     point->high = point->y * row->kernel_median_s / row->kernel_ci_low_s;
     if (!(point->low > 0 && point->low <= point->y && point->high >= point->y && drawable(point->high)))
         point->low = point->high = NAN;
-    if (swept && report->swept.columns[figure->by].kind != SWEPT_TEXT)
-        return isfinite(point->x = report->swept.columns[figure->by].number[run - report->runs]);
+    if (swept && report->swept.columns[figure->by].kind != SWEPT_TEXT) {
+        point->x = report->swept.columns[figure->by].number[run - report->runs];
+        return isfinite(point->x);
+    }
     point->x = report_number_of(text, figure->categories, &figure->plot.x.category_count);
     return true;
 }

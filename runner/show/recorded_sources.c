@@ -45,7 +45,7 @@ static enum status place_files(const struct results_file *file, const char *fold
     }
 }
 
-/* Has the variants of an operation use the files in the folder. */
+/* Makes the variants of an operation use the files in the folder. */
 static enum status use_files(const struct results_file *file, struct job_operation *operation, const char *folder,
                              struct error *error) {
     for (int i = 0; i < operation->variant_count; i++) {

@@ -248,7 +248,8 @@ static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
     snprintf(heading, VIEW_CELL, "x %s", cut);
 }
 
-/* `marked`: as in lines_below. */
+/* Makes the table of the rows that are not omitted. A row's message becomes a remark below it, unless its group in
+ * `marked` is so large that it gets a line (lines_below). */
 static struct table *table_of(const struct view *view, const struct groups *marked) {
     OWNED struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
     char ratio[VIEW_CELL], text[VIEW_CELL];

@@ -109,7 +109,10 @@ static enum finding look_for(struct awaited *awaited, int number) {
     if (whole && !done && strcmp(row.status, "interrupted") != 0 && !is_out_of_date(awaited, number, &before))
         return NOT_MADE;
     part->there = done && has_output;
-    *(part->there ? &part->version : &part->refused) = before;
+    if (part->there)
+        part->version = before;
+    else
+        part->refused = before;
     return part->there ? MADE : MISSING;
 }
 
@@ -124,7 +127,7 @@ static enum finding look_for_all(struct awaited *awaited) {
     return all;
 }
 
-/* Has the reader of `array` read the result from the parts. */
+/* Makes the reader of `array` read the result from the parts. */
 static void place_as(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
     const struct plan *plan = &results->units->plan;

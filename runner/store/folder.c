@@ -257,7 +257,9 @@ enum status results_check_output(const char *output, const struct plan *plan, st
     const char *last = "";
     for (int i = 0; i < job->operation_count; i++) {
         const char *file = job->operations[i].to_file;
-        if (file && strcmp(file, last) != 0) TRY(results_check_other(output, plan, "file", last = file, error));
+        if (!file || strcmp(file, last) == 0) continue;
+        TRY(results_check_other(output, plan, "file", file, error));
+        last = file;
     }
     return STATUS_OK;
 }
@@ -270,7 +272,8 @@ static enum status check_results(const struct destination *place, const struct p
         const char *file = job->operations[i].to_file;
         FREED_BY(destination_free) struct destination other = {0};
         if (!file || strcmp(file, last) == 0) continue;
-        TRY(destination_find("file", last = file, &other, error));
+        TRY(destination_find("file", file, &other, error));
+        last = file;
         if (destination_same(place, &other))
             return fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
                         job->operations[i].id);

@@ -73,9 +73,14 @@ static enum status find_files(struct results *results, struct error *error) {
         to->of_operation[i] = to->next[i] = -1;
         if (!job->operations[i].to_file) continue;
         TRY(find_file(to, &job->operations[i], number, &number, error));
-        struct to_file *file = &to->of[to->of_operation[i] = number];
-        *(file->count++ ? &to->next[file->last] : &file->first) = i;
+        to->of_operation[i] = number;
+        struct to_file *file = &to->of[number];
+        if (file->count == 0)
+            file->first = i;
+        else
+            to->next[file->last] = i;
         file->last = i;
+        file->count++;
     }
     for (int i = 0; i < to->count; i++) to->of[i].unfinished = unfinished_path(results, &to->of[i]);
     return STATUS_OK;

@@ -259,7 +259,8 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
 /* A note of a timeout is written when a kernel that never ends is about to be ended with its process: other threads may
  * be inside HDF5, and the inputs may not be hashed yet. So it is a text file, KEY.timeout, whose KEY needs neither. */
 
-/* The caller frees. */
+/* Returns the path of a unit's timeout note, KEY.timeout. KEY is a hash of what identifies the unit without hashes
+ * of its inputs. The caller frees. */
 static char *note_path(const struct results *results, const struct run *unit) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     const struct job_operation *operation = task->operation;
