@@ -18,6 +18,11 @@ static const char prelude[] =
     "    long long inner[8], size[8], first[8];\n"
     "    int aligned, zero;\n"
     "};\n"
+    "__device__ inline int unknown_zero(const arguments &a) {\n" /* another one each time */
+    "    int zero;\n"
+    "    asm volatile(\"mov.b32 %0, %1;\" : \"=r\"(zero) : \"r\"(a.zero));\n"
+    "    return zero;\n"
+    "}\n"
     "template <typename T, int N> struct __align__(sizeof(T) * N) vector { T of[N]; };\n"
     "__device__ inline float float16(unsigned short bits) {\n"
     "    float value;\n"
@@ -189,7 +194,7 @@ static void write_constant(const struct map_step *step, char text[128]) {
         return;
     }
     snprintf(text, 128, "(%s)(0x%llxull%s)", value_type(step->type), (unsigned long long)step->integer,
-             negates(step) ? " + a.zero" : "");
+             negates(step) ? " + unknown_zero(a)" : "");
 }
 
 static void write_cast(const struct map_step *step, char text[256]) {
@@ -213,15 +218,15 @@ static void write_integer(const struct map_step *step, const char *type, char te
     enum map_function function = step->function;
     const char *name = function == MAP_REMAINDER ? "remainder_of" : "power";
     if (function == MAP_NEGATIVE)
-        snprintf(text, 256, "(%s)(a.zero - (unsigned long long)s%d)", type, a);
+        snprintf(text, 256, "(%s)(unknown_zero(a) - (unsigned long long)s%d)", type, a);
     else if (function == MAP_ABS)
-        snprintf(text, 256, "s%d > 0 ? s%d : (%s)(a.zero - (unsigned long long)s%d)", a, a, type, a);
+        snprintf(text, 256, "s%d > 0 ? s%d : (%s)(unknown_zero(a) - (unsigned long long)s%d)", a, a, type, a);
     else if (function == MAP_SIGN)
         snprintf(text, 256, "(%s)((s%d > 0) - (s%d < 0))", type, a, a);
     else if (function == MAP_ADD || function == MAP_SUBTRACT || function == MAP_MULTIPLY)
         snprintf(text, 256, "(%s)((unsigned long long)s%d %s (unsigned long long)s%d)", type, a, infix[function], b);
     else if (function == MAP_FLOOR_DIVIDE)
-        snprintf(text, 256, "floor_divide<%s>(s%d, s%d, a.zero)", type, a, b);
+        snprintf(text, 256, "floor_divide<%s>(s%d, s%d, unknown_zero(a))", type, a, b);
     else
         snprintf(text, 256, "%s<%s>(s%d, s%d)", name, type, a, b);
 }
