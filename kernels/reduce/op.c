@@ -133,7 +133,10 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + of_equal_elements;
     double accumulation = dtype_epsilon(FLOAT64) * (4 + roundings);
     double least = dtype_least(FLOAT64); /* the smallest subnormal number */
-    if (reduce_spreads(operator_)) accumulation += 12 * dtype_epsilon(FLOAT64), least *= 16;
+    if (reduce_spreads(operator_)) {     /* margins for the additional roundings of moments (reduce/moments.h) */
+        accumulation += 12 * dtype_epsilon(FLOAT64);
+        least *= 16;
+    }
     if (operator_ == REDUCE_STD) least = sqrt(least);
     return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + least};
 }

@@ -206,13 +206,14 @@ enum status execution_time_trials(struct execution *execution, int *again, struc
             execution_abandon(execution);
             return try_again(execution, &run, 1, again, status, error);
         }
-        bool was_result = execution->result_run[run->task] < 0;
+        bool would_be_result = execution->result_run[run->task] < 0;
         status = trial->measurement.status;
         *error = trial->measurement.error;
         const char *word = trial->measurement.wrong ? "wrong" : "failed";
         execution_release_trial(trial, false);
         TRY(execution_settle_failure(execution, run, status, word, error));
-        if (!was_result) continue;
+        if (!would_be_result) continue;
+        /* The later trials of the task have dropped their outputs, because this one was to give the result. */
         *again = run->number + 1;
         break;
     }

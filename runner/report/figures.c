@@ -322,11 +322,12 @@ static void choose_series(struct figure *figure) {
     OWNED double *weight = must_malloc((size_t)count * sizeof *weight);
     struct plot_series others = {.label = must_printf("%d others", count - own), .colour = PLOT_GREY};
     for (int i = 0; i < count; i++) weight[i] = figure->series[i].weight;
-    for (int i = 0; i < own; i++) weight[report_largest(weight, count)] = -1;
+    for (int i = 0; i < own; i++) weight[report_largest(weight, count)] = -1; /* the series is shown */
     for (int i = 0; i < count; i++) {
         struct plot_series *from = &figure->series[i];
-        for (int k = 0; k < from->count && weight[i] >= 0; k++) plot_add(&others, from->points[k]);
-        if (weight[i] >= 0) {
+        bool is_shown = !(weight[i] >= 0);
+        if (!is_shown) {
+            for (int k = 0; k < from->count; k++) plot_add(&others, from->points[k]);
             free(from->points);
             free(from->label);
             continue;

@@ -85,13 +85,13 @@ const char *file_letter(int number, char text[8]) {
 /* Adds the runs of file number `number` to the report, with their samples. */
 static enum status add_file(struct report *report, int number, struct error *error) {
     static const struct view_options as_they_are = {0};
-    struct report_file *of = &report->files[number];
-    const struct results_file *file = of->file;
-    struct report_run *runs = &report->runs[of->first];
-    if (report->file_count > 1) file_letter(number, of->letter);
-    TRY(view_make(file->rows, file->count, &as_they_are, &of->view, error));
+    struct report_file *report_file = &report->files[number];
+    const struct results_file *file = report_file->file;
+    struct report_run *runs = &report->runs[report_file->first];
+    if (report->file_count > 1) file_letter(number, report_file->letter);
+    TRY(view_make(file->rows, file->count, &as_they_are, &report_file->view, error));
     for (int i = 0; i < file->count; i++) {
-        runs[i] = (struct report_run){.row = &file->rows[i], .file = of, .spread = NAN};
+        runs[i] = (struct report_run){.row = &file->rows[i], .file = report_file, .spread = NAN};
         runs[i].variant = report_number_of(runs[i].row->variant, report->variants, &report->variant_count);
         for (int k = 0; k < REPORT_EXTRAS; k++) runs[i].extra[k] = NAN;
         report->count++;

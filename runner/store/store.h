@@ -101,9 +101,9 @@ struct shard_state {
     bool at_work;      /* only in a survey: is its lock held? */
     int lacks;         /* only in a survey: number of its units that have no part */
 };
-/* Finds the job of the shards whose manifests are in OUTPUT.parts. Among jobs all of whose shards have begun, chooses
- * the one that a shard began last; if there is none, the one of most shards. false: there are no manifests, or the
- * chosen one is incomplete. Free with shard_job_free, whatever it returns. */
+/* Finds the job of the shards whose manifests are in OUTPUT.parts. Among jobs all of whose shards have begun,
+ * chooses the one that a shard began last; if there is none, the one of which most shards have begun. false: there are
+ * no manifests, or the chosen one is incomplete. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
 /* Finds how shards, of another number, have divided this job: the units of units_make(plan, *divided, *by) include

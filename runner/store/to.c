@@ -373,14 +373,15 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
     const struct job *job = plan->job;
+    const bool has_previous = previous_file(results) >= 0;          /* an OUTPUT of this job */
     if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
-    for (int i = 0; *done && i < job->operation_count && previous_file(results) >= 0; i++)
+    for (int i = 0; *done && i < job->operation_count && has_previous; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
     for (int i = 0; results->to && i < results->to->count; i++) {
         const struct to_file *file = &results->to->of[i];
         enum earlier earlier = look_at(results, job, keys, file);
         if (earlier == FOREIGN && !results->policy.overwrite) return refuse(results, file, error);
-        if (*done && previous_file(results) >= 0) *done = is_finished(results, job, file, earlier);
+        if (*done && has_previous) *done = is_finished(results, job, file, earlier);
     }
     return STATUS_OK;
 }

@@ -257,7 +257,8 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
 /* Finds the range of the file that contains the bytes of a box. */
 static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *end) {
     const struct rawwrite *raw = writing->raw;
-    *begin = HADDR_MAX, *end = 0;
+    *begin = HADDR_MAX;
+    *end = 0;
     for (int64_t number = 0; number < writing->cells.count; number++) {
         haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
         if (chunk < *begin) *begin = chunk;
