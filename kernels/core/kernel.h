@@ -280,8 +280,9 @@ struct kernel {
     const char *traffic;
     double (*traffic_bytes)(const struct launch *launch);
     struct kernel_parameter parameters[KERNEL_MAX_PARAMETERS]; /* ends at the first without a name */
-    /* If `divisible` holds only among launches that split their sums in the same way: returns a number for the way of a
-     * launch. NULL: it holds among all launches. Must not depend on `args` pointers. */
+    /* For variants whose launches give the same bits (`divisible`) only if they split their sums in the same way:
+     * returns a number that identifies the way of a launch. NULL: `divisible` holds among all launches. Must not depend
+     * on `args` pointers. */
     uint64_t (*way)(const struct launch *launch);
     /* Bytes of device memory that a launch needs besides its operands; NULL: none. Must not depend on `args` pointers,
      * and must suffice for any smaller launch of the same run (the last tiles). */

@@ -14,7 +14,7 @@ const char *const report_extras[REPORT_EXTRAS] = {"registers", "spill_bytes", "s
 
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]) {
     const struct view *view = run->file->view;
-    int own = (int)(run->row - run->file->file->rows);
+    int row = (int)(run->row - run->file->file->rows);
     struct view_column found;
     struct error error;
     text[0] = '\0';
@@ -24,9 +24,12 @@ double run_cell(const struct report_run *run, const char *column, char text[VIEW
         return run->extra[i];
     }
     if (view_column_find(view, column, &found, &error)) return NAN;
-    if (view_column_is_text(&found)) return view_column_text(view, &found, own, text), NAN;
-    view_column_cell(view, &found, own, text);
-    return view_column_number(view, &found, own);
+    if (view_column_is_text(&found)) {
+        view_column_text(view, &found, row, text);
+        return NAN;
+    }
+    view_column_cell(view, &found, row, text);
+    return view_column_number(view, &found, row);
 }
 
 bool row_timed(const struct result_row *row) {

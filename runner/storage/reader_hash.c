@@ -340,22 +340,22 @@ static int64_t next_segment(int64_t element, int64_t most) {
 }
 
 enum status reader_share(struct reader *reader, struct error *error) {
-    const struct array *array = reader->array, *of = array->band.of;
-    if (!of || reader->shared) return STATUS_OK;
+    const struct array *array = reader->array, *whole = array->band.of;
+    if (!whole || reader->shared) return STATUS_OK;
     reader->share_low = reader->hash_low;
     reader->share_high = reader->hash_high;
     if (!band_is_whole_segments(array)) {
         int axis = array->band.axis;
-        int64_t most = of->shape.size[axis], first = next_segment(array->band.first, most);
+        int64_t most = whole->shape.size[axis], first = next_segment(array->band.first, most);
         int64_t end = next_segment(array->band.first + array->shape.size[axis], most);
-        FREED_BY(array_free) struct array segments = array_copy(of);
-        FREED_BY(reader_free) struct reader own = {0};
+        FREED_BY(array_free) struct array segments = array_copy(whole);
+        FREED_BY(reader_free) struct reader segment_reader = {0};
         array_narrow(&segments, axis, first, end - first);
-        segments.band = (struct array_band){of, axis, first};
-        reader_init(&own, &segments);
-        enum status status = end > first ? reader_hash(&own, error) : STATUS_OK;
-        reader->share_low = own.hash_low;
-        reader->share_high = own.hash_high;
+        segments.band = (struct array_band){whole, axis, first};
+        reader_init(&segment_reader, &segments);
+        enum status status = end > first ? reader_hash(&segment_reader, error) : STATUS_OK;
+        reader->share_low = segment_reader.hash_low;
+        reader->share_high = segment_reader.hash_high;
         reader_note_failure(reader, status, error);
         TRY(status);
     }

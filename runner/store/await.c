@@ -158,7 +158,11 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
         const struct run *run = awaited_run(awaited, 0);
         enum finding found = run->skip || run->kernel->is_roof ? NOT_MADE : look_for_all(awaited);
         if (found == MISSING) return false;
-        if (found == MADE) return place(awaited), *result_run = run->number, true;
+        if (found == MADE) {
+            place(awaited);
+            *result_run = run->number;
+            return true;
+        }
         if (++awaited->variant < runs) find_paths(awaited);
     }
     return true;

@@ -102,26 +102,26 @@ static int compare_wanted(const void *one, const void *other) {
 /* Gives the hash in a line to all readers of that input that lack it. Returns how many these are. */
 static int recall_line(const char *line, struct wanted *wanted, int count) {
     struct wanted key = {.reader = NULL};
-    struct reader of = {.file = NULL};
+    struct reader stored = {.file = NULL};
     struct casts casts;
     int64_t counted;
     int taken = 0;
     if (sscanf(line,
                "%16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %" SCNd64 " %" SCNd64
                " %" SCNd64 " %" SCNd64 " %" SCNd64,
-               &key.identity.high64, &key.identity.low64, &of.hash_high, &of.hash_low, &of.share_high, &of.share_low,
-               &casts.missing, &casts.overflowed, &casts.wrapped, &casts.truncated, &counted) != 11)
+               &key.identity.high64, &key.identity.low64, &stored.hash_high, &stored.hash_low, &stored.share_high,
+               &stored.share_low, &casts.missing, &casts.overflowed, &casts.wrapped, &casts.truncated, &counted) != 11)
         return 0;
     struct wanted *found = bsearch(&key, wanted, (size_t)count, sizeof *wanted, compare_wanted);
     while (found && found > wanted && compare_wanted(found - 1, &key) == 0) found--;
     for (; found && found < wanted + count && compare_wanted(found, &key) == 0; found++) {
         struct reader *reader = found->reader;
         if (reader->hash[0]) continue;
-        reader->hash_high = of.hash_high;
-        reader->hash_low = of.hash_low;
+        reader->hash_high = stored.hash_high;
+        reader->hash_low = stored.hash_low;
         reader_hash_set(reader);
-        reader->share_high = of.share_high;
-        reader->share_low = of.share_low;
+        reader->share_high = stored.share_high;
+        reader->share_low = stored.share_low;
         reader->shared = reader->array->band.of != NULL;
         if (counted >= 0 && reader_needs_casts(reader)) reader_casts_set(reader, &casts);
         taken++;
