@@ -28,8 +28,8 @@ void limits_free(struct device_limits *limits); /* NULL: does nothing */
 /* "float32", "tf32" */
 const char *limits_product_name(int product);
 
-/* The time of one launch that its kernel predicts, 0 if the operation has nothing to compute, which kernels' predictions
- * need not consider; infinite: the kernel predicts none. `launch` has no pointers. */
+/* The time of one launch that its kernel predicts; infinite: it predicts none. 0: the operation has nothing to compute,
+ * which kernels need not consider. `launch` has no pointers. */
 double predicted_seconds(const struct launch *launch, const struct geometry *geometry);
 
 /* Predicts the time of one launch that does `share` of an operation's work: from the roofs if the variant is near them,
