@@ -271,7 +271,7 @@ def test_a_demo_that_must_be_built_says_so(tmp_path):
 
 
 def test_architectures(tree):
-    """9.0's own instructions are compiled for 9.0a, whichever of the two was named; PTX is of the highest."""
+    """9.0's own instructions are compiled for 9.0a alone, whichever of the two was named; PTX is of the highest."""
     tree.write("kernels/core/hopper.cu", "    .only_below = 100,\n")
     tree.write("kernels/core/hopper_half.cu", "half\n")
 
@@ -284,7 +284,7 @@ def test_architectures(tree):
         assert words(archs, "hopper") == words(archs, "hopper_half") == [("sm_90a", ""), ("", "1")]
     assert words("80", "b") == words("80", "hopper") == [("sm_80", ""), ("compute_80", "")]
     assert words("100 80", "b") == [("sm_100", ""), ("sm_80", ""), ("compute_100", "")]
-    assert words("100 90", "hopper") == [("sm_100", ""), ("sm_90a", ""), ("compute_100", ""), ("", "1")]
+    assert words("100 90", "hopper") == [("sm_90a", ""), ("", "1")]
 
 
 def test_nvcc_that_arrives_later(tree):
