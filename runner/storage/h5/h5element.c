@@ -169,6 +169,21 @@ static bool find_element(hid_t type, const char *field, struct h5_element *eleme
     }
 }
 
+size_t h5_stored_bytes(hid_t type, size_t address_bytes) {
+    H5T_class_t class = H5Tget_class(type);
+    size_t bytes = H5Tget_size(type);
+    /* A length, and the address and the index of what it is the length of. */
+    if (class == H5T_VLEN || (class == H5T_STRING && H5Tis_variable_str(type) > 0)) return 4 + address_bytes + 4;
+    const int members = class == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
+    for (int i = 0; i < members; i++) {
+        OWNED_ID hid_t member = H5Tget_member_type(type, (unsigned)i);
+        bytes += h5_stored_bytes(member, address_bytes) - H5Tget_size(member);
+    }
+    OWNED_ID hid_t of = class == H5T_ARRAY ? H5Tget_super(type) : H5I_INVALID_HID;
+    size_t part = of < 0 ? 0 : H5Tget_size(of);
+    return part ? bytes / part * h5_stored_bytes(of, address_bytes) : bytes;
+}
+
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 /* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to FIELDS_MOST. */
@@ -271,10 +286,10 @@ static const struct class *class_of(hid_t type) {
 }
 
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element) {
-    *element = (struct h5_element){.memory = H5I_INVALID_HID, .bytes = H5Tget_size(type)};
+    *element = (struct h5_element){.memory = H5I_INVALID_HID};
     if (find_element(type, field, element)) return NULL;
     if (element->memory >= 0) H5Tclose(element->memory);
-    *element = (struct h5_element){.memory = H5I_INVALID_HID, .bytes = H5Tget_size(type)};
+    *element = (struct h5_element){.memory = H5I_INVALID_HID};
     if (H5Tdetect_class(type, H5T_COMPOUND) > 0 && H5Tget_class(type) != H5T_VLEN) return table_fault(type, field);
     if (field) return must_strdup("is not a table; `field` names a field of a table or a part of a complex number");
     OWNED_ID hid_t of = innermost_type(type, true);

@@ -9,7 +9,6 @@ struct h5_element {
     bool plain;   /* stored elements have the bits of `dtype`, in either byte order */
     bool codes;   /* an enumeration other than bool: read only if the job sets a `dtype` */
     hid_t memory; /* memory type for H5Dread; H5I_INVALID_HID: the type of the file in the machine's byte order */
-    size_t bytes; /* size of an element in the file */
     int rank;     /* number of array dimensions of the element type, which become the last axes of the data set */
     int64_t size[MAX_RANK]; /* sizes of these dimensions */
     const char *kind;       /* "bool" or "bit field", of which `dtype` says less; NULL: neither */
@@ -19,6 +18,10 @@ struct h5_element {
  * Returns NULL; the caller closes `memory`. If they cannot be read, returns what they are and what the user can do,
  * "holds strings; ...", which the caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
+
+/* The size of an element in its file, where addresses have `address_bytes`. H5Tget_size returns the size in memory, where
+ * texts and sequences of varying length have another. */
+size_t h5_stored_bytes(hid_t type, size_t address_bytes);
 
 /* A short name of the type: "table of x, y, label", "complex of float32", "float of 20 bits". The caller frees. */
 char *h5_type_text(hid_t type);

@@ -144,13 +144,21 @@ static enum status find_layout(const struct opening *opening, struct h5_dataset 
     return fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);
 }
 
+/* The size of an address in a data set's file. */
+static size_t address_bytes(hid_t dataset) {
+    OWNED_ID hid_t file = H5Iget_file_id(dataset), creation = file < 0 ? file : H5Fget_create_plist(file);
+    size_t bytes = sizeof(haddr_t), lengths;
+    if (creation >= 0) H5Pget_sizes(creation, &bytes, &lengths);
+    return bytes;
+}
+
 /* Finds how elements are read. `element` receives the array dimensions of their type. */
 static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
                                 struct error *error) {
     OWNED_ID hid_t type = H5Dget_type(dataset->id);
     OWNED char *unusable = h5_find_element(type, opening->field, element);
     dataset->dtype = element->dtype;
-    dataset->element = element->bytes;
+    dataset->element = h5_stored_bytes(type, address_bytes(dataset->id));
     dataset->plain = element->plain;
     dataset->codes = element->codes;
     dataset->memory = element->memory;
