@@ -269,6 +269,7 @@ struct kernel {
     bool atomic_order; /* the result's last bits depend on timing; false: the same bits every run */
     bool near_roof;    /* its launches take about as long as the device's measured roofs allow, by which `plan` predicts
                        them */
+    double roof_share; /* the share of memory's roof that they reach; 0 means all */
     bool divisible;    /* an element of the result has the same bits, whatever else the launch computes (at least 16
                                elements along each axis). So panels and several GPUs may divide a task */
     bool fuses;        /* computes the map before the operation itself (launch->before), as its only input */

@@ -152,22 +152,30 @@ static const char *find_line(const char *text, const char *name, size_t length) 
     return NULL;
 }
 
-/* The length of the common prefix of two lines, up to the last ", " or "{" in it. */
+/* Does an entry of a map, "key: ", begin here, after a comma? A comma in a list or in a text does not end a value. */
+static bool begins_entry(const char *text) {
+    size_t key =
+        text[0] == ' ' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") : 0;
+    return key > 0 && strncmp(text + 1 + key, ": ", 2) == 0;
+}
+
+/* The length of the common prefix of two lines, up to the last entry of a map that begins in it. */
 static size_t common_prefix(const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t same = 0, start = 0;
     while (same < a_length && same < b_length && a[same] == b[same]) {
         same++;
-        if (same >= 2 && (a[same - 1] == '{' || (a[same - 1] == ' ' && a[same - 2] == ','))) start = same;
+        if (a[same - 1] == '{' || (same >= 2 && a[same - 2] == ',' && begins_entry(a + same - 1))) start = same;
     }
     return start;
 }
 
-/* The length of the common suffix of two lines, from the first "," or "}" in it. */
+/* The length of the common suffix of two lines, from the first end of an entry of a map in it. */
 static size_t common_suffix(const char *a, size_t a_length, const char *b, size_t b_length, size_t start) {
     size_t same = 0, end = 0;
     while (same < a_length - start && same < b_length - start && a[a_length - same - 1] == b[b_length - same - 1]) {
         same++;
-        if (a[a_length - same] == ',' || a[a_length - same] == '}') end = same;
+        const char *at = a + a_length - same;
+        if (*at == '}' || (*at == ',' && begins_entry(at + 1))) end = same;
     }
     return end;
 }

@@ -49,6 +49,9 @@ struct expression *expression_parse_arrays(const char *text, const struct array_
                                            struct expression_fault *fault);
 void expression_free(struct expression *expression);
 
+/* Does the expression name array number `array`? -1: does it use an index, `i0`, `i1`, ...? */
+bool expression_names(const struct expression *expression, int array);
+
 /* Is the whole expression one operand, without an operator, a function or parentheses? */
 bool expression_is_operand(const struct expression *expression);
 

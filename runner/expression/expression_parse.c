@@ -397,6 +397,12 @@ void expression_free(struct expression *expression) {
     free(expression);
 }
 
+bool expression_names(const struct expression *expression, int array) {
+    for (const struct node *node = expression->nodes; node; node = node->next)
+        if (array < 0 ? node->kind == NODE_INDEX : node->kind == NODE_INPUT && node->number == array) return true;
+    return false;
+}
+
 bool expression_is_operand(const struct expression *expression) {
     return expression->root->kind != NODE_FUNCTION && expression->root->at == 0;
 }

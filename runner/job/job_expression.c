@@ -23,6 +23,21 @@ int job_max_inputs(enum op op, const struct yaml_node *node) {
     return op == OP_REDUCE && yaml_get(node, "map") ? MAX_INPUTS : operations[op]->inputs;
 }
 
+/* Notes inputs that an expression does not name. It is no error: their shapes count, as an index's range does. */
+static void note_unnamed_inputs(struct job_reader *reader, const struct job_operation *operation,
+                                const struct expression *expression, const struct array_names *arrays) {
+    const struct yaml_node *list = yaml_get(operation->node, "inputs");
+    for (int i = 0; i < arrays->count && !expression_names(expression, -1); i++) {
+        int first = 0; /* of the same name, which is the one that the expression means */
+        while (strcmp(arrays->of[first], arrays->of[i]) != 0) first++;
+        if (expression_names(expression, first)) continue;
+        OWNED char *place = yaml_place(reader->document, list->items[i]);
+        OWNED char *line = must_printf("%s: the expression of '%s' uses input '%s' for its shape only\n", place,
+                                       operation->id, arrays->of[i]);
+        if (!strstr(reader->job->remarks, line)) must_append(&reader->job->remarks, "%s", line);
+    }
+}
+
 void job_read_expression(struct job_reader *reader, struct job_operation *operation) {
     const char *key = operation->op == OP_MAP ? "expression" : "map";
     const struct yaml_node *node = yaml_get(operation->node, key);
@@ -35,10 +50,12 @@ void job_read_expression(struct job_reader *reader, struct job_operation *operat
     struct array_names arrays = {input_names(reader, operation, names), names};
     struct expression_fault fault;
     struct expression *expression = expression_parse_arrays(node->text, &arrays, &fault);
-    if (!expression)
+    if (!expression) {
         yaml_error_inside(reader->document, node, fault.at, "%s", fault.message);
-    else
+    } else {
+        note_unnamed_inputs(reader, operation, expression, &arrays);
         operation->options.map = parameters_map(&reader->parameters, node, expression, &arrays, reader->choice);
+    }
     reader->failed = reader->failed || !operation->options.map;
     expression_free(expression);
 }

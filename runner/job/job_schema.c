@@ -66,12 +66,12 @@ static const char *const type_schemas[KEY_TYPE_COUNT] = {
                     "'number'}}",
     [KEY_FRACTION] = "{'anyOf': [{'type': 'number', 'exclusiveMinimum': 0, 'exclusiveMaximum': 1}, {'type': 'string', "
                      "'pattern': '%$'}]}",
-    [KEY_DURATION] = "{'type': 'string', 'pattern': '^(none|[0-9.]+(ms|s|min|h))$'}",
+    [KEY_DURATION] = "{'type': 'string', 'pattern': '^(none|[0-9.]+ *(ms|s|min|h))$'}",
     [KEY_REPEAT] = "{'anyOf': [" COUNT ", {'$ref': '#/$defs/repeat'}]}",
     [KEY_DEVICE] = "{'anyOf': [{'type': 'string', 'pattern': '^(auto|cpu|cuda|cuda:[0-9]+|cuda:all)$'}, {'type': "
                    "'array', 'minItems': 1, 'items': {'type': 'string'}}]}",
     [KEY_MEMORY] = "{'anyOf': [{'type': 'integer', 'minimum': 65536}, {'type': 'string', 'pattern': "
-                   "'^[0-9.]+([KMGT]iB|[kMGT]B|%)?$'}]}",
+                   "'^[0-9.]+ *([KMGT]iB|[kMGT]B|%)?$'}]}",
     [KEY_EXPRESSION] = "{'type': ['string', 'number']}",
     [KEY_TO] = "{'type': 'string', 'pattern': '.:/.'}",
 };

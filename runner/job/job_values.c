@@ -85,8 +85,8 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
     size_t digits = strspn(text, "0123456789.");
     char *end;
     double number = strtod(text, &end);
-    const char *unit = text + digits;
-    if (digits == 0 || end != unit) {
+    const char *unit = text + digits + strspn(text + digits, " ");
+    if (digits == 0 || end != text + digits) {
         snprintf(message, 256, "'%.80s' is not a size: write bytes, 512MiB, 8GiB, 500MB or 90%%", text);
         return false;
     }
@@ -135,10 +135,10 @@ bool job_parse_duration(const char *text, double *seconds, char message[256]) {
     size_t digits = strspn(text, "0123456789.");
     char *end;
     double number = strtod(text, &end);
-    const char *unit = text + digits;
+    const char *unit = text + digits + strspn(text + digits, " ");
     *seconds = INFINITY;
     if (strcmp(text, "none") == 0) return true;
-    if (digits == 0 || end != unit) {
+    if (digits == 0 || end != text + digits) {
         snprintf(message, 256, "'%.80s' is not a duration: write 500ms, 90s, 10min, 1.5h or none", text);
         return false;
     }

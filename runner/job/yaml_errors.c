@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,14 +153,40 @@ const char *yaml_hint(const struct yaml_source *source, int line, int column, co
         return "; a parameter in braces needs quotes inside { } and [ ]: \"${name}\", or write $name";
     if (strstr(problem, "cannot start any token")) return "; text that begins with it needs quotes";
     if (strcmp(problem, "found unexpected ':'") == 0) return "; a space must follow a key's colon: 'key: value'";
-    bool mapping = strcmp(problem, "mapping values are not allowed in this context") == 0;
-    if (mapping && line > 1 && yaml_lacks_space(find_line(source->text, end, line - 1)))
-        return "; on the line before, a space must follow the key's colon: 'key: value'";
-    if (mapping) return "; text with ': ' in it needs quotes";
-    bool flow = context && strncmp(context, "while parsing a flow", 20) == 0;
-    for (int i = from; flow && i <= line; i++)
-        if (find_comment(find_line(source->text, end, i), end))
-            return "; ' #' begins a comment: text with it needs quotes";
+    bool begins = at == text + strspn(text, " ") || at == end;
+    if (strcmp(problem, "mapping values are not allowed in this context") == 0) {
+        const char *before = line > 1 ? find_line(source->text, end, line - 1) : "";
+        if (yaml_lacks_space(before)) return "; on the line before, a space must follow the key's colon: 'key: value'";
+        before += strspn(before, " ");
+        if (before[0] == '-' && isalpha((unsigned char)before[1]))
+            return "; on the line before, a space must follow the '-': '- key: value'";
+        size_t word = strspn(text, " ");
+        bool is_key = line > 1 && strcspn(text + word, " :\"'") == (size_t)(at - text) - word;
+        return is_key ? "; it is indented further than the key before it" : "; text with ': ' in it needs quotes";
+    }
+    if (context && strncmp(context, "while parsing a flow", 20) == 0) {
+        for (int i = from; i <= line; i++)
+            if (find_comment(find_line(source->text, end, i), end))
+                return "; ' #' begins a comment: text with it needs quotes";
+        return line > from ? "; close the bracket of that line, or end the entry before this with ','"
+                           : "; close the bracket, end the entry before this with ',', or put its text in quotes";
+    }
+    static const char indent[] = "; indent this line like the keys, or the '-', that it belongs to";
+    static const struct {
+        const char *problem, *at_start, *later;
+    } hints[] = {
+        {"did not find expected key", indent,
+         "; the value ends before this: delete the rest, or put all of it in quotes"},
+        {"did not find expected '-' indicator", indent, indent},
+        {"could not find expected ':'", "; on that line, ': ' must follow the key", ""},
+        {"did not find expected <document start>", "; the keys of the top level must begin in one column", ""},
+        {"found unexpected end of stream", "; its closing quote is missing", ""},
+        {"found unknown escape character", "; in \"...\" a backslash is written \\\\, in '...' \\", ""},
+        {"did not find expected comment or line break", "; text that begins with '|' or '>' needs quotes", ""},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strcmp(problem, hints[i].problem) == 0)
+            return begins || !*hints[i].later ? hints[i].at_start : hints[i].later;
     return "";
 }
 

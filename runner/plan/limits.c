@@ -35,7 +35,7 @@ static int product_of(const struct kernel *kernel, const struct geometry *geomet
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
 
-/* The time of `share` of an operation's work by the roofs; NaN: they are unknown. */
+/* The time of `share` of an operation's work by the roofs, or by the kernel's share of memory's; NaN: they are unknown. */
 static double roof_seconds(const struct device_limits *limits, const struct kernel *kernel,
                            const struct geometry *geometry, double share) {
     double bytes = share * geometry->bytes, rate = limits->memory_bytes_per_s;
@@ -46,7 +46,7 @@ static double roof_seconds(const struct device_limits *limits, const struct kern
         rate = kernel->op == OP_REDUCE ? limits->cached_read_bytes_per_s : limits->cached_copy_bytes_per_s;
     /* A CPU takes as long for narrow elements as for float32, for which the rates were measured. */
     if (kernel->device == DEVICE_CPU && element < sizeof(float)) bytes *= (double)sizeof(float) / (double)element;
-    return bytes / rate;
+    return bytes / rate / (kernel->roof_share > 0 ? kernel->roof_share : 1);
 }
 
 double predicted_seconds(const struct launch *launch, const struct geometry *geometry) {

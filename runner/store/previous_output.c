@@ -3,8 +3,11 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../compile/sources.h"
+#include "../plan/plan_own.h"
 #include "../record/environment.h"
 #include "../record/linked.h"
+#include "../record/origin.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
@@ -85,13 +88,32 @@ static bool is_text(const char *text, const char *expected) {
     return text && strcmp(text, expected) == 0;
 }
 
+/* The name of a kernel source of this job that the file records with another text; NULL: none. The caller frees. */
+static char *changed_source(const struct results *results, hid_t file) {
+    struct own_file *files;
+    int count = plan_own_files(results->plan, &files);
+    char *changed = NULL;
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; !changed; k++) {
+            OWNED char *object = must_printf("%s/%d", OWN_SOURCES, k), *name = h5_get_text_of(file, object, "name");
+            OWNED char *sha256 = name ? h5_get_text_of(file, object, "sha256") : NULL;
+            if (!name) break;
+            if (strcmp(name, files[i].name) == 0 && !is_text(sha256, files[i].file->sha256))
+                changed = must_strdup(name);
+        }
+    }
+    plan_own_files_free(files, count);
+    return changed;
+}
+
 char *results_difference(const struct results *results, hid_t file, const char *sha256) {
     OWNED char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
+    OWNED char *source = changed_source(results, file);
     bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
     return !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
-           : !is_text(sha256, results->job_sha256)
-               ? must_strdup("is another job than this one, or was edited since")
-               : must_strdup("had other values in its inputs, other kernel sources, or another build of tilerun");
+           : !is_text(sha256, results->job_sha256) ? must_strdup("is another job than this one, or was edited since")
+           : source                                ? must_printf("was run before its kernel source %s changed", source)
+                    : must_strdup("had other values in its inputs, other kernel sources, or another build of tilerun");
 }
 
 /* Fails with a sentence that names the job whose results OUTPUT holds, and the difference to this job. */
@@ -99,11 +121,10 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
     OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256"),
                *why = results_difference(results, file, sha256);
-    return fail(
-        error, STATUS_USAGE,
-        "output %s: holds the %s results of job '%.64s', which %s; --resume replaces nothing but results of its job, "
-        "--overwrite any file",
-        results->place.name, state ? state : "unfinished", name ? name : "?", why);
+    return fail(error, STATUS_USAGE,
+                "output %s: holds the %s results of job '%.64s', which %s; --overwrite replaces them and does all runs "
+                "again, another -o keeps them",
+                results->place.name, state ? state : "unfinished", name ? name : "?", why);
 }
 
 hid_t previous_file(const struct results *results) {

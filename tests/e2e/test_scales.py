@@ -250,6 +250,15 @@ def test_results_are_inputs_again(folder):
         assert file["outputs/z"].attrs["long_name"] == "load" and file["outputs/z"].attrs["units"] == "K"
 
 
+def test_scale_keeps_the_unit_unless_it_adds(folder):
+    """A factor is a number; an addend makes another quantity, such as degrees Celsius of K."""
+    factors = {"same": {}, "twice": {"alpha": 2}, "celsius": {"beta": -273.15}}
+    operations = [{"id": name, "op": "scale", "inputs": ["x"], **of} for name, of in factors.items()]
+    with h5py.File(run(folder, simple_input(folder, units="K"), operations)) as file:
+        units = {name: file["outputs"][name].attrs.get("units") for name in factors}
+    assert units == {"same": "K", "twice": "K", "celsius": None}
+
+
 def test_placeholders_do_not_make_a_number_missing(folder):
     """In netCDF-4 files, which have such scales, this one is the default fill value."""
     with h5py.File(folder / "x.h5", "w") as file:

@@ -81,9 +81,22 @@ def test_a_value_is_refused(check, key, value, caret, hint):
         (JOB.format(**RIGHT).replace("seed: 3", "seed:3"), "4:31:", "'seed: 3'"),
         (JOB.format(**RIGHT) + "---\nversion: 1\n", "12:1:", "a file holds one job"),
         (JOB.format(**RIGHT).replace("    dataset", "\tdataset"), "7:1:", "a tab cannot indent"),
+        (JOB.format(**RIGHT).replace("    dataset", "   dataset"), "7:4:", "indent this line like the keys"),
+        (JOB.format(**RIGHT).replace("    dataset", "     dataset"), "7:13:", "further than the key before it"),
+        (JOB.format(**RIGHT).replace("  - {id: of_file", "   - {id: of_file"), "11:4:", "or the '-', that it belongs"),
+        (JOB.format(**RIGHT).replace("version: 1", " version: 1"), "2:1:", "must begin in one column"),
+        (JOB.format(**RIGHT).replace("inputs:\n", "inputs\n"), "4:4:", "on that line, ': ' must follow the key"),
+        (JOB.format(**RIGHT).replace("seed: 3}}", "seed: 3}"), "5:3:", "close the bracket of that line"),
+        (JOB.format(**RIGHT).replace("seed: 3}}", "seed: 3}}}"), "4:40:", "the value ends before this"),
+        (JOB.format(**RIGHT).replace("file: $name", 'file: "x'), "12:1:", "its closing quote is missing"),
+        (JOB.format(**RIGHT).replace("file: $name", 'file: "\\d"'), "6:12:", "in '...' \\"),
+        (JOB.format(**RIGHT).replace("file: $name", "file: >x"), "6:12:", "begins with '|' or '>' needs quotes"),
+        ("version: 1\noperations:\n  -id: z\n   op: scale\n", "4:6:", "a space must follow the '-'"),
     ],
-    ids=["no space", "no space at all", "quoted version", "no space in braces", "two documents", "tab"],
-)
+    ids=["no space", "no space at all", "quoted version", "no space in braces", "two documents", "tab", "too far left",
+         "too far right", "list", "top level", "no colon", "open brace", "a brace too many", "open quote", "escape",
+         "block", "no space after -"],
+)  # fmt: skip
 def test_a_file_is_refused(check, text, where, hint):
     done = check(text)
     assert done.returncode == USAGE and f"job.yaml:{where}" in done.stderr and hint in done.stderr, done.stderr
@@ -122,3 +135,14 @@ def test_a_star_in_a_name(check, folder, text):
     job = JOB.format(**values).replace("parameters: {name: one.h5}\n", "")
     assert check(job).returncode == OK
     assert "3x4" in harness.tilerun("plan", "job.yaml", cwd=folder).stdout
+
+
+def test_an_input_that_an_expression_does_not_use_is_said(check):
+    operations = """\
+  - {id: z, op: map, inputs: [A, F, A], expression: A * 2}
+  - {id: index, op: map, inputs: [A, F], expression: i0 + 0 * F}
+"""
+    head = JOB.format(**RIGHT).replace("[4, 5]", "[3, 4]").replace("defaults", "x-defaults").split("  - {id: total")[0]
+    done = check(head + operations)
+    said = "job.yaml:10:34: the expression of 'z' uses input 'F' for its shape only\n"
+    assert (done.returncode, done.stderr) == (OK, said)

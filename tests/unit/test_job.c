@@ -416,9 +416,12 @@ static void test_sizes(void **state) {
         const char *text;
         int64_t bytes;
         double fraction;
-    } good[] = {{"65536", 65536, 0},     {"64KiB", 65536, 0},  {"1.5MiB", 3 << 19, 0},
-                {"500MB", 500000000, 0}, {"100kB", 100000, 0}, {"2TiB", INT64_C(2) << 40, 0},
-                {"90%", 0, 0.9},         {"100%", 0, 1},       {"1GB", 1000000000, 0}};
+    } good[] = {{"65536", 65536, 0},    {"64KiB", 65536, 0},
+                {"1.5MiB", 3 << 19, 0}, {"500MB", 500000000, 0},
+                {"100kB", 100000, 0},   {"2TiB", INT64_C(2) << 40, 0},
+                {"90%", 0, 0.9},        {"100%", 0, 1},
+                {"1GB", 1000000000, 0}, {"2 GiB", INT64_C(2) << 30, 0},
+                {"90 %", 0, 0.9}};
     int64_t bytes;
     double fraction;
     char message[256];
@@ -427,7 +430,7 @@ static void test_sizes(void **state) {
         assert_true(bytes == good[i].bytes && fraction == good[i].fraction);
     }
     static const char *const bad[] = {"",   "4G",    "4K",  "65535", "0%",   "101%", "-1", "1e9",  "GiB", "1.2.3MB",
-                                      " 1", "1 GiB", "nan", "inf",   "0x10", "1gib", "1B", "1e3%", "."};
+                                      " 1", "1 gib", "nan", "inf",   "0x10", "1gib", "1B", "1e3%", "."};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(job_parse_memory(bad[i], &bytes, &fraction, message));
     assert_true(job_parse_memory("4611686018427387392", &bytes, &fraction, message)); /* the number before 2^62 */
