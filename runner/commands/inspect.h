@@ -35,6 +35,8 @@ void listing_free(struct listing *listing);
 /* Counts the data sets that cannot be inputs, by reason: "12 strings, 3 missing filters". The caller frees. */
 char *listing_reasons(const struct listing *listing);
 
+/* Describes its source as an input: sets `array` or `unusable`, whose status it returns. */
+enum status candidate_describe(struct candidate *it);
 /* The size of its elements in memory, as a job sees them. */
 double candidate_bytes(const struct candidate *it);
 /* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */

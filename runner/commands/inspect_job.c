@@ -34,9 +34,11 @@ static bool fits_job(const struct candidate *it) {
            it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && is_utf8(it->entry->name);
 }
 
-/* Drops coordinates, which are sorted last, unless there is nothing else. Returns how many candidates are left. */
-static int leave_out_coordinates(struct candidate *const sorted[], int count) {
-    while (count > 0 && sorted[0]->entry->kind != H5_COORDINATES && sorted[count - 1]->entry->kind == H5_COORDINATES)
+/* Drops codes, masks and coordinates, which are sorted last, unless there is nothing before them. Returns how many
+ * candidates are left. */
+static int leave_out_codes(struct candidate *const sorted[], int count) {
+    while (count > 0 && sorted[count - 1]->entry->kind >= H5_CODES &&
+           sorted[count - 1]->entry->kind > sorted[0]->entry->kind)
         count--;
     return count;
 }
@@ -154,22 +156,14 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
     int count = 0;
     for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS; i++) {
         const struct candidate *data_set = &listing->candidates[i];
-        static const char table[] = "table: ";
-        bool is_table = strncmp(data_set->entry->type, table, strlen(table)) == 0;
-        bool is_complex = strncmp(data_set->entry->type, "complex", 7) == 0;
-        if (data_set->hidden || !is_utf8(data_set->entry->name) || !(is_table || is_complex)) continue;
-        OWNED char *names = must_strdup(is_table ? data_set->entry->type + strlen(table) : "r, i");
-        char *rest = names;
-        for (char *name; count < MAX_PROPOSALS && (name = strsep(&rest, ","));) {
+        if (data_set->hidden || !is_utf8(data_set->entry->name)) continue;
+        for (int f = 0; f < data_set->entry->fields.count && count < MAX_PROPOSALS; f++) {
             struct candidate *field = &fields[count];
-            name += strspn(name, " ");
+            const char *name = data_set->entry->fields.of[f];
             *field = (struct candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
             field->source.field = must_strdup(name);
-            /* array_describe fails for fields of other types, and for a name that the list of names truncates. */
             bool has_values = h5_kind_of_field(name) == H5_VALUES && is_utf8(name);
-            bool usable =
-                has_values && !array_describe(&field->source, &field->array, &field->unusable) && fits_job(field);
-            if (usable) {
+            if (has_values && !candidate_describe(field) && fits_job(field)) {
                 count++;
                 continue;
             }
@@ -284,11 +278,14 @@ static char *input_name(const struct candidate *it, int number) {
     return whole;
 }
 
-/* Could the name be that of a proposed operation? */
+/* Could the name be that of a proposed operation, or be no text in YAML? */
 static bool is_taken(const char *name) {
     static const char *const taken[] = {"mean_of_", "std_of_", "gram_of_", "copy_of_"};
+    static const char *const no_texts[] = {"null", "true", "false"};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
         if (strncmp(name, taken[i], strlen(taken[i])) == 0) return true;
+    for (size_t i = 0; i < sizeof no_texts / sizeof *no_texts; i++)
+        if (strcasecmp(name, no_texts[i]) == 0) return true;
     return false;
 }
 
@@ -370,7 +367,7 @@ static enum status fail_nothing(const struct listing *listing, struct error *err
     return STATUS_USAGE;
 }
 
-/* Chooses the inputs, best first. Takes fields of tables before indices and codes if no data set has values. Returns
+/* Chooses the inputs, best first. Takes fields of tables before single elements and codes if no data set has values. Returns
  * the number of inputs; *left_out becomes the number of others that would fit. */
 static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
@@ -381,12 +378,12 @@ static int choose(struct listing *listing, struct candidate fields[], int field_
         if (fits_job(&listing->candidates[i])) fitting[count++] = &listing->candidates[i];
     qsort(fitting, (size_t)count, sizeof(*fitting), candidate_compare);
     int all = count;
-    if (field_count > 0 && (count == 0 || fitting[0]->entry->kind > H5_SINGLE)) {
+    if (field_count > 0 && (count == 0 || fitting[0]->entry->kind > H5_VALUES)) {
         memmove(fitting + field_count, fitting, (size_t)count * sizeof(*fitting));
         for (int i = 0; i < field_count; i++) fitting[i] = &fields[i];
         count = all += field_count;
     }
-    count = leave_out_coordinates(fitting, count);
+    count = leave_out_codes(fitting, count);
     for (; chosen < count && chosen < MAX_PROPOSALS; chosen++) inputs[chosen].it = fitting[chosen];
     *left_out = all - chosen;
     return chosen;

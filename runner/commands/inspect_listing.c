@@ -140,12 +140,16 @@ static void hide_to_fit(struct listing *listing) {
 
 /* ---- the listing ------------------------------------------------------------------------------------------------- */
 
+enum status candidate_describe(struct candidate *it) {
+    TRY(array_describe(&it->source, &it->array, &it->unusable));
+    TRY(array_check_mostly_empty(&it->array, &it->unusable));
+    return array_check_sources(&it->array, &it->unusable);
+}
+
 static void describe(struct listing *listing, struct candidate *it, const struct device_facts *cpu) {
     it->described = true;
     it->source = (struct job_input){.name = it->entry->name, .file = listing->path, .dataset = it->entry->name};
-    if (!array_describe(&it->source, &it->array, &it->unusable) &&
-        !array_check_mostly_empty(&it->array, &it->unusable) && !array_check_sources(&it->array, &it->unusable))
-        it->bytes_per_s = plan_read_rate(&it->array, cpu);
+    if (!candidate_describe(it)) it->bytes_per_s = plan_read_rate(&it->array, cpu);
 }
 
 /* The candidate that is described in its place. */

@@ -260,6 +260,47 @@ def test_the_copy_is_as_matlab_shows_it(folder):
         assert np.array_equal(file["A"][...], shown)
 
 
+def complex_of(real, imaginary):
+    return np.zeros((4, 5), [(real, "f4"), (imaginary, "f4")])
+
+
+TABLE, INNER = np.zeros(5, [("id", "i4"), ("x", "f4"), ("time", "f8")]), [("a", "f4")]
+PROPOSED = {  # data sets of a file, and what is proposed of it: data sets and fields
+    "a table beside a single element": ({"events": TABLE, "n": [3.0]}, ["/events x", "/n"]),
+    "a table beside codes": ({"events": TABLE, "frame_id": np.arange(5)}, ["/events x"]),
+    "more fields than a line shows": ({"t": np.zeros(4, [(f"c{i}_id", "i4") for i in range(13)] + INNER)}, ["/t a"]),
+    "commas in names": ({"t": np.zeros(4, [("a, b", "f4"), ("b", "f4")])}, ["/t a, b", "/t b"]),
+    "arrays of tables": ({"t": np.zeros(4, [("of", INNER, (3,)), ("z", "c8", (2,))])}, ["/t of/a", "/t z/r", "/t z/i"]),
+    "complex numbers of Octave": ({"z": complex_of("real", "imag")}, ["/z real", "/z imag"]),
+    "complex numbers of Julia": ({"z": complex_of("re", "im")}, ["/z re", "/z im"]),
+    "names that are no texts": ({"null": np.ones((2, 2)), "True": np.ones((2, 2))}, ["/True", "/null"]),
+    "masks": ({"im": np.ones((4, 5)), "a_mask": np.zeros((4, 5), "u4"), "mask": np.zeros((4, 5), "?")}, ["/im"]),
+    "masks alone": ({"mask": np.zeros((4, 5), "?")}, ["/mask"]),
+}
+
+
+@pytest.mark.parametrize("what", PROPOSED)
+def test_what_is_proposed(folder, what):
+    data_sets, expected = PROPOSED[what]
+    harness.write_arrays(folder / "a.h5", **data_sets)
+    job, _ = proposed(folder / "a.h5")
+    found = [f"{given['dataset']} {given.get('field', '')}".strip() for given in job["inputs"].values()]
+    assert found == expected
+    run(folder)
+
+
+@pytest.mark.parametrize("layout", ["virtual", "unwritten"])
+def test_no_field_that_cannot_be_read_is_proposed(folder, layout):
+    with h5py.File(folder / "a.h5", "w", libver="latest") as file:
+        if layout == "virtual":
+            virtual = h5py.VirtualLayout((5,), TABLE.dtype)
+            virtual[:] = h5py.VirtualSource("gone.h5", "t", (5,), TABLE.dtype)
+            file.create_virtual_dataset("t", virtual)
+        else:
+            file.create_dataset("t", (1 << 36,), TABLE.dtype, chunks=(1 << 16,))
+    inspect("--job", "a.h5", folder=folder, expect=USAGE)
+
+
 # ---- the layouts are the real ones -----------------------------------------------------------------------------------
 
 

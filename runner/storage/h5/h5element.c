@@ -186,6 +186,18 @@ size_t h5_stored_bytes(hid_t type, size_t address_bytes) {
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
+/* The type of the elements in arrays of arrays; with `values`, also the integer type of an enumeration. The caller
+ * closes it. */
+static hid_t innermost_type(hid_t type, bool values) {
+    hid_t of = H5Tcopy(type);
+    while (H5Tget_class(of) == H5T_ARRAY || (values && H5Tget_class(of) == H5T_ENUM)) {
+        hid_t super = H5Tget_super(of);
+        H5Tclose(of);
+        of = super;
+    }
+    return of;
+}
+
 /* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to FIELDS_MOST. */
 static void list_fields(hid_t top, hid_t type, const char *before, struct texts *fields) {
     int members = H5Tget_nmembers(type);
@@ -194,11 +206,11 @@ static void list_fields(hid_t top, hid_t type, const char *before, struct texts 
         OWNED char *clean = text_clean(member_name ? member_name : "");
         char *name = must_printf("%s%s", before, clean);
         OWNED char *inside = must_printf("%s/", name);
-        OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)i);
+        OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)i), inner = innermost_type(member_type, false);
         struct h5_element element = {.memory = H5I_INVALID_HID};
         bool number = find_element(top, name, &element);
         if (element.memory >= 0) H5Tclose(element.memory);
-        if (H5Tget_class(member_type) == H5T_COMPOUND) list_fields(top, member_type, inside, fields);
+        if (H5Tget_class(inner) == H5T_COMPOUND) list_fields(top, inner, inside, fields);
         if (number)
             texts_add(fields, name);
         else
@@ -215,16 +227,9 @@ static char *fields_text(const struct texts *fields) {
     return text;
 }
 
-/* The type of the elements in arrays of arrays; with `values`, also the integer type of an enumeration. The caller
- * closes it. */
-static hid_t innermost_type(hid_t type, bool values) {
-    hid_t of = H5Tcopy(type);
-    while (H5Tget_class(of) == H5T_ARRAY || (values && H5Tget_class(of) == H5T_ENUM)) {
-        hid_t super = H5Tget_super(of);
-        H5Tclose(of);
-        of = super;
-    }
-    return of;
+void h5_list_fields(hid_t type, struct texts *fields) {
+    OWNED_ID hid_t compound = innermost_type(type, false);
+    if (H5Tget_class(compound) == H5T_COMPOUND) list_fields(compound, compound, "", fields);
 }
 
 /* Is the type a complex number: two floats of one type with one of these pairs of names? */
@@ -246,7 +251,7 @@ static bool is_complex(hid_t type) {
 static char *table_fault(hid_t type, const char *field) {
     FREED_BY(texts_clear) struct texts fields = {0};
     OWNED_ID hid_t compound = innermost_type(type, false);
-    list_fields(compound, compound, "", &fields);
+    h5_list_fields(type, &fields);
     OWNED char *names = fields_text(&fields), *clean = text_clean(field ? field : "");
     char *fault;
     const char *near = field ? nearest_name(field, (const char *const *)fields.of, fields.count) : NULL;
@@ -300,7 +305,7 @@ char *h5_find_element(hid_t type, const char *field, struct h5_element *element)
 static char *compound_text(hid_t type) {
     FREED_BY(texts_clear) struct texts fields = {0};
     if (is_complex(type)) return must_strdup("complex");
-    list_fields(type, type, "", &fields);
+    h5_list_fields(type, &fields);
     OWNED char *names = fields_text(&fields);
     return must_printf("table: %s", names);
 }

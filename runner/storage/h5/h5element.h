@@ -2,6 +2,7 @@
 #ifndef RUNNER_H5ELEMENT_H
 #define RUNNER_H5ELEMENT_H
 
+#include "../../base/text.h"
 #include "h5io.h"
 
 struct h5_element {
@@ -22,6 +23,9 @@ char *h5_find_element(hid_t type, const char *field, struct h5_element *element)
 /* The size of an element in its file, where addresses have `address_bytes`. H5Tget_size returns the size in memory, where
  * texts and sequences of varying length have another. */
 size_t h5_stored_bytes(hid_t type, size_t address_bytes);
+
+/* Adds the names of the numeric fields of a table, or of arrays of tables: what `field` may be. */
+void h5_list_fields(hid_t type, struct texts *fields);
 
 /* A short name of the type: "table of x, y, label", "complex of float32", "float of 20 bits". The caller frees. */
 char *h5_type_text(hid_t type);

@@ -16,6 +16,7 @@ static const struct {
     [H5_VALUES] = {"", ""},
     [H5_SINGLE] = {"single element", "single elements"},
     [H5_CODES] = {"index or code", "indices or codes"},
+    [H5_MASK] = {"mask", "masks"},
     [H5_COORDINATES] = {"coordinates", "coordinates"},
     [H5_SCALAR] = {"scalar", "scalars"},
     [H5_SPARSE] = {"part of a sparse matrix", "parts of sparse matrices"},
@@ -87,6 +88,7 @@ static const struct rule rules[] = {
      .name = "indptr indices index ids id codes *_id *_ids *_idx *_index *_indices *_codes *_offset *_offsets",
      .most_axes = 2,
      .only_integers = true},
+    {.kind = H5_MASK, .name = "mask *_mask", .only_integers = true},
 };
 
 static bool matches_any(const char *patterns, const char *text) {

@@ -138,6 +138,7 @@ static struct h5_entry describe(hid_t dataset, hid_t creation) {
     }
     entry.bytes *= entry.elements;
     count_chunks(creation, size, (double)H5Tget_size(type), &entry);
+    h5_list_fields(type, &entry.fields);
     if (!is_virtual && H5Pget_external_count(creation) == 0) entry.stored = (double)H5Dget_storage_size(dataset);
     return entry;
 }
@@ -267,6 +268,7 @@ void h5_list_free(struct h5_list *list) {
                                entry->filters, entry->note, entry->link_file, entry->link_object};
         for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) free(texts[t]);
         for (int axis = 0; axis < MAX_RANK; axis++) free(entry->axes[axis]);
+        texts_clear(&entry->fields);
     }
     free(list->entries);
     FENCE("the file that was listed");

@@ -5,6 +5,7 @@
 
 #include "../../../kernels/core/operation.h"
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "h5kind.h"
 #include <stdbool.h>
 
@@ -23,6 +24,7 @@ struct h5_entry {
     unsigned marks;       /* H5_MARK_... flags */
     const char *same_as;  /* name of the first entry of the same data set; only for H5_ALIAS */
     char *note;           /* a sentence about the data set's group; NULL: none */
+    struct texts fields;  /* numeric fields of a table, parts of complex numbers */
     char *axes[MAX_RANK]; /* "time", "lat", "lon", set by h5_list_axes; NULL: no name */
     bool linked;          /* reached by a soft or an external link */
     char *link_file;      /* file name in an external link; NULL: not an external link */
