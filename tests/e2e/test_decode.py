@@ -203,7 +203,7 @@ def check(drawn, results, words):
         with np.errstate(invalid="ignore", over="ignore"):
             size = np.nanmax(np.abs(drawn.values.astype("float64")), initial=0)
         epsilon = np.finfo(found.dtype).eps if found.dtype.kind == "f" else 2.0**-52
-        close = np.abs(found - right) <= 4 * epsilon * size
+        close = np.abs(found - right) <= (4 + drawn.stored.shape[axis] ** 0.5) * epsilon * size
         assert np.all(close | (np.isnan(found) & np.isnan(right)) | (found == right)), words
     else:
         np.testing.assert_array_equal(found, right, words)

@@ -49,6 +49,25 @@ def test_packed_with_missing_values(folder):
         assert b"1 of 4 missing" in file["runs"]["message"][0]
 
 
+@pytest.mark.parametrize(
+    ["attribute", "value", "is_not"],
+    [("scale_factor", [1.0, 2.0], "one number"), ("valid_range", [5], "two numbers"),
+     ("missing_value", range(17), "1 to 16 numbers"), ("valid_range", [1, 2, 3], "two numbers")],
+)  # fmt: skip
+def test_another_count_of_numbers(folder, attribute, value, is_not):
+    write(folder / "t.h5", **{attribute: np.array(value)})
+    job(folder, mean())
+    assert f"'t': attribute {attribute} is not {is_not}, and is ignored\n" in run(folder)
+    np.testing.assert_array_equal(output(folder)[0], [-16333.5, 250])
+
+
+def test_missing_values_that_float64_confuses(folder):
+    low = -(2**63)
+    write(folder / "t.h5", [[low, low + 2]], "int64", _FillValue=np.int64(low), missing_value=np.int64(low + 2))
+    job(folder)
+    assert f"missing where {low} or {low + 2}; 2 of 2 missing" in run(folder)
+
+
 def test_stored_numbers_on_purpose(folder):
     write(folder / "t.h5", **PACKED)
     job(folder, mean(), decode="none")

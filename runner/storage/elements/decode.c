@@ -337,7 +337,8 @@ static void append_missing(const struct decoding *decoding, char **text) {
     struct decode_mark mark;
     for (int i = -1, shown = 0; i < attributes->missing_count; i++) {
         const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
-        bool again = i >= 0 && attributes->fill.there && number->real == attributes->fill.real;
+        bool again = i >= 0 && attributes->fill.there &&
+                     strcmp(cf_number_text(number, number_text), cf_number_text(&attributes->fill, other)) == 0;
         if (!number->there || again || isnan(number->real) || !make_mark(decoding, number, &mark)) continue;
         must_append(&list, "%s%s", shown++ ? " or " : "", cf_number_text(number, number_text));
     }

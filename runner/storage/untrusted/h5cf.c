@@ -42,13 +42,16 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
     return *unusable ? 0 : (int)count;
 }
 
-static char *ignored_text(hid_t object, const char *name) {
+static char *ignored_text(hid_t object, const char *name, int least, int most) {
     OWNED char *text = h5_get_text(object, name);
     char *sentence;
     if (text)
         sentence = must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
+    else if (least == most)
+        sentence =
+            must_printf("attribute %s is not %s, and is ignored", name, most == 1 ? "one number" : "two numbers");
     else
-        sentence = must_printf("attribute %s is not one number, and is ignored", name);
+        sentence = must_printf("attribute %s is not %d to %d numbers, and is ignored", name, least, most);
     return sentence;
 }
 
@@ -57,22 +60,25 @@ struct cf_reading {
     char **ignored;
 };
 
-static int read_attribute(const struct cf_reading *reading, const char *name, int most, struct cf_number numbers[]) {
+/* read_numbers for `least` to `most` numbers, or none. */
+static int read_attribute(const struct cf_reading *reading, const char *name, int least, int most,
+                          struct cf_number numbers[]) {
     bool unusable;
     int count = read_numbers(reading->object, name, most, numbers, &unusable);
-    if (unusable && !*reading->ignored) *reading->ignored = ignored_text(reading->object, name);
-    return count;
+    unusable = unusable || (count > 0 && count < least);
+    if (unusable && !*reading->ignored) *reading->ignored = ignored_text(reading->object, name, least, most);
+    return unusable ? 0 : count;
 }
 
 static void read_range(const struct cf_reading *reading, struct cf *cf) {
     struct cf_number range[2];
-    if (read_attribute(reading, "valid_range", 2, range) == 2) {
+    if (read_attribute(reading, "valid_range", 2, 2, range) == 2) {
         cf->low = range[0];
         cf->high = range[1];
         return;
     }
-    read_attribute(reading, "valid_min", 1, &cf->low);
-    read_attribute(reading, "valid_max", 1, &cf->high);
+    read_attribute(reading, "valid_min", 1, 1, &cf->low);
+    read_attribute(reading, "valid_max", 1, 1, &cf->high);
 }
 
 static enum cf_sign read_sign(hid_t object) {
@@ -119,10 +125,10 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     *ignored = NULL;
     bool any = h5_has_attributes(dataset->id);
     if (any) {
-        read_attribute(&reading, "scale_factor", 1, &cf->factor);
-        read_attribute(&reading, "add_offset", 1, &cf->offset);
-        read_attribute(&reading, "_FillValue", 1, &cf->fill);
-        cf->missing_count = read_attribute(&reading, "missing_value", CF_MISSING, cf->missing);
+        read_attribute(&reading, "scale_factor", 1, 1, &cf->factor);
+        read_attribute(&reading, "add_offset", 1, 1, &cf->offset);
+        read_attribute(&reading, "_FillValue", 1, 1, &cf->fill);
+        cf->missing_count = read_attribute(&reading, "missing_value", 1, CF_MISSING, cf->missing);
         read_range(&reading, cf);
         if (!dtype_is_float(dataset->dtype)) cf->sign = read_sign(dataset->id);
     }
