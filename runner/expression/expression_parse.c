@@ -125,6 +125,9 @@ static const struct node *parse_number(struct parser *parser) {
 static const struct node *parse_text(struct parser *parser) {
     const char *at = parser->rest, *end = strchr(at + 1, *at);
     if (!end) return fail_here(parser, at, "this text has no closing quote");
+    const char *dollar = memchr(at, '$', (size_t)(end - at));
+    if (dollar && (dollar[1] == '{' || text_name_length(dollar + 1) > 0))
+        return fail_here(parser, dollar, "in quotes '$' is plain text: write the parameter without quotes");
     struct node *node = new_node(parser, NODE_VALUE, at);
     node->value = (struct scalar){.kind = SCALAR_TEXT, .text = must_printf("%.*s", (int)(end - at - 1), at + 1)};
     parser->rest = end + 1;

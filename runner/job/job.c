@@ -253,18 +253,14 @@ static void check_unused(const struct job_reader *reader) {
 
 /* Notes inputs that no operation reads. This is no error: an operation may be commented out for a while. */
 static void note_unread_inputs(struct job_reader *reader, const struct definitions *definitions) {
-    char *text = must_strdup("");
     for (int i = 0; i < definitions->count; i++) {
         const struct definition *input = &definitions->items[i];
         bool read = !input->is_input;
         for (int k = 0; k < definitions->count && !read; k++)
             for (int r = 0; r < definitions->items[k].read_count && !read; r++)
                 read = definitions->items[k].reads[r] == i;
-        if (read) continue;
-        OWNED char *place = yaml_place(reader->document, input->where);
-        must_append(&text, "%s: no operation reads input '%s'\n", place, input->name);
+        if (!read) job_note(reader, input->where, "no operation reads input '%s'", input->name);
     }
-    reader->job->remarks = text;
 }
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */

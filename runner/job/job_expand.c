@@ -35,6 +35,8 @@ static void check_terms(struct job_reader *reader, const struct yaml_node *rando
     const char *term = standard ? NULL : random_unfit(&input->terms, input->dtype, &input->shape, message);
     const struct yaml_node *where = term ? yaml_get(random, term) : NULL;
     if (term) job_error(reader, where ? where : random, "%s", message);
+    if (standard && !dtype_is_float(input->dtype))
+        job_note(reader, random, "integers from 0 to below 1 are all 0: give 'high', or `distribution: integer`");
 }
 
 static void read_random(struct job_reader *reader, const struct yaml_node *random, struct job_input *input) {

@@ -31,10 +31,8 @@ static void note_unnamed_inputs(struct job_reader *reader, const struct job_oper
         int first = 0; /* of the same name, which is the one that the expression means */
         while (strcmp(arrays->of[first], arrays->of[i]) != 0) first++;
         if (expression_names(expression, first)) continue;
-        OWNED char *place = yaml_place(reader->document, list->items[i]);
-        OWNED char *line = must_printf("%s: the expression of '%s' uses input '%s' for its shape only\n", place,
-                                       operation->id, arrays->of[i]);
-        if (!strstr(reader->job->remarks, line)) must_append(&reader->job->remarks, "%s", line);
+        job_note(reader, list->items[i], "the expression of '%s' uses input '%s' for its shape only", operation->id,
+                 arrays->of[i]);
     }
 }
 

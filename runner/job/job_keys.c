@@ -93,7 +93,7 @@ const struct job_key job_keys[] = {
         .help = "How values are drawn."},
     {SCOPE_RANDOM, "low", KEY_REAL, "0", .of = BOUNDED, ANY_REAL, INPUT(terms.low), .help = "Least value."},
     {SCOPE_RANDOM, "high", KEY_REAL, "1", .of = BOUNDED, ANY_REAL, INPUT(terms.high),
-        .help = "Upper bound: exclusive for `uniform`, inclusive for `integer`."},
+        .help = "Upper bound: exclusive for `uniform` (so give it for integer types), inclusive for `integer`."},
     {SCOPE_RANDOM, "mean", KEY_REAL, "0", .of = WORDS("normal"), ANY_REAL, INPUT(terms.mean), .help = "Mean."},
     {SCOPE_RANDOM, "std", KEY_REAL, "1", .of = WORDS("normal"), .low = 0, .high = DBL_MAX, INPUT(terms.std),
         .help = "Standard deviation."},

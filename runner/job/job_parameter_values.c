@@ -274,6 +274,11 @@ void parameters_load(struct parameters *parameters, const struct yaml_node *map)
         yaml_error(parameters->document, map, "'parameters' must be a map of names to values");
     for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++) {
         const struct yaml_node *key = map->keys[i], *value = map->items[i];
+        if (value->kind == YAML_NULL && !text_is_name(key->text)) {
+            yaml_error(parameters->document, key,
+                       "'%s' is no parameter: in { } a comma ends a value; give each parameter a line", key->text);
+            continue;
+        }
         struct parameter *parameter = append_parameter(parameters, key);
         if (!parameter) return;
         if (!text_is_name(key->text))

@@ -64,8 +64,12 @@ static uint64_t report_unset(const struct parameters *parameters, const struct y
     const char *names[MAX_PARAMETERS];
     for (int i = 0; i < parameters->count; i++) names[i] = parameters->items[i].name;
     const char *nearest = nearest_name(word, names, parameters->count);
-    OWNED char *text = nearest ? must_printf("parameter '%s' is not set (did you mean '$%s'?)", word, nearest)
-                               : must_printf("parameter '%s' is not set ('$$' is a plain dollar)", word);
+    bool later = yaml_get(yaml_get(yaml_root(parameters->document), "parameters"), word) != NULL;
+    bool environment = strncmp(name, "env:", 4) == 0;
+    OWNED char *text = later ? must_printf("parameter '%s' is not set yet: a parameter may use those above it", word)
+                       : environment ? must_strdup("an environment variable stands in braces: ${env:NAME}")
+                       : nearest     ? must_printf("parameter '%s' is not set (did you mean '$%s'?)", word, nearest)
+                                     : must_printf("parameter '%s' is not set ('$$' is a plain dollar)", word);
     int at = (int)(name - where->text) - (name[-1] == '{' ? 2 : 1); /* the dollar */
     if (yaml_is_verbatim(parameters->document, where))
         yaml_error_inside(parameters->document, where, at, "%s", text);

@@ -40,6 +40,20 @@ void job_error(struct job_reader *reader, const struct yaml_node *where, const c
     yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
 }
 
+void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
+    va_end(arguments);
+    OWNED char *place = yaml_place(reader->document, where), *line = must_printf("%s: %s\n", place, text);
+    char **remarks = &reader->job->remarks;
+    if (!*remarks)
+        *remarks = must_strdup(line);
+    else if (!strstr(*remarks, line))
+        must_append(remarks, "%s", line);
+}
+
 const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
                               const char *word, const char *const names[], int count) {
     /* If errors are only counted by now, no search is worth it. */

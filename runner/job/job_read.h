@@ -30,6 +30,10 @@ struct job_reader {
 void job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Adds a line about a probable slip at a node to the job's remarks, once for all combinations. */
+void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Reports that `word` is not one of `names`: "unknown WHAT 'word' (did you mean ...?)", or lists the names if they are
  * few. Returns the name that was probably meant; NULL: none is near. */
 const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,

@@ -96,7 +96,8 @@ bool yaml_read_real(struct yaml_node *node) {
 const char *yaml_value_hint(const char *text, const char *expected) {
     if (strcmp(expected, "a list") == 0) return ": put it in [ ]";
     bool computes = strpbrk(text, "*(") || strstr(text, " + ") || strstr(text, " - ") || strstr(text, " / ");
-    if (strcmp(expected, "true or false") != 0) return computes ? ": `parameters` computes, as in `m: $n * 2`" : "";
+    if (strcmp(expected, "true or false") != 0)
+        return computes ? ": `parameters` computes, without quotes: `m: $n * 2`" : "";
     static const char *const words[][2] = {{"yes", "no"}, {"on", "off"}, {"y", "n"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcasecmp(text, words[i][0]) == 0) return ": write true";

@@ -265,6 +265,10 @@ static void write_message(const struct geometry *geometry, enum dtype stored, co
         element_print(dtype, &truth->integer[i], 0, should);
     } else {
         value_text(truth->value[i], should);
+        if (strcmp(is, should) == 0) { /* they differ in a later digit */
+            snprintf(is, sizeof is, "%.17g", dtype_load(stored, data, i));
+            snprintf(should, sizeof should, "%.17g", truth->value[i]);
+        }
     }
     snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s%s", place, is, should,
              same_number ? " with other bits" : "");

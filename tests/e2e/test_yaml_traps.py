@@ -1,6 +1,8 @@
 """What YAML takes for something else than was meant is refused, or read as it was meant; the message says how to write
 it. A drawn place in a job for each trap."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -146,3 +148,20 @@ def test_an_input_that_an_expression_does_not_use_is_said(check):
     done = check(head + operations)
     said = "job.yaml:10:34: the expression of 'z' uses input 'F' for its shape only\n"
     assert (done.returncode, done.stderr) == (OK, said)
+
+
+def test_integers_that_are_all_zero_are_said(check):
+    """The default range of `uniform`, [0, 1), holds one integer."""
+    said = "job.yaml:4:15: integers from 0 to below 1 are all 0: give 'high', or `distribution: integer`\n"
+    for more, words in (("", said), (", high: 9", ""), (", distribution: integer", "")):
+        done = check(JOB.format(**RIGHT | {"seed": f"3, dtype: int8{more}"}).replace(", skip_nan: true", ""))
+        assert (done.returncode, done.stderr) == (OK, words)
+
+
+def test_wrong_values_that_differ_in_a_late_digit(folder):
+    """Both are printed with enough digits."""
+    inputs = {"x": {"random": {"shape": [31, 99], "dtype": "float64"}}}
+    operation = {"id": "y", "op": "reduce", "operator": "mean", "axis": 1, "inputs": ["x"], "tolerance": 0}
+    message = harness.run_job(folder, harness.RUN, inputs=inputs, operations=[operation]).row("y")["message"]
+    out, right = re.match(r"\[\d+\] is (\S+), should be (\S+)", message).groups()
+    assert out != right
