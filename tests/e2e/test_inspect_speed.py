@@ -46,3 +46,14 @@ def test_many_data_sets_take_little_longer_than_a_walk(folder):
             break
     print(f"{COUNT} data sets: {min(ours) / min(theirs):.2f} times a walk of h5py's")
     assert min(ours) <= MOST * min(theirs)
+
+
+def test_wide_tables_take_as_long_as_their_columns(folder):
+    """And not as the square of their number."""
+    for name, tables, columns in ("narrow", 200, 5), ("wide", 5, 200):
+        with h5py.File(folder / f"{name}.h5", "w") as file:
+            for number in range(tables):
+                file[f"g{number}/t"] = np.zeros(2, [(f"c{i}", "f4") for i in range(columns)])
+    files = [folder / f"{name}.h5" for name in ("narrow", "wide")]
+    narrow, wide = (min(seconds(harness.TILERUN, "inspect", path) for _ in range(5)) for path in files)
+    assert wide < 2 * narrow + 0.02

@@ -199,7 +199,7 @@ static hid_t innermost_type(hid_t type, bool values) {
 }
 
 /* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to FIELDS_MOST. */
-static void list_fields(hid_t top, hid_t type, const char *before, struct texts *fields) {
+static void list_fields(hid_t type, const char *before, struct texts *fields) {
     int members = H5Tget_nmembers(type);
     for (int i = 0; i < members && fields->count < FIELDS_MOST; i++) {
         char *member_name = H5Tget_member_name(type, (unsigned)i);
@@ -208,9 +208,9 @@ static void list_fields(hid_t top, hid_t type, const char *before, struct texts 
         OWNED char *inside = must_printf("%s/", name);
         OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)i), inner = innermost_type(member_type, false);
         struct h5_element element = {.memory = H5I_INVALID_HID};
-        bool number = find_element(top, name, &element);
+        bool number = find_element(member_type, NULL, &element);
         if (element.memory >= 0) H5Tclose(element.memory);
-        if (H5Tget_class(inner) == H5T_COMPOUND) list_fields(top, inner, inside, fields);
+        if (H5Tget_class(inner) == H5T_COMPOUND) list_fields(inner, inside, fields);
         if (number)
             texts_add(fields, name);
         else
@@ -229,7 +229,7 @@ static char *fields_text(const struct texts *fields) {
 
 void h5_list_fields(hid_t type, struct texts *fields) {
     OWNED_ID hid_t compound = innermost_type(type, false);
-    if (H5Tget_class(compound) == H5T_COMPOUND) list_fields(compound, compound, "", fields);
+    if (H5Tget_class(compound) == H5T_COMPOUND) list_fields(compound, "", fields);
 }
 
 /* Is the type a complex number: two floats of one type with one of these pairs of names? */
