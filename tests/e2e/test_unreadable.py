@@ -98,7 +98,20 @@ def test_text_is_cut_where_a_character_is(folder):
 def test_a_zarr_directory(folder, inside):
     (folder / "x.zarr").mkdir()
     (folder / "x.zarr" / inside).write_text("{}")
-    assert "is a zarr directory, not an HDF5 file: " in said("inspect", "x.zarr", cwd=folder)
+    kind = "array" if inside == ".zarray" else "directory"
+    assert f"is a zarr {kind}, not an HDF5 file: " in said("inspect", "x.zarr", cwd=folder)
+
+
+@pytest.mark.packages
+@pytest.mark.parametrize("keys", [{}, {"zarr_format": 2}])
+def test_zarr_becomes_hdf5_as_is_said(folder, keys):
+    zarr = pytest.importorskip("zarr", reason="no zarr: `make real` brings it")
+    x = np.arange(12.0).reshape(3, 4)
+    zarr.open_group(folder / "x.zarr", mode="w", **keys).create_array("x", data=x)
+    remedy = re.search("`python3 (.*)`", said("inspect", "x.zarr", cwd=folder))[1]
+    subprocess.run(f"{sys.executable} {remedy.replace('IN', 'x.zarr')}", shell=True, check=True, cwd=folder)
+    with h5py.File(folder / "OUT.h5") as file:
+        assert (file["x"][...] == x).all()
 
 
 # ---- a later HDF5 ----------------------------------------------------------------------------------------------------

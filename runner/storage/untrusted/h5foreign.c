@@ -92,10 +92,11 @@ static bool contains(const char *folder, const char *name) {
 }
 
 static const char *folder_format(const char *path) {
-    if (contains(path, ".zarray") || contains(path, ".zgroup") || contains(path, "zarr.json") ||
-        contains(path, ".zmetadata"))
+    if (contains(path, ".zarray"))
+        return "is a zarr array, not an HDF5 file" BY("zarr; h5py.File('OUT.h5', 'w')['x'] = zarr.open('IN')[...]");
+    if (contains(path, ".zgroup") || contains(path, "zarr.json") || contains(path, ".zmetadata"))
         return "is a zarr directory, not an HDF5 file" BY(
-            "zarr; zarr.copy_all(zarr.open('IN'), h5py.File('OUT.h5', 'w'))");
+            "zarr; h5py.File('OUT.h5', 'w').update({k: a[...] for k, a in zarr.open('IN').arrays()})");
     return "is a directory, not an HDF5 file";
 }
 
