@@ -190,6 +190,11 @@ static const struct node *report_name(struct parser *parser, const char *at, int
     if (type_of_text(name) >= 0) return fail_here(parser, at, "a type stands in quotes: '%s'", name);
     if (at[length] == '.' && (strcmp(name, "np") == 0 || strcmp(name, "numpy") == 0))
         return fail_here(parser, at, "functions are written without '%s.'", name);
+    for (int i = 0; i < parser->names->count; i++) {
+        const char *array = parser->names->of[i];
+        if ((int)strlen(array) > length && strncmp(array, at, strlen(array)) == 0)
+            return fail_here(parser, at, "an expression cannot name '%s', for '-' subtracts: rename the input", array);
+    }
     return fail_here(parser, at, "'%s' is not an input of the operation%s", name,
                      name_hint(name, parser->names->of, parser->names->count, parameter, hint));
 }

@@ -113,6 +113,14 @@ static void read_references(struct job_reader *reader, const struct definitions 
     }
 }
 
+/* Notes a `ddof` that has no effect; where the operator is swept, another value of it may use it. */
+static void note_idle_ddof(struct job_reader *reader, const struct job_operation *operation) {
+    const struct yaml_node *ddof = yaml_get(operation->node, "ddof"), *name = yaml_get(operation->node, "operator");
+    enum reduce_operator of = operation->options.reduce;
+    if (operation->op != OP_REDUCE || !ddof || !name || !name->text || strchr(name->text, '$')) return;
+    if (of != REDUCE_VAR && of != REDUCE_STD) job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
+}
+
 static void read_operation(struct job_reader *reader, const struct definitions *definitions, int self,
                            struct job_operation *operation) {
     const struct definition *definition = &definitions->items[self];
@@ -133,6 +141,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
     job_read_keys(reader, SCOPE_RUN, NULL, node, reader->defaults, &operation->run);
     reader->failed = false;
     job_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
+    note_idle_ddof(reader, operation);
     job_read_expression(reader, operation);
     operation->options_unread = reader->failed;
     const struct yaml_node *inputs = yaml_get(node, "inputs");

@@ -158,6 +158,15 @@ def test_integers_that_are_all_zero_are_said(check):
         assert (done.returncode, done.stderr) == (OK, words)
 
 
+def test_a_ddof_that_nothing_uses_is_said(check):
+    text = JOB.format(**RIGHT).replace(", skip_nan: true", ", ddof: 1")
+    done = check(text)
+    assert (done.returncode, done.stderr) == (OK, "job.yaml:10:89: only var and std use 'ddof', not sum\n")
+    swept = text.replace("operator: sum", "operator: $how").replace("one.h5}", "one.h5, how: [sum, std]}")
+    for right in (text.replace("operator: sum", "operator: var"), swept):
+        assert (check(right).returncode, check(right).stderr) == (OK, "")
+
+
 def test_wrong_values_that_differ_in_a_late_digit(folder):
     """Both are printed with enough digits."""
     inputs = {"x": {"random": {"shape": [31, 99], "dtype": "float64"}}}
