@@ -259,6 +259,17 @@ def test_scale_keeps_the_unit_unless_it_adds(folder):
     assert units == {"same": "K", "twice": "K", "celsius": None}
 
 
+@pytest.mark.parametrize("names", ["_ARRAY_DIMENSIONS", "axisLabels", "axes"])
+def test_names_of_axes_in_attributes_stay_with_their_axes(folder, names):
+    """xarray's, openPMD's and those of older NeXus files: no output has those of another order."""
+    with h5py.File(folder / "in.h5", "w") as file:
+        file["x"] = np.zeros((3, 4))
+        file["x"].attrs.update({names: ["row", "column"], "source": "a"})
+    output = run(folder, {"x": {"file": "in.h5", "dataset": "x"}}, [{"id": "t", "op": "transpose", "inputs": ["x"]}])
+    with h5py.File(output) as file:
+        assert names not in file["outputs/t"].attrs and file["outputs/t"].attrs["source"] == "a"
+
+
 def test_placeholders_do_not_make_a_number_missing(folder):
     """In netCDF-4 files, which have such scales, this one is the default fill value."""
     with h5py.File(folder / "x.h5", "w") as file:
