@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_PROPOSALS = 8 };
+enum { MAX_PROPOSALS = 8, MAX_UNREADABLE = 100 /* fields that cannot be read, of all tables that are tried */ };
 
 #define GRAM_FLOPS 2e10        /* no larger Gram matrix is proposed... */
 #define COPY_BYTES (1LL << 30) /* ...and no larger transposed copy */
@@ -151,10 +151,11 @@ static void leave_out_virtual(struct listing *listing, const struct candidate *j
 /* ---- fields of tables -------------------------------------------------------------------------------------------- */
 
 /* Finds the numeric fields of tables and the parts of complex numbers, except indices and coordinates by their names.
- * Returns how many are in `fields`, which the caller frees with free_fields. */
-static int find_fields(const struct listing *listing, struct candidate fields[MAX_PROPOSALS]) {
-    int count = 0;
-    for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS; i++) {
+ * Returns how many are in `fields`, which the caller frees with free_fields. *unusable: why the first that cannot be
+ * read cannot. */
+static int find_fields(const struct listing *listing, struct candidate fields[MAX_PROPOSALS], struct error *unusable) {
+    int count = 0, unreadable = 0;
+    for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS && unreadable < MAX_UNREADABLE; i++) {
         const struct candidate *data_set = &listing->candidates[i];
         if (data_set->hidden || !is_utf8(data_set->entry->name)) continue;
         for (int f = 0; f < data_set->entry->fields.count && count < MAX_PROPOSALS; f++) {
@@ -167,6 +168,7 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
                 count++;
                 continue;
             }
+            if (field->unusable.status && unreadable++ == 0) *unusable = field->unusable;
             array_free(&field->array);
             free(field->source.field);
         }
@@ -356,9 +358,10 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     for (int i = 0; i < count; i++) free(inputs[i].name);
 }
 
-static enum status fail_nothing(const struct listing *listing, struct error *error) {
-    if (listing->list.count == 1 && listing->candidates[0].unusable.status)
-        return fail(error, STATUS_USAGE, "%s", listing->candidates[0].unusable.text);
+/* `field`: why a field of a table cannot be read, or no error. */
+static enum status fail_nothing(const struct listing *listing, const struct error *field, struct error *error) {
+    const struct error *alone = field->status ? field : &listing->candidates[0].unusable;
+    if (listing->list.count == 1 && alone->status) return fail(error, STATUS_USAGE, "%s", alone->text);
     OWNED char *reasons = listing_reasons(listing);
     const char *sparse = NULL;
     for (int i = 0; i < listing->list.count && !sparse; i++) sparse = listing->list.entries[i].note;
@@ -367,8 +370,8 @@ static enum status fail_nothing(const struct listing *listing, struct error *err
     return STATUS_USAGE;
 }
 
-/* Chooses the inputs, best first. Takes fields of tables before single elements and codes if no data set has values. Returns
- * the number of inputs; *left_out becomes the number of others that would fit. */
+/* Chooses the inputs, best first. Takes fields of tables before single elements and codes if no data set has values.
+ * Returns the number of inputs; *left_out becomes the number of others that would fit. */
 static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
     OWNED struct candidate **fitting =
@@ -397,11 +400,12 @@ enum status inspect_print_job(struct listing *listing, struct error *error) {
     for (int i = 0; i < listing->list.count; i = join_links(listing, i)) continue;
     for (int i = 0; i < listing->list.count; i++)
         if (listing->candidates[i].pattern) leave_out_virtual(listing, &listing->candidates[i]);
-    int field_count = find_fields(listing, fields);
+    struct error unusable = {.status = STATUS_OK};
+    int field_count = find_fields(listing, fields, &unusable);
     int chosen = choose(listing, fields, field_count, inputs, &left_out);
     enum status status = STATUS_OK;
     if (chosen == 0)
-        status = fail_nothing(listing, error);
+        status = fail_nothing(listing, &unusable, error);
     else if (!is_utf8(listing->path))
         status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", listing->path);
     for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;

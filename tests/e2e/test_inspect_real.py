@@ -289,8 +289,8 @@ def test_what_is_proposed(folder, what):
     run(folder)
 
 
-@pytest.mark.parametrize("layout", ["virtual", "unwritten"])
-def test_no_field_that_cannot_be_read_is_proposed(folder, layout):
+@pytest.mark.parametrize("layout, why", [("virtual", "in gone.h5, which is not there"), ("unwritten", "file holds 0 B")])
+def test_no_field_that_cannot_be_read_is_proposed(folder, layout, why):
     with h5py.File(folder / "a.h5", "w", libver="latest") as file:
         if layout == "virtual":
             virtual = h5py.VirtualLayout((5,), TABLE.dtype)
@@ -298,7 +298,7 @@ def test_no_field_that_cannot_be_read_is_proposed(folder, layout):
             file.create_virtual_dataset("t", virtual)
         else:
             file.create_dataset("t", (1 << 36,), TABLE.dtype, chunks=(1 << 16,))
-    inspect("--job", "a.h5", folder=folder, expect=USAGE)
+    assert why in inspect("--job", "a.h5", folder=folder, expect=USAGE)
 
 
 # ---- the layouts are the real ones -----------------------------------------------------------------------------------
