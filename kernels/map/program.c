@@ -3,6 +3,7 @@
 #include "../core/convert.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WEAK (MAP_BOOL + 1) /* the type of a constant is WEAK plus its enum map_weak */
@@ -148,7 +149,12 @@ static struct value as_type(struct typing *typing, struct value value, int type)
         convert_elements(FLOAT64, &node->real, 1, type == UINT64 ? UINT64 : INT64, &step.integer, &casts);
         fitting = !casts.wrapped && (type == UINT64 || fits(type, step.integer));
     }
-    if (!fitting) mistake(typing, node, "the number does not fit into the type");
+    if (!fitting) {
+        char text[128];
+        snprintf(text, sizeof text, "the number does not fit into %s%s", dtype_name((enum dtype)type),
+                 node->weak == WEAK_REAL ? "" : ": cast the arrays beside it to a wider type");
+        mistake(typing, node, text);
+    }
     if (is_float(type)) { /* rounded once */
         uint64_t room = 0;
         dtype_store((enum dtype)type, &room, 0, node->real);

@@ -115,7 +115,7 @@ static const struct node *parse_number(struct parser *parser) {
     if (hexadecimal || text_name_length(end) > 0) return fail_here(parser, at, "this is not a number");
     node->value = (struct scalar){.kind = SCALAR_REAL, .real = real};
     if (end == end_of_integer) {
-        if (overflow) return fail_here(parser, at, "this integer has more than 64 bits");
+        if (overflow) return fail_here(parser, at, "this integer exceeds int64");
         node->value = (struct scalar){.kind = SCALAR_INTEGER, .integer = integer};
     }
     parser->rest = end;

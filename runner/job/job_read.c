@@ -73,6 +73,8 @@ const char *job_error_unknown(struct job_reader *reader, const struct yaml_node 
         job_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
     else if (strpbrk(word, "()"))
         job_error(reader, where, "unknown %s '%s': a text with a comma in it needs quotes", what, word);
+    else if (strcmp(what, "key") == 0 && *word >= '0' && *word <= '9')
+        job_error(reader, where, "unknown %s '%s': a comma ends a value; a decimal number has a point", what, word);
     else if (length > 0 && length < sizeof list)
         job_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
     else
