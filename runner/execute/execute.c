@@ -233,9 +233,10 @@ static void end_after_signal(void *context) {
                                  : kept[i] ? "finished before and kept; a signal came first"
                                            : reason);
     }
-    const char *go_on = execution->options->merge    ? "; the same command continues"
-                        : execution->options->single ? ""
-                                                     : "; `tilerun run JOB --resume` continues";
+    const char *go_on = execution->options->merge       ? "; the same command continues"
+                        : execution->options->single    ? ""
+                        : execution->options->overwrite ? "; `tilerun run JOB --resume --overwrite` continues"
+                                                        : "; `tilerun run JOB --resume` continues";
     OWNED char *sentences = execution_summary(plan, rows, kept, go_on);
     FILE *to = must_stream(&table, &length);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);

@@ -23,8 +23,7 @@ static const char *value_of(struct job_reader *reader, const struct job_variant 
 }
 
 /* The text with the values of its parameters in parentheses. NULL: one has no value. The caller frees. */
-static char *with_values(struct job_reader *reader, const struct yaml_node *node, const char *text,
-                         const struct job_variant *values) {
+static char *with_values(struct job_reader *reader, const char *text, const struct job_variant *values) {
     char *out = must_strdup("");
     while (*text) {
         size_t plain = strcspn(text, "$");
@@ -36,7 +35,7 @@ static char *with_values(struct job_reader *reader, const struct yaml_node *node
         int length = text_name_length(name);
         const char *value = length > 0 ? value_of(reader, values, name, length) : NULL;
         if (!value) {
-            job_error(reader, node, "'%.*s' is no parameter of this variant or of the job", length, name);
+            reader->failed = true; /* parameters_check has reported the name */
             free(out);
             return NULL;
         }
@@ -70,7 +69,7 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
     bool all = true;
     for (int i = 0; i < count && all; i++) {
         const struct yaml_node *node = where->kind == YAML_LIST ? where->items[i] : where;
-        OWNED char *text = node->text ? with_values(reader, node, node->text, values) : NULL;
+        OWNED char *text = node->text ? with_values(reader, node->text, values) : NULL;
         if (!node->text) job_error(reader, node, "'where' is an expression, or a list of them: $tile <= 32");
         all = text && holds(reader, node, text);
     }
@@ -87,7 +86,7 @@ static bool read_number(struct job_reader *reader, const struct yaml_node *node,
         return false;
     }
     number->where = node;
-    number->text = with_values(reader, node, node->text, values);
+    number->text = with_values(reader, node->text, values);
     return number->text != NULL;
 }
 

@@ -121,10 +121,11 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
     OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256"),
                *why = results_difference(results, file, sha256);
-    return fail(error, STATUS_USAGE,
-                "output %s: holds the %s results of job '%.64s', which %s; --overwrite replaces them and does all runs "
-                "again, another -o keeps them",
-                results->place.name, state ? state : "unfinished", name ? name : "?", why);
+    return fail(
+        error, STATUS_USAGE,
+        "output %s: holds the %s results of job '%.64s', which %s; `--resume --overwrite` replaces them, another -o "
+        "keeps them",
+        results->place.name, state ? state : "unfinished", name ? name : "?", why);
 }
 
 hid_t previous_file(const struct results *results) {

@@ -53,9 +53,9 @@ def finish(process):
     return stdout, rest
 
 
-def interrupt(folder, number, run=2, **terms):
+def interrupt(folder, number, run=2, options=(), **terms):
     """Runs the job until `run` is finished, then sends a signal. Returns the exit code and stderr."""
-    process = harness.start("run", job(folder, **terms), "-o", folder / "out.h5", "--progress", "plain")
+    process = harness.start("run", job(folder, **terms), "-o", folder / "out.h5", "--progress", "plain", *options)
     said = wait_for_outcome(process, run)
     process.send_signal(number)
     _, rest = finish(process)
@@ -98,6 +98,18 @@ def test_signal_then_resume(folder, number):
     done = resume(folder)
     assert len(kept(done.stderr)) == len(before)
     assert {"flipped cpu", "flipped blocked"} <= set(kept(done.stderr))
+    assert_equals_undisturbed(folder)
+
+
+def test_a_signal_while_another_output_is_replaced(folder):
+    """The command that the message names continues, though OUTPUT holds the results of another job."""
+    other = [{"id": "y", "op": "scale", "inputs": ["x"]}]
+    harness.run_job(folder, inputs={"x": {"random": {"shape": [2]}}}, operations=other)
+    (folder / "results.h5").rename(folder / "out.h5")
+    code, said = interrupt(folder, signal.SIGTERM, options=["--overwrite"])
+    assert code == INTERRUPTED and "`tilerun run JOB --resume --overwrite` continues" in said, said
+    assert "`--resume --overwrite` replaces them" in resume(folder, harness.USAGE).stderr
+    assert {"flipped cpu", "flipped blocked"} <= set(kept(resume(folder, OK, "--overwrite").stderr))
     assert_equals_undisturbed(folder)
 
 

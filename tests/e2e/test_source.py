@@ -323,6 +323,7 @@ def test_mistakes_in_a_source_have_a_place(tmp_path, text, place):
         {"source": "mine.cu", "block": 32, "grid": "ceil(n /"},
         {"source": "mine.c", "tile": [8, 16], "where": "$tile > 16"},
         {"source": "mine.c", "tile": [8, 16], "where": "$tile +"},
+        {"source": "mine.c", "tile": [8, 16], "where": "3 > $absent"},
         {"source": "mine.c", "a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6},
     ],
 )
@@ -331,7 +332,7 @@ def test_mistakes_in_a_variant(tmp_path, variant):
         source(tmp_path, name, SCALE % ("mine", ""))
     path = write_job(tmp_path / "job.yaml", **scale_job(variant))
     done = tilerun("check", path, expect=USAGE)
-    assert "job.yaml:" in done.stderr
+    assert "job.yaml:" in done.stderr and done.stderr.count("'absent'") <= 1
 
 
 @pytest.mark.parametrize("place", ["mine.c:7:", "sub/it.h:1:"])
