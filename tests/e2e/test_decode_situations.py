@@ -182,6 +182,18 @@ def test_what_is_moved_is_decoded_where_it_is_computed_with(folder):
         assert "scale_factor" not in attributes and "coordinates" in attributes
 
 
+@pytest.mark.parametrize("name", ["_FillValue", "missing_value"])
+def test_what_is_moved_misses_numbers_of_the_other_sign(folder, name):
+    """The number has the type that _Unsigned says, the result that of the elements."""
+    write(folder / "t.h5", [[-1, 300]], _Unsigned="true", **{name: np.uint16(65535)})
+    job(folder, {"id": "turned", "op": "transpose", "inputs": ["t"]})
+    run(folder)
+    with h5py.File(folder / "out.h5") as file:
+        turned = file["outputs/turned"]
+        values = packing.decode(turned[()], packing.attributes_of(turned))[0]
+    np.testing.assert_array_equal(values, [[np.nan], [300]])
+
+
 @pytest.mark.parametrize("change", [{"scale_factor": 0.02}, {"_FillValue": np.int16(300)}, {}])
 def test_another_attribute_is_another_run(folder, change):
     write(folder / "t.h5", **PACKED)

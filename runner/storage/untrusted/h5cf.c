@@ -224,16 +224,30 @@ static bool represents(enum dtype dtype, const struct cf_number *number) {
     return dtype_load(dtype, &room, 0) == number->real;
 }
 
+/* Sets *stored to the element of the stored type that equals the number; false: none does. If only the type of the other
+ * sign represents the number, as which elements are read, that element has its bits there. */
+static bool stored_number(const struct decoding *decoding, const struct cf_number *number, struct cf_number *stored) {
+    uint64_t room = 0;
+    *stored = *number;
+    if (represents(decoding->stored, number)) return true;
+    if (dtype_is_float(decoding->read_as) || !represents(decoding->read_as, number)) return false;
+    store_number(decoding->read_as, &room, 0, number);
+    stored->dtype = decoding->stored;
+    stored->integer = dtype_load_integer(decoding->stored, &room, 0);
+    stored->real = dtype_load(decoding->stored, &room, 0);
+    return true;
+}
+
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error) {
     const struct cf *attributes = &decoding->attributes;
-    struct cf_number missing[2 * CF_MISSING];
+    struct cf_number fill, missing[2 * CF_MISSING];
     int count = 0;
     for (int i = 0; i < attributes->missing_count; i++)
-        if (represents(decoding->stored, &attributes->missing[i])) missing[count++] = attributes->missing[i];
+        if (stored_number(decoding, &attributes->missing[i], &missing[count])) count++;
     if (attributes->sign)
         TRY(h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error));
-    if (attributes->fill.there && represents(decoding->stored, &attributes->fill))
-        TRY(write_numbers(dataset, "_FillValue", decoding->stored, &attributes->fill, 0, error));
+    if (attributes->fill.there && stored_number(decoding, &attributes->fill, &fill))
+        TRY(write_numbers(dataset, "_FillValue", decoding->stored, &fill, 0, error));
     if (count > 0) TRY(write_numbers(dataset, "missing_value", decoding->stored, missing, array_length(count), error));
     TRY(write_number(dataset, "scale_factor", &attributes->factor, error));
     TRY(write_number(dataset, "add_offset", &attributes->offset, error));
