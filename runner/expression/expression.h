@@ -61,6 +61,10 @@ typedef bool expression_lookup(void *context, const char *name, struct scalar *v
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault);
 
+/* Evaluates a condition. Returns false, and fills `fault`, if it has no value, or a text, which is not true or false. */
+bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
+                      struct expression_fault *fault);
+
 struct map;
 
 /* Makes a map (kernels/core/map.h) of an expression over arrays. A part without arrays becomes a constant, which
@@ -70,7 +74,7 @@ struct map *expression_map(const struct expression *expression, const struct arr
                            expression_lookup *lookup, void *context, struct expression_fault *fault);
 void map_free(struct map *map);
 
-/* Is it neither false, zero, nor an empty text? NaN is true, as in Python. */
+/* Is it neither false nor zero? It is no text. NaN is true, as in Python. */
 bool scalar_is_true(const struct scalar *value);
 /* Writes a value as text: a real number in the fewest digits that read back as the same number, a whole one without a
  * point. Returns `text`, or the value's own text. */

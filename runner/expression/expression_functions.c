@@ -254,7 +254,7 @@ static const struct expression_function operators[] = {
     {"<=", 2, .scalar = less_or_equal, .takes_text = true, .map = MAP_LESS_EQUAL},
     {">", 2, .scalar = greater, .takes_text = true, .map = MAP_GREATER},
     {">=", 2, .scalar = greater_or_equal, .takes_text = true, .map = MAP_GREATER_EQUAL},
-    {"not", 1, .scalar = not_true, .takes_text = true, .map = MAP_NOT},
+    {"not", 1, .scalar = not_true, .map = MAP_NOT},
     {"and", 2, .choose = CHOOSE_AND, .map = MAP_AND},
     {"or", 2, .choose = CHOOSE_OR, .map = MAP_OR},
     {"if", 3, .choose = CHOOSE_IF, .map = MAP_WHERE},

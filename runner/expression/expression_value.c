@@ -13,19 +13,29 @@ struct evaluation {
 };
 
 bool scalar_is_true(const struct scalar *value) {
-    if (value->kind == SCALAR_TEXT) return *value->text;
     return value->kind == SCALAR_REAL ? value->real != 0 : value->integer != 0;
 }
 
 static bool evaluate(const struct evaluation *evaluation, const struct node *node, struct scalar *value);
 
+/* Is the value true or false? A text is neither: `no` is one. */
+static bool is_truth(const struct evaluation *evaluation, const struct node *node, const struct scalar *value) {
+    if (value->kind != SCALAR_TEXT) return true;
+    evaluation->fault->at = node->at;
+    snprintf(evaluation->fault->message, sizeof evaluation->fault->message,
+             "'%.60s' is a text: write true or false, or compare it", value->text);
+    return false;
+}
+
 /* `if`, `where`, `and`, `or`: evaluates the first operand, and then only the one that gives the result. */
 static bool choose(const struct evaluation *evaluation, const struct node *node, struct scalar *value) {
-    if (!evaluate(evaluation, node->operands[0], value)) return false;
+    const struct node *condition = node->operands[0];
+    if (!evaluate(evaluation, condition, value) || !is_truth(evaluation, condition, value)) return false;
     bool first = scalar_is_true(value);
     if (node->function->choose == CHOOSE_IF) return evaluate(evaluation, node->operands[first ? 1 : 2], value);
     if (first == (node->function->choose == CHOOSE_AND)) {
-        if (!evaluate(evaluation, node->operands[1], value)) return false;
+        condition = node->operands[1];
+        if (!evaluate(evaluation, condition, value) || !is_truth(evaluation, condition, value)) return false;
         first = scalar_is_true(value);
     }
     *value = (struct scalar){.kind = SCALAR_BOOL, .integer = first};
@@ -64,6 +74,16 @@ static bool evaluate(const struct evaluation *evaluation, const struct node *nod
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault) {
     return evaluate(&(struct evaluation){lookup, context, fault}, expression->root, value);
+}
+
+bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
+                      struct expression_fault *fault) {
+    struct evaluation evaluation = {lookup, context, fault};
+    struct scalar value;
+    if (!evaluate(&evaluation, expression->root, &value) || !is_truth(&evaluation, expression->root, &value))
+        return false;
+    *holds = scalar_is_true(&value);
+    return true;
 }
 
 const char *scalar_format(const struct scalar *value, char text[SCALAR_TEXT_BYTES]) {

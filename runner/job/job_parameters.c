@@ -247,6 +247,15 @@ bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *
     return good;
 }
 
+bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
+                     const int *choice, bool *holds) {
+    struct expression_fault fault;
+    struct choice context = {parameters, choice};
+    bool good = expression_holds(expression, look_up, &context, holds, &fault);
+    if (!good) report_fault(parameters, where, choice, &fault);
+    return good;
+}
+
 struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
                            const struct expression *expression, const struct array_names *arrays, const int *choice) {
     struct expression_fault fault = {.message = ""};

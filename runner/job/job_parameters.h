@@ -75,6 +75,9 @@ struct map *parameters_map(struct parameters *parameters, const struct yaml_node
 /* Evaluates an expression under a choice. false: it has no value, which is reported at `where`, its text. */
 bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *where,
                          const struct expression *expression, const int *choice, struct scalar *value);
+/* Evaluates a condition under a choice. false: it is neither true nor false, which is reported at `where`, its text. */
+bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
+                     const int *choice, bool *holds);
 /* Parses the text of a scalar as an expression. NULL, after reporting it: it is none. The caller frees. */
 struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where);
 

@@ -55,12 +55,12 @@ static bool refuse_name(void *context, const char *name, struct scalar *value, c
 /* Is the condition, with parameters replaced, true? A fault is reported at `node`. */
 static bool holds(struct job_reader *reader, const struct yaml_node *node, const char *text) {
     struct expression_fault fault = {.message = ""};
-    struct scalar value = {.kind = SCALAR_BOOL};
+    bool is_true = false;
     struct expression *expression = expression_parse(text, &fault);
-    bool good = expression && expression_evaluate(expression, refuse_name, reader, &value, &fault);
+    bool good = expression && expression_holds(expression, refuse_name, reader, &is_true, &fault);
     if (!good) job_error(reader, node, "'where' cannot be evaluated: %s (%s)", fault.message, text);
     expression_free(expression);
-    return good && scalar_is_true(&value);
+    return is_true;
 }
 
 bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, const struct job_variant *values) {

@@ -143,9 +143,9 @@ static int count_holding(struct parameters *parameters, int count, const struct 
                          struct expression *const expressions[], const int choice[MAX_PARAMETERS], bool *failed) {
     int holding = 0;
     for (; holding < count; holding++) {
-        struct scalar value;
-        *failed = !parameters_evaluate(parameters, texts[holding], expressions[holding], choice, &value);
-        if (*failed || !scalar_is_true(&value)) break;
+        bool holds;
+        *failed = !parameters_hold(parameters, texts[holding], expressions[holding], choice, &holds);
+        if (*failed || !holds) break;
     }
     return holding;
 }
