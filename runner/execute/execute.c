@@ -349,8 +349,9 @@ enum status execute_plan(const struct units *units, const struct execute_options
     execution_begin(&execution);
     enum status status = trace ? results_check_other(output, units->whole, "trace", trace, error) : STATUS_OK;
     if (!status && trace) status = trace_open(trace, options->overwrite, &execution.trace, error);
-    const struct store_policy policy = {options->overwrite, options->resume, options->merge, options->link,
-                                        options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S};
+    const struct store_policy policy = {
+        options->overwrite, options->resume, options->merge,
+        options->link,      options->single, options->shard ? fmin(options->wait_s, LOCK_WAIT_S) : LOCK_WAIT_S};
     if (!status)
         status = store_open(output, &policy, units, options->shard, &execution.readers, &execution.results, error);
     if (status) {

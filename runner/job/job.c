@@ -247,7 +247,8 @@ static void check_unused(const struct job_reader *reader) {
     const struct parameters *parameters = &reader->parameters;
     for (int i = 0; i < parameters->count && !parameters->incomplete; i++)
         if (!(parameters->used >> i & 1))
-            yaml_error(reader->document, parameters->items[i].where, "nothing uses parameter '%s'",
+            yaml_error(reader->document, parameters->items[i].where,
+                       "nothing uses parameter '%s': its value is written $%s", parameters->items[i].name,
                        parameters->items[i].name);
 }
 

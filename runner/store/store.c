@@ -28,8 +28,8 @@ static enum status check_output(struct results *results, struct error *error) {
     char foreign[512];
     if (results_are_at(place->path, foreign)) {
         if (resume) return STATUS_OK;
-        return fail(error, STATUS_USAGE, "output %s: exists; --overwrite replaces it, --resume continues its job",
-                    place->name);
+        return fail(error, STATUS_USAGE, "output %s: exists; --overwrite replaces it%s", place->name,
+                    results->policy.single ? "" : ", --resume continues its job");
     }
     if (resume)
         return fail(error, STATUS_USAGE,
@@ -57,9 +57,10 @@ static enum status check_parts(const struct results *results, struct error *erro
     }
     if (results->policy.resume || results->policy.overwrite || parts == 0) return STATUS_OK;
     return fail(error, STATUS_USAGE,
-                "output %s: %s holds %d finished run%s of a job that was not completed; --resume continues it, "
+                "output %s: %s holds %d finished run%s of a job that was not completed; %s"
                 "--overwrite throws them away",
-                results->place.name, results->folder.own, parts, parts == 1 ? "" : "s");
+                results->place.name, results->folder.own, parts, parts == 1 ? "" : "s",
+                results->policy.single ? "" : "--resume continues it, ");
 }
 
 /* Removes a linked OUTPUT: its values are in the parts that `overwrite` removes, and it must not exist without them. */

@@ -49,6 +49,7 @@ struct store_policy {
     bool resume;        /* keep the parts; without `overwrite` replace nothing but results of this job */
     bool merges;        /* this is `merge`: no unit is made */
     bool links;         /* OUTPUT gets virtual data sets that show the outputs in the parts, which then stay */
+    bool single;        /* no later call can continue this job: a refusal does not advise --resume */
     double lock_wait_s; /* under Slurm: longest wait for a lock that another machine holds */
 };
 /* Opens a job's results: creates OUTPUT.parts/ and takes a lock, so that two jobs do not write one output.

@@ -110,7 +110,7 @@ def test_keeps_the_new_results(run, arguments, name):
     reproduce(run.name, *arguments, cwd=run.parent)
     assert len(harness.Results(run.parent / name).rows) == 6
     again = reproduce(run.name, *arguments, cwd=run.parent, expect=USAGE)
-    assert "--overwrite" in again.stderr
+    assert "--overwrite" in again.stderr and "--resume" not in again.stderr
     reproduce(run.name, *arguments, "--overwrite", cwd=run.parent)
 
 
