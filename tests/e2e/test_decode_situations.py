@@ -194,6 +194,14 @@ def test_what_is_moved_misses_numbers_of_the_other_sign(folder, name):
     np.testing.assert_array_equal(values, [[np.nan], [300]])
 
 
+def test_a_cast_result_has_no_sign_of_another_type(folder):
+    write(folder / "t.h5", [[40000, 5]], "int32", _Unsigned="false")
+    job(folder, {"id": "turned", "op": "transpose", "inputs": ["t"], "dtype": "uint16"})
+    run(folder)
+    values, attributes = output(folder, "turned")
+    assert values.tolist() == [[40000], [5]] and "_Unsigned" not in attributes
+
+
 @pytest.mark.parametrize("change", [{"scale_factor": 0.02}, {"_FillValue": np.int16(300)}, {}])
 def test_another_attribute_is_another_run(folder, change):
     write(folder / "t.h5", **PACKED)

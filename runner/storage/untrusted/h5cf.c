@@ -269,6 +269,7 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
         else if (count > 0)
             H5Adelete(dataset, names[n]);
     }
+    if (H5Aexists(dataset, "_Unsigned") > 0) H5Adelete(dataset, "_Unsigned"); /* it was of the other type's sign */
 }
 
 /* ---- as text ----------------------------------------------------------------------------------------------------- */

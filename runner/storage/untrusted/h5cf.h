@@ -21,7 +21,7 @@ bool h5cf_is_packing(const char *name);
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error);
 
 /* Converts `_FillValue` and `missing_value` to the new type of a data set; deletes a number that the type does not
- * represent. */
+ * represent, and `_Unsigned`. */
 void h5cf_retype(hid_t dataset, enum dtype dtype);
 
 /* Calls `print` for each attribute of data set `name` that defines the meaning of its numbers: the attributes of CF,
