@@ -159,7 +159,7 @@ static void report_searches(const struct job *job) {
             char budget[32];
             for (count = 1; v + count < operation->variant_count && first[count].search.group == first->search.group;)
                 count++;
-            if (first->search.group)
+            if (first->search.group && job_is_timed(&operation->run))
                 text_print_stderr("tilerun: %s: %d combinations of '%s' to search, in %s at most\n", operation->id,
                                   count, first->name, duration_text(first->search.budget_s, budget));
         }

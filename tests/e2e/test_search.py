@@ -134,7 +134,7 @@ def test_built_in_variants(tmp_path):
 
 def test_once_takes_the_first(tmp_path):
     path = search_job(tmp_path, {"budget": "9s"}, delay=[9, 1], defect=0)
-    run(path, "--once")
+    assert "to search" not in run(path, "--once").stderr
     assert winner(path)["variant"] == "slow,delay=9,defect=0"
     assert [row["message"] for row in results(path).rows if row["status"] == "skipped"] == ["search: not tried"]
 
