@@ -202,6 +202,14 @@ def test_a_cast_result_has_no_sign_of_another_type(folder):
     assert values.tolist() == [[40000], [5]] and "_Unsigned" not in attributes
 
 
+@pytest.mark.parametrize(["kind", "missing"], [("f4", 1e20), ("f4", -999.9), ("f2", 0.1), ("f8", 0.1)])
+def test_a_number_of_the_job_is_one_of_the_elements(folder, kind, missing):
+    write(folder / "t.h5", [[missing, 2], [3, 4]], kind)
+    job(folder, missing=missing)
+    assert "1 of 4 missing" in run(folder)
+    np.testing.assert_array_equal(output(folder)[0], [3, 3])
+
+
 @pytest.mark.parametrize("change", [{"scale_factor": 0.02}, {"_FillValue": np.int16(300)}, {}])
 def test_another_attribute_is_another_run(folder, change):
     write(folder / "t.h5", **PACKED)

@@ -140,12 +140,16 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     cf->netcdf = true;
 }
 
-/* Appends the numbers of the job key `missing`. */
-static void add_missing(const struct job_missing *missing, struct cf *cf) {
+/* Appends the numbers of the job key `missing`, for floats as their type has them: 1e20 is no float32. */
+static void add_missing(const struct job_missing *missing, enum dtype dtype, struct cf *cf) {
     for (int i = 0; i < missing->count; i++) {
         const struct job_number *number = &missing->of[i];
-        cf->missing[cf->missing_count++] =
-            (struct cf_number){true, number->is_integer ? INT64 : FLOAT64, number->real, number->integer};
+        struct cf_number *added = &cf->missing[cf->missing_count++];
+        *added = (struct cf_number){true, number->is_integer ? INT64 : FLOAT64, number->real, number->integer};
+        uint64_t room = 0;
+        dtype_store(dtype, &room, 0, number->real);
+        double rounded = dtype_load(dtype, &room, 0);
+        if (dtype_is_float(dtype) && isfinite(rounded)) *added = (struct cf_number){true, dtype, rounded, 0};
     }
     cf->asked = missing->count;
 }
@@ -169,7 +173,7 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
         *remark = NULL;
         cf = (struct cf){.missing_count = 0};
     }
-    add_missing(&input->missing, &cf);
+    add_missing(&input->missing, dataset->dtype, &cf);
     bool changes = decoding_make(&cf, dataset->dtype, &decoding, &useless);
     if (*remark)
         free(useless);
