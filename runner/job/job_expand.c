@@ -59,13 +59,17 @@ static void read_input(struct job_reader *reader, const struct definition *defin
     if (!job_expect_map(reader, node, definition->name)) return;
     if (!yaml_get(node, "file") && !yaml_get(node, "random")) job_check_keys(reader, node, 1u << SCOPE_INPUT, NULL);
     const struct yaml_node *random = yaml_get(node, "random");
-    bool file = yaml_get(node, "file") != NULL;
+    const struct yaml_node *file = yaml_get(node, "file");
     if (!file && !random) {
         job_error(reader, node, "an input needs 'file' and 'dataset', or 'random'");
         return;
     }
     if (file && random) {
-        job_error(reader, node, "an input has either 'file' or 'random', not both");
+        OWNED char *place = yaml_place(reader->document, file), *other = yaml_place(reader->document, random);
+        if (file->source == random->source)
+            job_error(reader, node, "an input has either 'file' or 'random', not both");
+        else /* `include` has merged them */
+            job_error(reader, node, "an input has either 'file' (%s) or 'random' (%s), not both", place, other);
         return;
     }
     const char *kind = random ? "random" : "file";
