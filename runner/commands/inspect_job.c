@@ -126,6 +126,7 @@ static int join_links(struct listing *listing, int at) {
         bool joined = !array_describe(&first->source, &first->array, &first->unusable);
         for (int i = 1; i < count && joined; i++) part[i]->hidden = true;
         if (!joined) {
+            array_free(&first->array);
             first->source = alone;
             first->unusable = (struct error){0};
             array_describe(&alone, &first->array, &first->unusable);
