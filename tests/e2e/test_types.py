@@ -316,6 +316,22 @@ def test_fields_beside_texts_of_varying_length(folder, compression, filters):
         assert (results.output("ya") == table["a"]).all() and (results.output("yb") == table["b"]).all()
 
 
+@pytest.mark.parametrize("text", [{}, {"s": h5py.string_dtype()}])
+def test_fields_of_large_elements_in_chunks_never_stored(folder, text):
+    kind = np.dtype([("a", "i4"), *text.items(), ("more", "f8", (500,))])
+    fill, rows = np.zeros((), kind), np.zeros(4, kind)
+    fill["a"], rows["a"] = 7, range(4)
+    if text:
+        fill["s"], rows["s"] = "text", "other text"
+    with h5py.File(folder / "data.h5", "w") as file:
+        table = file.create_dataset("x", (40,), kind, chunks=(4,), compression="gzip", fillvalue=fill)
+        table[8:12] = rows
+        expected = table["a"]
+    keys = {"file": "data.h5", "dataset": "x", "field": "a"}
+    results = harness.run_job(folder, inputs={"a": keys}, operations=[identity("a", expected)])
+    assert (results.output("ya") == expected).all()
+
+
 # ---- refused -------------------------------------------------------------------------------------------------------
 
 

@@ -217,11 +217,13 @@ static struct file *begin_probe(hid_t dataset, const void *probe_buffer) {
 
 /* Is the chunk not stored? Then HDF5 gives its fill value for an element without reading raw data. */
 static bool is_absent(hid_t dataset, const hsize_t corner[]) {
-    uint64_t element; /* large enough for all types of tilerun */
     OWNED_ID hid_t type = H5Dget_type(dataset), file_space = H5Dget_space(dataset);
     OWNED_ID hid_t memory_space = H5Screate(H5S_SCALAR);
-    bool read = H5Sselect_elements(file_space, H5S_SELECT_SET, 1, corner) >= 0 &&
-                H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, &element) >= 0;
+    void *element = calloc(1, H5Tget_size(type)); /* of another program's table it may have any size */
+    bool read = element && H5Sselect_elements(file_space, H5S_SELECT_SET, 1, corner) >= 0 &&
+                H5Dread(dataset, type, memory_space, file_space, H5P_DEFAULT, element) >= 0;
+    if (read) H5Dvlen_reclaim(type, memory_space, H5P_DEFAULT, element);
+    free(element);
     return read && find_file(dataset)->probe_address == HADDR_UNDEF;
 }
 
