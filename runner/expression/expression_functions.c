@@ -308,6 +308,10 @@ const char *function_hint(const char *name, char text[FUNCTION_HINT]) {
                   {"int", ": write cast(a, 'int64')"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i].name) == 0) return others[i].hint;
+    if (type_of_text(name) >= 0) {
+        snprintf(text, FUNCTION_HINT, ": write cast(a, '%s')", name);
+        return text;
+    }
     const char *names[FUNCTIONS];
     size_t length = (size_t)snprintf(text, FUNCTION_HINT, " (one of: ");
     for (int i = 0; i < FUNCTIONS; i++) names[i] = functions[i].name;

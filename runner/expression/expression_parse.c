@@ -188,7 +188,7 @@ static const struct node *report_name(struct parser *parser, const char *at, int
     char hint[HINT_TEXT];
     OWNED char *name = must_printf("%.*s", length, at), *parameter = must_printf("; a parameter is $%s", name);
     if (type_of_text(name) >= 0) return fail_here(parser, at, "a type stands in quotes: '%s'", name);
-    if (at[length] == '.' && (strcmp(name, "np") == 0 || strcmp(name, "numpy") == 0))
+    if (at[length] == '.' && (strcmp(name, "np") == 0 || strcmp(name, "numpy") == 0 || strcmp(name, "math") == 0))
         return fail_here(parser, at, "functions are written without '%s.'", name);
     for (int i = 0; i < parser->names->count; i++) {
         const char *array = parser->names->of[i];
