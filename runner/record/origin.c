@@ -53,8 +53,9 @@ enum status results_write_text(hid_t file, const char *name, const char *text, s
 char *results_read_text(hid_t file, const char *name) {
     OWNED_ID hid_t id = H5Dopen2(file, name, H5P_DEFAULT);
     if (id < 0) return NULL;
-    OWNED_ID hid_t type = H5Dget_type(id);
-    size_t length = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0 ? H5Tget_size(type) : 0;
+    OWNED_ID hid_t type = H5Dget_type(id), space = H5Dget_space(id);
+    bool is_text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
+    size_t length = is_text && H5Sget_simple_extent_npoints(space) == 1 ? H5Tget_size(type) : 0;
     char *text = must_malloc(length + 1);
     bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
     text[length] = '\0';

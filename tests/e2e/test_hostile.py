@@ -340,6 +340,16 @@ def test_names_in_results(corpus, folder):
     look_at_results(folder, compared=RUN)  # under such parameters the file has no output
 
 
+@pytest.mark.parametrize("name, code", [("job", OK), ("job_resolved", OK), ("runs", USAGE)])
+def test_results_of_a_size_that_no_result_has(corpus, folder, name, code):
+    assert run(corpus, folder, "links.h5", "whole").code == OK
+    with h5py.File(folder / "out.h5", "a") as file:
+        kind, size = file[name].dtype, 2**31 + 5 if name == "runs" else 100000
+        del file[name]
+        file.create_dataset(name, (size,), kind, chunks=(1000,))
+    assert tilerun("show", folder / "out.h5").code == code
+
+
 # ---- where it is written ---------------------------------------------------------------------------------------------
 
 
