@@ -2,7 +2,8 @@
  *
  * Device memory is host memory (`unified`), so streaming reads and writes operands in place. An event is recorded on
  * one queue of the device that created it. It counts its records, and a thread that waits for the event waits for the
- * record that was the latest when the wait was requested. In tests, several CPU devices in one process stand in for
+ * record that was the latest when the wait was requested. A queue without work passes a record, and a wait for an event
+ * that has passed, without waking its thread. In tests, several CPU devices in one process stand in for
  * GPUs. */
 #include "../../kernels/map/before.h"
 #include "../base/clock.h"
@@ -98,8 +99,8 @@ static void do_record(struct cpu_device *cpu, const struct work *work) {
     pthread_mutex_lock(&cpu->mutex);
     work->event->passed = work->record;
     work->event->time_s = now_s();
-    pthread_cond_broadcast(&cpu->changed);
     pthread_mutex_unlock(&cpu->mutex);
+    pthread_cond_broadcast(&cpu->changed);
 }
 
 static void do_probe(struct cpu_device *cpu, const struct work *work) {
@@ -139,27 +140,21 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
-/* Appends work to a queue. It also numbers an event's records, in the order of the calls. */
+/* Appends work to a queue. */
 static enum status submit(struct device *device, enum queue queue, const struct work *work, struct error *error) {
     (void)error; /* the interface has this parameter; nothing here can fail */
     struct cpu_device *cpu = cpu_of(device);
     struct worker *worker = &cpu->workers[queue];
     struct work *copy = must_malloc(sizeof *copy);
     *copy = *work;
-    if (work->event) {
-        pthread_mutex_lock(&work->event->of->mutex);
-        if (work->run == do_record) work->event->recorded++;
-        copy->record = work->event->recorded;
-        pthread_mutex_unlock(&work->event->of->mutex);
-    }
     pthread_mutex_lock(&cpu->mutex);
     if (worker->first)
         worker->last->next = copy;
     else
         worker->first = copy;
     worker->last = copy;
-    pthread_cond_signal(&worker->wake);
     pthread_mutex_unlock(&cpu->mutex);
+    pthread_cond_signal(&worker->wake); /* after the unlock, so that the thread need not wait for the mutex */
     return STATUS_OK;
 }
 
@@ -233,13 +228,25 @@ static void cpu_event_destroy(struct device *device, struct event *event) {
     free(event);
 }
 
+/* Numbers an event's records in the order of the calls. */
 static enum status cpu_event_record(struct device *device, struct event *event, enum queue queue, struct error *error) {
-    return submit(device, queue, &(struct work){.run = do_record, .event = event}, error);
+    struct cpu_device *cpu = cpu_of(device);
+    pthread_mutex_lock(&cpu->mutex);
+    const struct work work = {.run = do_record, .event = event, .record = ++event->recorded};
+    bool idle = !cpu->workers[queue].first;
+    pthread_mutex_unlock(&cpu->mutex);
+    if (!idle) return submit(device, queue, &work, error);
+    do_record(cpu, &work);
+    return STATUS_OK;
 }
 
 static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
                                         struct error *error) {
-    return submit(device, queue, &(struct work){.run = do_order, .event = event}, error);
+    pthread_mutex_lock(&event->of->mutex);
+    const struct work work = {.run = do_order, .event = event, .record = event->recorded};
+    bool passed = event->passed >= work.record;
+    pthread_mutex_unlock(&event->of->mutex);
+    return passed ? STATUS_OK : submit(device, queue, &work, error);
 }
 
 static enum status cpu_event_wait(struct device *device, struct event *event, struct error *error) {

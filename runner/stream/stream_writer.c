@@ -1,5 +1,5 @@
 /* stream_writer.c - the writer: a thread that downloads finished tiles piece by piece and passes them to the sink, in
- * the order of the steps.
+ * the order of the steps. A pass of one step needs no such thread: writer_put writes its tile.
  *
  *     computed tile -> download -> staging buffer -> sink     (a unified device: computed tile -> sink)
  *
@@ -98,6 +98,7 @@ static void *writer_main(void *argument) {
 
 enum status writer_begin(struct stream *stream, struct error *error) {
     struct writer *writer = &stream->writer;
+    if (stream->tiling->steps == 1) return STATUS_OK;
     pthread_mutex_init(&writer->mutex, NULL);
     pthread_cond_init(&writer->changed, NULL);
     int code = pthread_create(&writer->thread, NULL, writer_main, stream);
@@ -108,6 +109,7 @@ enum status writer_begin(struct stream *stream, struct error *error) {
 
 /* Waits until at most `most` tiles are pending. */
 static enum status wait_pending(struct writer *writer, int most, struct error *error) {
+    if (!writer->started) return STATUS_OK;
     pthread_mutex_lock(&writer->mutex);
     while (writer->pending > most && writer->error.status == STATUS_OK)
         pthread_cond_wait(&writer->changed, &writer->mutex);
@@ -128,6 +130,7 @@ enum status writer_put(struct stream *stream, int buffer, int64_t step, struct e
         tile.works[i] = stream->lanes[i].works;
         tile.box[i] = stream->lanes[i].band.store;
     }
+    if (!writer->started) return write_tile(stream, &tile, error);
     TRY(wait_pending(writer, BUFFERS - 1, error));
     pthread_mutex_lock(&writer->mutex);
     writer->queue[(writer->first + writer->pending) % BUFFERS] = tile;
@@ -137,8 +140,8 @@ enum status writer_put(struct stream *stream, int buffer, int64_t step, struct e
     return STATUS_OK;
 }
 
-enum status writer_end(struct stream *stream, bool drop, struct error *error) {
-    struct writer *writer = &stream->writer;
+/* Ends the thread, after all pending tiles or, with `drop`, without them. */
+static enum status end_thread(struct writer *writer, bool drop, struct error *error) {
     if (!writer->started) return STATUS_OK;
     pthread_mutex_lock(&writer->mutex);
     writer->closing = true;
@@ -149,8 +152,14 @@ enum status writer_end(struct stream *stream, bool drop, struct error *error) {
     writer->started = false;
     pthread_cond_destroy(&writer->changed);
     pthread_mutex_destroy(&writer->mutex);
-    stream->result.times.write_s += writer->write_s;
-    stream->result.bytes_written += writer->written;
     if (!drop && writer->error.status != STATUS_OK) *error = writer->error;
     return drop ? STATUS_OK : writer->error.status;
+}
+
+enum status writer_end(struct stream *stream, bool drop, struct error *error) {
+    struct writer *writer = &stream->writer;
+    enum status status = end_thread(writer, drop, error);
+    stream->result.times.write_s += writer->write_s;
+    stream->result.bytes_written += writer->written;
+    return status;
 }
