@@ -20,18 +20,23 @@
  *                                    once in a tile costs its instruction fetches, so it should be short
  *
  * For each k a lane loads its rows' elements of A, the same for its whole warp, and 2 to 4 of B, and does 16 or 32
- * multiply-adds. Each element is one chain of additions in the order of k, whatever the tile.
+ * multiply-adds. In 16 bits the tensor cores do 16 of k at once; their sums then pass through shared memory, so that
+ * they are stored in the same way. Whatever the tile, each element is added in the order of k.
  *
- * Measured on an H200, microseconds, m x n x k, cuBLAS in brackets:
+ * Measured, microseconds, m x n x k, cuBLAS in brackets:
  *
- *                           float32         float64        bfloat16
- *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.4 (10.4)     best other variants, on an H100: 56, 45, 24
- *     5513 x  945 x 23    14.7 (15.2)     22.9 (23.3)     14.3 (10.6)
- *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.5  (5.0)
- *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      8.2  (5.6)     bfloat16 by multicast: 6.0
+ *                          H200: float32         float64     H100: bfloat16    bfloat16 before it had tensor cores
+ *     2137 x 2109 x 19    10.7 (13.6)     17.4 (21.0)     11.2 (10.3)     11.4
+ *     5513 x  945 x 23    14.7 (15.2)     22.9 (23.3)     12.6 (10.5)     14.3
+ *      301 x 5000 x 17     5.2  (5.4)      6.8  (7.9)      5.6  (5.0)      5.5
+ *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      5.6  (5.7)      8.2
+ *     3003 x 2497 x 35                                    20.5 (15.4)     24.2
  *
- * The limit: multiply-adds without tensor cores. From about 64 of k on there are faster ways. */
+ * The limit: stores of 2 bytes in 16 bits, and multiply-adds without tensor cores in the other types. From about 64 of
+ * k on there are faster ways. */
 #include "../../core/cluster.cuh"
+#include "../../core/fragments.cuh"
+#include "../../core/shared.cuh"
 #include "../matmul.cuh"
 #include "ways.cuh"
 #include <algorithm>
@@ -42,15 +47,30 @@
 #define EARLY_BYTES 20e6 /* largest C for an early begin of the next launch: a larger C would evict L2 */
 #define EARLY       1e-6 /* seconds saved by a launch that begins early */
 
-/* WARPS one below the other; a thread has ACROSS columns, 32 apart, of ROWS rows. */
+/* A warp has ROWS rows of 32 ACROSS columns; a thread has columns that lie 32 apart. In 16 bits the tensor cores
+ * multiply, 16 of k at a time, and warps lie side by side in pairs; else they lie one below the other. */
 template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape {
     using T = T_;
     using sum = accumulator<T>;
-    static constexpr int ROWS = 8, ACROSS = ACROSS_, WARPS = WARPS_, THREADS = WARPS * 32;
-    static constexpr int BLOCKS = BLOCKS_;                  /* that fit on a multiprocessor, by registers */
-    static constexpr int M = WARPS * ROWS, N = 32 * ACROSS; /* of a tile */
-    static constexpr int A_PITCH = M + 4, B_PITCH = N + 1;  /* elements between k and k + 1 */
-    static size_t bytes(int64_t k) { return size_t(k) * (A_PITCH + B_PITCH) * sizeof(sum); }
+    static constexpr bool TENSOR = sizeof(T) == 2;
+    using shared = std::conditional_t<TENSOR, T, sum>; /* an element of an operand in shared memory */
+    static constexpr int ROWS = TENSOR ? 16 : 8, ACROSS = TENSOR ? ACROSS_ / 2 : ACROSS_, BESIDE = TENSOR ? 2 : 1;
+    static constexpr int WARPS = WARPS_, THREADS = WARPS * 32;
+    static constexpr int BLOCKS = BLOCKS_; /* that fit on a multiprocessor, by registers */
+    static constexpr int WIDE = 32 * ACROSS, M = WARPS / BESIDE * ROWS, N = WIDE * BESIDE; /* of a warp, of a tile */
+    /* Elements between k and k + 1, or for the tensor cores, 8 more than lines. */
+    static constexpr int A_PITCH = TENSOR ? M + 8 : M + 4, B_PITCH = TENSOR ? N + 8 : N + 1;
+    static constexpr int SUMS_PITCH = WIDE + 8; /* of a warp's sums on their way from the tensor cores' layout */
+
+    /* Of k, as far as the operands in shared memory reach; what lies beyond k is 0. */
+    __host__ __device__ static int padded(int k) { return TENSOR ? (k + 15) / 16 * 16 : k; }
+    /* Elements in shared memory before B. For the tensor cores, a row of either layout ends in 8 unused ones, so that
+     * rows that are read together lie in different banks. */
+    __host__ __device__ static int before_b(int k) { return A_PITCH * (padded(k) + (TENSOR ? 8 : 0)); }
+    static size_t bytes(int64_t k) {
+        const size_t operands = size_t(before_b(int(k))) / A_PITCH * (A_PITCH + B_PITCH) * sizeof(shared);
+        return std::max(operands, TENSOR ? size_t(WARPS) * ROWS * SUMS_PITCH * sizeof(sum) : 0);
+    }
 };
 
 template <typename T>
@@ -75,10 +95,19 @@ struct outer_work {
     int line_step, k_step; /* THREADS / k, THREADS % k: a thread's next element where k is adjacent */
 };
 
-/* Brings up to LINES lines, from `first` on, to shared memory, PITCH elements between k and k + 1. */
-template <typename T, int THREADS, int LINES, int PITCH>
+/* An element as the operand in shared memory has it. */
+template <typename S, typename T> __device__ inline S outer_shared_value(T value) {
+    if constexpr (std::is_same_v<S, T>)
+        return value;
+    else
+        return widen(value);
+}
+
+/* Brings up to LINES lines, from `first` on, to shared memory, where `to_k` and `to_line` elements lie between
+ * neighbours. */
+template <typename T, int THREADS, int LINES, typename S>
 __device__ inline void outer_fetch(const outer_operand &o, const outer_work &work, int64_t product, int64_t first,
-                                   accumulator<T> *to) {
+                                   S *to, int to_k, int to_line) {
     const int lines = int(min(int64_t(LINES), o.lines - first)), k = work.k;
     const T *const from = static_cast<const T *>(o.from) + product * o.stride;
     T values[FLIGHT];
@@ -93,7 +122,7 @@ __device__ inline void outer_fetch(const outer_operand &o, const outer_work &wor
                 if (l + i * DOWN < k) values[i] = *here;
 #pragma unroll
             for (int i = 0; i < FLIGHT; i++)
-                if (l + i * DOWN < k) to[(l + i * DOWN) * PITCH + line] = widen(values[i]);
+                if (l + i * DOWN < k) to[(l + i * DOWN) * to_k + line * to_line] = outer_shared_value<S>(values[i]);
         }
     } else {
         const T *const run = from + first * k;
@@ -104,7 +133,7 @@ __device__ inline void outer_fetch(const outer_operand &o, const outer_work &wor
                 if (at + i * THREADS < lines * k) values[i] = run[at + i * THREADS];
 #pragma unroll
             for (int i = 0; i < FLIGHT; i++) {
-                if (at + i * THREADS < lines * k) to[l * PITCH + line] = widen(values[i]);
+                if (at + i * THREADS < lines * k) to[l * to_k + line * to_line] = outer_shared_value<S>(values[i]);
                 line += work.line_step, l += work.k_step;
                 if (l >= k) l -= k, line++;
             }
@@ -112,31 +141,24 @@ __device__ inline void outer_fetch(const outer_operand &o, const outer_work &wor
     }
 }
 
+/* Zeros from k on, as far as the tensor cores read. */
+template <typename SHAPE, int LINES, typename S> __device__ inline void outer_pad(int k, S *to, int to_k, int to_line) {
+    for (int i = int(threadIdx.x); i < (SHAPE::padded(k) - k) * LINES; i += SHAPE::THREADS)
+        to[(k + i / LINES) * to_k + i % LINES * to_line] = S(0);
+}
+
 /* Elements of A for neighbouring rows, loaded at once. */
 template <typename T> struct alignas(16) outer_rows { T of[16 / sizeof(T)]; };
 
+/* A warp's sums by multiply-adds, from a and b of which every k has its lines side by side. */
 template <typename SHAPE>
-__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
-    matmul_outer_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ outer_work work) {
-    using T = typename SHAPE::T;
+__device__ inline void outer_multiply(int k, const typename SHAPE::sum *a, const typename SHAPE::sum *b,
+                                      typename SHAPE::sum (&sums)[SHAPE::ROWS][SHAPE::ACROSS]) {
     using sum = typename SHAPE::sum;
     constexpr int ROWS = SHAPE::ROWS, ACROSS = SHAPE::ACROSS;
-    extern __shared__ double2 outer_shared[];
-    sum *const a = reinterpret_cast<sum *>(outer_shared), *const b = a + work.k * SHAPE::A_PITCH;
-    const tile_place place = tile_of_block(work.rows, work.columns);
-    if (place.batch >= args.batch) return;
-    const int64_t first_row = place.row * SHAPE::M, first_column = place.column * SHAPE::N;
-
-    launch_wait();
-    outer_fetch<T, SHAPE::THREADS, SHAPE::M, SHAPE::A_PITCH>(work.a, work, place.batch, first_row, a);
-    outer_fetch<T, SHAPE::THREADS, SHAPE::N, SHAPE::B_PITCH>(work.b, work, place.batch, first_column, b);
-    __syncthreads();
-    launch_next();
-
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-    sum sums[ROWS][ACROSS] = {};
 #pragma unroll(sizeof(sum) == 8 ? 1 : 2) /* more needs too many registers */
-    for (int l = 0; l < work.k; l++) {
+    for (int l = 0; l < k; l++) {
         constexpr int WIDE = 16 / sizeof(sum); /* rows that one load brings */
         sum right[ACROSS];
 #pragma unroll
@@ -151,24 +173,101 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
                 for (int j = 0; j < ACROSS; j++) sums[i + w][j] += left.of[w] * right[j];
         }
     }
+}
+
+/* A warp's sums by the tensor cores. A line of an operand lies in shared memory as it does in memory: beside its
+ * neighbours, or with its k side by side. On their way to the threads that store them the sums pass through shared
+ * memory, where the operands were. */
+template <typename SHAPE>
+__device__ inline void outer_multiply(const outer_work &work, const typename SHAPE::T *a, const typename SHAPE::T *b,
+                                      float (&sums)[SHAPE::ROWS][SHAPE::ACROSS]) {
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+    const int padded = SHAPE::padded(work.k), matrix = lane / 8, line = lane % 8;
+    const int low = matrix % 2 * 8, high = matrix / 2 * 8; /* where a thread's matrix begins, of the four of a load */
+    const int row = warp / SHAPE::BESIDE * SHAPE::ROWS, column = warp % SHAPE::BESIDE * SHAPE::WIDE;
+    fragment_sums<float, 1, SHAPE::WIDE / 8> tile;
+    tile.clear();
+    for (int l = 0; l < padded; l += 16) {
+        uint32_t left[4];
+        if (work.a.along)
+            load_matrices<true>(left, shared_address(a + (l + line + high) * SHAPE::A_PITCH + row + low));
+        else
+            load_matrices<false>(left, shared_address(a + (row + line + low) * (padded + 8) + l + high));
+#pragma unroll
+        for (int j = 0; j < SHAPE::WIDE; j += 16) {
+            uint32_t right[4];
+            if (work.b.along)
+                load_matrices<true>(right, shared_address(b + (l + line + low) * SHAPE::B_PITCH + column + j + high));
+            else
+                load_matrices<false>(right, shared_address(b + (column + j + line + high) * (padded + 8) + l + low));
+            multiply<typename SHAPE::T>(tile.sums[0][j / 8], left, right[0], right[1]);
+            multiply<typename SHAPE::T>(tile.sums[0][j / 8 + 1], left, right[2], right[3]);
+        }
+    }
+    __syncthreads();
+    extern __shared__ double2 outer_shared[];
+    float *const own = reinterpret_cast<float *>(outer_shared) + warp * SHAPE::ROWS * SHAPE::SUMS_PITCH;
+    tile.each([&](int i, int j, const float *two) {
+        float *to = own + (i + lane / 4) * SHAPE::SUMS_PITCH + j + lane % 4 * 2;
+        *reinterpret_cast<float2 *>(to) = {two[0], two[1]};
+    });
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < SHAPE::ROWS; i++)
+#pragma unroll
+        for (int j = 0; j < SHAPE::ACROSS; j++) sums[i][j] = own[i * SHAPE::SUMS_PITCH + lane + 32 * j];
+}
+
+template <typename SHAPE>
+__global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
+    matmul_outer_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ outer_work work) {
+    using T = typename SHAPE::T;
+    using sum = typename SHAPE::sum;
+    constexpr int ROWS = SHAPE::ROWS, ACROSS = SHAPE::ACROSS;
+    extern __shared__ double2 outer_shared[];
+    auto *const a = reinterpret_cast<typename SHAPE::shared *>(outer_shared), *const b = a + SHAPE::before_b(work.k);
+    const tile_place place = tile_of_block(work.rows, work.columns);
+    if (place.batch >= args.batch) return;
+    const int64_t first_row = place.row * SHAPE::M, first_column = place.column * SHAPE::N;
+    const bool a_turned = SHAPE::TENSOR && !work.a.along, b_turned = SHAPE::TENSOR && !work.b.along;
+    const int turned_pitch = SHAPE::padded(work.k) + 8;
+    const int a_k = a_turned ? 1 : SHAPE::A_PITCH, a_line = a_turned ? turned_pitch : 1;
+    const int b_k = b_turned ? 1 : SHAPE::B_PITCH, b_line = b_turned ? turned_pitch : 1;
+
+    launch_wait();
+    outer_fetch<T, SHAPE::THREADS, SHAPE::M>(work.a, work, place.batch, first_row, a, a_k, a_line);
+    outer_fetch<T, SHAPE::THREADS, SHAPE::N>(work.b, work, place.batch, first_column, b, b_k, b_line);
+    outer_pad<SHAPE, SHAPE::M>(work.k, a, a_k, a_line);
+    outer_pad<SHAPE, SHAPE::N>(work.k, b, b_k, b_line);
+    __syncthreads();
+    launch_next();
+
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+    sum sums[ROWS][ACROSS] = {};
+    if constexpr (SHAPE::TENSOR)
+        outer_multiply<SHAPE>(work, a, b, sums);
+    else
+        outer_multiply<SHAPE>(work.k, a, b, sums);
 #pragma unroll
     for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int j = 0; j < ACROSS; j++) sums[i][j] = same_nan(sums[i][j]);
 
-    const int64_t row = first_row + warp * ROWS, column = first_column + lane;
+    const int64_t row = first_row + warp / SHAPE::BESIDE * ROWS;
+    const int64_t left = first_column + warp % SHAPE::BESIDE * SHAPE::WIDE, column = left + lane;
     int64_t at = (place.batch * args.m + row) * args.n + column;
     const sum factor = sum(args.alpha);
     const bool plain =
         args.first && args.last && (sizeof(T) == 2 ? matmul_in_float<T>(args.alpha) : factor == args.alpha);
-    if (plain && row + ROWS <= args.m && first_column + SHAPE::N <= args.n) {
+    if (plain && row + ROWS <= args.m && left + SHAPE::WIDE <= args.n) {
         T *c = static_cast<T *>(args.c) + at;
 #pragma unroll
         for (int i = 0; i < ROWS; i++, c += args.n)
 #pragma unroll
             for (int j = 0; j < ACROSS; j++) c[32 * j] = narrow<T>(factor * sums[i][j]);
     } else {
-        const int rows = int(min(int64_t(ROWS), args.m - row)), columns = int(min(int64_t(SHAPE::N), args.n - column));
+        const int rows = int(min(int64_t(ROWS), args.m - row)),
+                  columns = int(min(int64_t(SHAPE::WIDE), args.n - column));
 #pragma unroll
         for (int i = 0; i < ROWS; i++, at += args.n)
 #pragma unroll
@@ -188,6 +287,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 #define STARTED 2.6e-6 /* the launch, the first fetches and the last stores */
 #define CLOCK   1.75e9
 #define ADD     0.0098 /* cycles of an element of C for each k; twice that in float64 */
+#define ADD_16  0.002  /* the same in 16 bits, by tensor cores */
 #define FETCH   0.2    /* cycles of an element that is fetched to shared memory */
 #define WARP    62.0   /* cycles of each warp of a tile, on top of these */
 #define STORE   64.0   /* bytes of C in a cycle */
@@ -201,7 +301,8 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const matmul_args &args = launch->args.matmul;
     const double k = double(args.k), size = double(sizeof(T)), device = std::max(1, launch->multiprocessors);
     const double tiles = double(args.batch) * double(ceil_div(args.m, SHAPE::M)) * double(ceil_div(args.n, SHAPE::N));
-    const double add = ADD * SHAPE::M * SHAPE::N * (size > 4 ? 2 : 1) + FETCH * (SHAPE::M + SHAPE::N);
+    const double element = size > 4 ? 2 * ADD : size < 4 ? ADD_16 : ADD;
+    const double add = element * SHAPE::M * SHAPE::N + FETCH * (SHAPE::M + SHAPE::N);
     const double tile = k * add + WARP * SHAPE::WARPS + SHAPE::M * SHAPE::N * size / STORE;
     const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
     const int64_t fit = shared_room() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
