@@ -7,6 +7,7 @@
 #include "device.h"
 #include "nvml.h"
 
+#include <cuda.h>
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -210,24 +211,42 @@ static void cuda_preload(struct device *device, const struct kernel *kernel, str
     cudaGetLastError();
 }
 
-/* Finds the footprint of a kernel node in a graph, and the number of threads in all its blocks. false: the node is
- * not a kernel, or the runtime does not know its code, as with some libraries. */
+/* Looks up a function of the driver, which is not linked, as CUDA 12.0 has it. */
+static bool driver_function(const char *name, void *function) {
+    enum cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    return cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &found) == cudaSuccess &&
+           found == cudaDriverEntryPointSuccess;
+#else
+    return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, &found) == cudaSuccess &&
+           found == cudaDriverEntryPointSuccess;
+#endif
+}
+
+/* Finds the footprint of a kernel node in a graph, and the number of threads in all its blocks. false: the node is not
+ * a kernel. The driver also knows kernels that were compiled at run time; the runtime does not. */
 static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint, double *threads) {
+    CUresult (*params)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS *), (*function)(CUfunction *, CUkernel);
+    CUresult (*attribute)(int *, CUfunction_attribute, CUfunction), (*occupancy)(int *, CUfunction, int, size_t);
     enum cudaGraphNodeType type;
-    struct cudaKernelNodeParams launch;
-    struct cudaFuncAttributes code;
-    int device, blocks, most;
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess || type != cudaGraphNodeTypeKernel ||
-        cudaGraphKernelNodeGetParams(node, &launch) != cudaSuccess ||
-        cudaFuncGetAttributes(&code, launch.func) != cudaSuccess || cudaGetDevice(&device) != cudaSuccess ||
+    CUDA_KERNEL_NODE_PARAMS launch;
+    int device, blocks, most, registers, spilled, shared;
+    if (!driver_function("cuGraphKernelNodeGetParams", &params) || !driver_function("cuKernelGetFunction", &function) ||
+        !driver_function("cuFuncGetAttribute", &attribute) ||
+        !driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", &occupancy) ||
+        cudaGraphNodeGetType(node, &type) != cudaSuccess || type != cudaGraphNodeTypeKernel ||
+        params(node, &launch) != CUDA_SUCCESS ||
+        (!launch.func && function(&launch.func, launch.kern) != CUDA_SUCCESS) ||
+        attribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, launch.func) != CUDA_SUCCESS ||
+        attribute(&spilled, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, launch.func) != CUDA_SUCCESS ||
+        attribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, launch.func) != CUDA_SUCCESS ||
+        cudaGetDevice(&device) != cudaSuccess ||
         cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
         return false;
-    int block_threads = (int)(launch.blockDim.x * launch.blockDim.y * launch.blockDim.z);
-    bool counted = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, launch.func, block_threads,
-                                                                 launch.sharedMemBytes) == cudaSuccess;
-    *threads = (double)block_threads * launch.gridDim.x * launch.gridDim.y * launch.gridDim.z;
-    *footprint = (struct footprint){code.numRegs, (double)code.localSizeBytes,
-                                    (double)code.sharedSizeBytes + launch.sharedMemBytes,
+    int block_threads = (int)(launch.blockDimX * launch.blockDimY * launch.blockDimZ);
+    bool counted = occupancy(&blocks, launch.func, block_threads, launch.sharedMemBytes) == CUDA_SUCCESS;
+    *threads = (double)block_threads * launch.gridDimX * launch.gridDimY * launch.gridDimZ;
+    *footprint = (struct footprint){registers, spilled, (double)shared + launch.sharedMemBytes,
                                     counted ? (double)blocks * block_threads / most : NAN};
     return true;
 }

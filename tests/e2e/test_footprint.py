@@ -40,3 +40,24 @@ def test_on_the_gpu(folder):
     products = [row for row in results.rows if row["operation"] == "product"]
     shared = {row["variant"].split(",")[0]: row["shared_bytes"] for row in products}
     assert shared["naive"] == 0 and shared["tiled"] >= 2 * 8 * 8 * 4
+
+
+@pytest.mark.gpu
+def test_kernels_that_are_compiled_at_run_time(folder):
+    """Of an expression, of a fused reduction, and of the job's own source."""
+    harness.tilerun("new-kernel", "transpose", folder / "mine.cu", expect=harness.OK)
+    own = {"source": "mine.cu", "block": [32, 8], "grid": ["ceil(cols / 32)", "ceil(rows / 8)", "batch"]}
+    results = harness.run_job(
+        folder,
+        arguments=["--allow-source"],
+        device="cuda",
+        inputs={"a": {"random": {"shape": [256, 256]}}},
+        operations=[
+            {"id": "map", "op": "map", "inputs": ["a"], "expression": "a * 2", "variants": ["compiled"]},
+            {"id": "sum", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["a"], "map": "a * 2", "variants": ["fused"]},
+            {"id": "flipped", "op": "transpose", "inputs": ["a"], "variants": [own]},
+        ],
+    )
+    assert len(results.rows) == 3
+    for row in results.rows:
+        assert 1 <= row["registers"] <= 255 and row["spill_bytes"] == 0 and 0 < row["occupancy"] <= 1, row
