@@ -78,9 +78,9 @@ bool expression_evaluate(const struct expression *expression, expression_lookup 
 
 bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
                       struct expression_fault *fault) {
-    struct evaluation evaluation = {lookup, context, fault};
     struct scalar value;
-    if (!evaluate(&evaluation, expression->root, &value) || !is_truth(&evaluation, expression->root, &value))
+    if (!expression_evaluate(expression, lookup, context, &value, fault) ||
+        !is_truth(&(struct evaluation){lookup, context, fault}, expression->root, &value))
         return false;
     *holds = scalar_is_true(&value);
     return true;
