@@ -108,13 +108,13 @@ static enum status scale_reference(const struct geometry *geometry, const struct
     return status;
 }
 
-/* Relative to |alpha x| + |beta|: one rounding of the result. */
 /* An addend without a unit makes another quantity: K to degrees Celsius, say. */
 // NOLINTNEXTLINE(readability-non-const-parameter): the type is operation->units
 static bool scale_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     return options->beta == 0 && unit_of_input(options, in, text);
 }
 
+/* Relative to |alpha x| + |beta|: one rounding of the result. */
 static struct tolerance scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
     return (struct tolerance){dtype_epsilon(geometry->out.dtype), dtype_least(geometry->out.dtype)};
