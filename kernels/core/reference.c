@@ -26,7 +26,7 @@ enum status piece_allocate(struct piece *piece, int64_t elements, struct error *
     *piece = (struct piece){malloc(bytes), malloc(bytes), malloc(bytes)};
     if (piece->raw && piece->value && piece->integer) return STATUS_OK;
     piece_free(piece);
-    return fail(error, STATUS_RUN, "no host memory for the reference: %zu bytes", 3 * bytes);
+    return fail(error, STATUS_RUN, "no host memory left to compute the reference result: %zu bytes", 3 * bytes);
 }
 
 void piece_free(struct piece *piece) {

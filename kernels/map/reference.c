@@ -454,7 +454,7 @@ static enum status evaluate(const struct geometry *geometry, const struct operan
         memory[i] = elements + i * PIECE * 8;
     }
     if (!program || !elements)
-        status = fail(error, STATUS_RUN, "no host memory for the reference");
+        status = fail(error, STATUS_RUN, "no host memory left to compute the reference result");
     else
         status = map_program(geometry->options.map, dtypes, program, error);
     if (status == STATUS_OK && program)

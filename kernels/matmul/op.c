@@ -317,7 +317,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     enum dtype accumulator = accumulator_of(geometry->out.dtype);
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
     struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
-    if (!sums) return fail(error, STATUS_RUN, "no host memory for the reference");
+    if (!sums) return fail(error, STATUS_RUN, "no host memory left to compute the reference result");
     enum status status = STATUS_OK;
     for (int i = 0; i < 2 && status == STATUS_OK; i++) status = piece_allocate(&pieces[i], BLOCK * PANEL, error);
     for (int64_t matrix = 0; matrix < batch && status == STATUS_OK; matrix++)

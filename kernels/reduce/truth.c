@@ -437,7 +437,7 @@ enum status reduce_reference(const struct geometry *geometry, const struct host_
     int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* per piece */
     struct piece piece;
     struct accumulator *room = malloc((size_t)(outputs + runs) * sizeof *room);
-    if (!room) return fail(error, STATUS_RUN, "no host memory for the reference");
+    if (!room) return fail(error, STATUS_RUN, "no host memory left to compute the reference result");
     enum status status = piece_allocate(&piece, min_int64(PIECE_ELEMENTS, box_elements(&input)), error);
     for (int64_t number = 0, at = 0; number < cut.pieces && status == STATUS_OK; number++) {
         struct box part = cut_piece(&cut, number);

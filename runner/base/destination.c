@@ -124,7 +124,7 @@ bool destination_same(const struct destination *one, const struct destination *o
 enum status destination_put(const struct destination *place, const char *finished, struct error *error) {
     struct stat about; /* what exists there by now */
     if (stat(place->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
-        return fail(error, STATUS_IO, "%s: cannot get the mode of %s: %s", finished, place->path, strerror(errno));
+        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, place->path, strerror(errno));
     if (rename(finished, place->path) != 0)
         return fail(error, STATUS_IO, "%s %s: cannot be renamed into place: %s", place->kind, place->name,
                     strerror(errno));

@@ -408,7 +408,7 @@ enum status inspect_print_job(struct listing *listing, struct error *error) {
     if (chosen == 0)
         status = fail_nothing(listing, &unusable, error);
     else if (!is_utf8(listing->path))
-        status = fail(error, STATUS_USAGE, "%s: a job file cannot have this name, which is not UTF-8", listing->path);
+        status = fail(error, STATUS_USAGE, "%s: no job file can name this file: rename it in UTF-8", listing->path);
     for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;
     if (!status) {
         h5_list_axes(listing->path, &listing->list, which, chosen);

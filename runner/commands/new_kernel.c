@@ -41,7 +41,7 @@ static enum status find_template(const char *op, const char *path, const char **
     for (int i = 0; i < count; i++) known |= strcmp(names[i], op) == 0;
     const char *near = nearest_name(op, names, count);
     if (!known)
-        return fail(error, STATUS_USAGE, "new-kernel: no operation '%s' takes kernels of a job%s%s%s", op,
+        return fail(error, STATUS_USAGE, "new-kernel: there is no kernel template for '%s'%s%s%s", op,
                     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     if (strcmp(suffix, ".c") != 0 && strcmp(suffix, ".cu") != 0)
         return fail(error, STATUS_USAGE, "new-kernel: %s: the file ends in .c for the CPU or .cu for the GPU", path);

@@ -236,7 +236,8 @@ static enum status profile_command(const struct invocation *invocation, struct e
     else
         interrupt_release(); /* a signal ends this process; the profiled one handles its own */
     if (!strchr(profile.name, ':') || strchr(profile.name, ':') == profile.name)
-        return fail(error, STATUS_USAGE, "%s: is no run: ID:VARIANT names an operation and its variant", profile.name);
+        return fail(error, STATUS_USAGE, "'%s' is not a run: write ID:VARIANT, an operation and its variant",
+                    profile.name);
     TRY(command_load(profile.job, &settings.job, true, &job, &plan, error));
     TRY(find_run(plan, profile.name, &profile.run, error));
     TRY(command_allow_source(plan, settings.allow_source, error));

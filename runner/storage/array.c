@@ -120,8 +120,8 @@ static enum status add_absent(struct array *array, int number, struct error *err
     if (!status) status = h5_find_absent(dataset->id, file, name, &seen, &absent, error);
     if (!status && absent.sources > 0 && !array->input->fill)
         status = fail(error, STATUS_USAGE,
-                      "%s: '%s' is a virtual data set of %s; `sources: fill` of the input takes what is there", file,
-                      name, absent.first);
+                      "%s: '%s' is a virtual data set of %s; `sources: fill` of the input reads fill values instead",
+                      file, name, absent.first);
     array->absent.elements += absent.elements;
     array->absent.sources += absent.sources;
     array->absent.files = absent.files > array->absent.files ? absent.files : array->absent.files;

@@ -188,7 +188,7 @@ LINKS = {
     "by_number": "is an external link to ../outside/secret.h5" + OUTSIDE,
     "itself": "is a virtual data set that reads itself",
     "partner": "is a virtual data set that reads itself",
-    "gone": "is a virtual data set of 'x' in gone.h5, which is not there; `sources: fill` of the input takes what is there",
+    "gone": "is a virtual data set of 'x' in gone.h5, which is not there; `sources: fill` of the input reads fill values instead",
     "circle": "is an external link to '/x' in loop.h5, which has no such object that can be opened",
     "turn": "is a soft link to '/back', which is not there",
 }

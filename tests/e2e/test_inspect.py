@@ -219,7 +219,7 @@ def test_a_name_that_no_job_file_can_have(folder):
     harness.write_arrays(folder / "a.h5", x=np.zeros((3, 4)))
     (folder / "a.h5").rename(folder / name)
     said = inspect(name, "--job", expect=USAGE, cwd=folder, errors="surrogateescape")
-    assert said == "tilerun: caf?.h5: a job file cannot have this name, which is not UTF-8\n"
+    assert said == "tilerun: caf?.h5: no job file can name this file: rename it in UTF-8\n"
 
 
 @pytest.mark.parametrize("count", [1, 3])

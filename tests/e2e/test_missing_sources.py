@@ -216,7 +216,7 @@ def check(folder, values, missing, select, index):
     job = job_of(folder, select)
     if lost.any():
         text = said("check", harness.write_job(folder / "job.yaml", **job))
-        assert "`sources: fill` of the input takes what is there" in text and "is a virtual data set of '" in text, text
+        assert "`sources: fill` of the input reads fill values instead" in text and "is a virtual data set of '" in text, text
     else:
         results = harness.run_job(folder, **job, arguments=["--overwrite"])
         assert np.array_equal(results.output("y"), wanted)

@@ -100,8 +100,8 @@ def test_without_a_profiler(tmp_path):
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("t", "is no run"),
-        (":cpu", "is no run"),
+        ("t", "is not a run"),
+        (":cpu", "is not a run"),
         ("t:cpu", "matches 2 runs"),
         ("t:none", "no such variant"),
         ("none:cpu", "none"),
