@@ -120,7 +120,7 @@ static bool read_bound(struct parameters *parameters, const struct yaml_node *ma
 static bool leads_to(double from, double to, double by, bool times) {
     if (by == 0 || from == to) return by != 0;
     if (times && (by <= 0 || by == 1 || from == 0 || (from > 0) != (to > 0))) return false;
-    return (by > (times ? 1 : 0)) == (to > from);
+    return times ? (by > 1) == (fabs(to) > fabs(from)) : (by > 0) == (to > from);
 }
 
 /* Moves on to value `i` of a range. false: it has more than 64 bits. */

@@ -244,11 +244,12 @@ def drawn_range(rng):
         beyond = rng.choice([0, int(step / 3)]) if isinstance(step, int) and count > 1 else 0
         step = "" if step == (1 if count > 1 else None) else f", step: {step}"
         return f"{{from: {first}, to: {values[-1] + beyond!r}{step}}}", values
-    factor = rng.choice([2, 3, 10])
+    factor, sign = rng.choice([2, 3, 10]), rng.choice([1, 1, -1])
+    first *= sign
     values = [first * factor**i for i in range(count)]
     if count > 1 and rng.random() < 0.3:
         return f"{{from: {values[-1]}.0, to: {first}, times: {1 / factor!r}}}", values[::-1]
-    beyond = rng.randrange(2) if count > 1 else 0
+    beyond = sign * rng.randrange(2) if count > 1 else 0
     return f"{{from: {first}, to: {values[-1] + beyond}, times: {factor}}}", values
 
 
