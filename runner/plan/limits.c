@@ -1,4 +1,4 @@
-/* limits.c - predicts times from the measured roofs of a device. */
+/* limits.c - predicts times from the measured roofs of a device, and raises a roof that a run has exceeded. */
 #include "limits.h"
 #include "../../kernels/map/before.h"
 
@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct device_limits *limits_create(void) {
     struct device_limits *limits = must_malloc(sizeof *limits);
@@ -28,14 +29,15 @@ const char *limits_product_name(int product) {
     return product == LIMITS_TF32 ? "tf32" : dtype_name((enum dtype)product);
 }
 
-/* The type of product at whose rate a variant's flops are limited. */
+/* The type of product whose rate limits a variant's flops. */
 static int product_of(const struct kernel *kernel, const struct geometry *geometry) {
     return kernel->accuracy == ACCURACY_FULL ? (int)operand_seen(geometry)->dtype : LIMITS_TF32;
 }
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
 
-/* The time of `share` of an operation's work by the roofs, or by the kernel's share of memory's; NaN: they are unknown. */
+/* The time of `share` of an operation's work at the speed of the roof that limits the operation. For memory-bound
+ * operations it is divided by kernel->roof_share, the part of that roof that the kernel reaches. NaN: unknown. */
 static double roof_seconds(const struct device_limits *limits, const struct kernel *kernel,
                            const struct geometry *geometry, double share) {
     double bytes = share * geometry->bytes, rate = limits->memory_bytes_per_s;
@@ -81,13 +83,13 @@ double limits_bound(const struct device_limits *limits, const struct kernel *ker
 
 /* ---- runs that are faster than a roof ---------------------------------------------------------------------------- */
 
-#define FAR_BEYOND 4 /* cache sizes: a run of more bytes gains less from the cache than ROOF_PROVEN */
+#define FAR_BEYOND 4 /* a run of more bytes than this many cache sizes gains less from the cache than ROOF_PROVEN */
 
 bool limits_raise(struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
                   double seconds, char text[64]) {
     const char *by;
     if (!(limits_bound(limits, kernel, geometry, &by) > ROOF_PROVEN * seconds) || kernel->is_roof) return false;
-    if (by[0] == 'm') {
+    if (strcmp(by, "memory") == 0) {
         if (!(geometry->bytes > FAR_BEYOND * limits->cache_bytes)) return false;
         limits->memory_bytes_per_s = geometry->bytes / seconds;
         snprintf(text, 64, "memory %.3g GB/s", limits->memory_bytes_per_s * 1e-9);

@@ -39,6 +39,8 @@ static bool is_on_same_disk(const struct plan *plan, const struct job_operation 
 }
 
 double space_needed(const struct plan *plan) {
+    /* Bytes on OUTPUT's disk. kept: parts that stay until the end; peak: the most while the runs are computed; copied:
+     * copies of parts in OUTPUT and in files of `to`; largest: the largest of these copies. */
     double kept = 0, peak = 0, copied = 0, largest = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
@@ -52,13 +54,13 @@ double space_needed(const struct plan *plan) {
             if (run->kernel->is_roof) continue;
             bool keep = store == STORE_ALL || (!has_result && task->wanted);
             bool stored = store == STORE_ALL || (!has_result && store == STORE_FIRST);
-            bool own = !has_result && task->operation->to_file;
+            bool goes_to_file = !has_result && task->operation->to_file;
             has_result = true;
             if (keep) kept += bytes;
-            bool beside = stored && (!own || is_on_same_disk(plan, task->operation));
-            if (beside) copied += bytes;
-            if (own && bytes <= SPACE_COPIED_BYTES) copied += bytes;
-            if (beside && bytes > largest) largest = bytes;
+            bool on_this_disk = stored && (!goes_to_file || is_on_same_disk(plan, task->operation));
+            if (on_this_disk) copied += bytes;
+            if (goes_to_file && bytes <= SPACE_COPIED_BYTES) copied += bytes;
+            if (on_this_disk && bytes > largest) largest = bytes;
         }
     }
     if (largest >= SPACE_ADOPT_BYTES) copied -= largest; /* its part becomes OUTPUT or a file of a `to` */

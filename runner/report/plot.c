@@ -1,4 +1,4 @@
-/* plot.c - plots as inline SVG. */
+/* plot.c - chooses the scales and ticks of a plot, and writes its axes, series and names as inline SVG. */
 #include "plot.h"
 
 #include "../base/fail.h"
@@ -8,18 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The drawing, in pixels. Points lie between LEFT and RIGHT; the names of the series begin at NAMES. A plot of one
+ * series has no names, and its points reach WIDE_RIGHT. */
 enum { WIDTH = 472, HEIGHT = 292, LEFT = 66, RIGHT = 296, WIDE_RIGHT = 456, TOP = 14, BOTTOM = 240, NAMES = 310 };
 enum {
-    NAME_CHARACTERS = 24,
-    LINE_CHARACTERS = 28,
-    FREE_CHARACTERS = 20, /* fit in any usual font */
-    TILT = 50,
-    TILTED = 14,
-    TILTED_ROOM = 56,
-    UPRIGHT = 40
+    /* Most characters of a text; a longer one is shortened. */
+    NAME_CHARACTERS = 24,     /* the name of a series */
+    LINE_CHARACTERS = 28,     /* the name of a line */
+    UPRIGHT_CHARACTERS = 40,  /* the name of a category */
+    TILTED_CHARACTERS = 14,   /* the same, tilted */
+    UNSCALED_CHARACTERS = 20, /* a longer name of a series is scaled to end within the drawing in any font */
+    TILT_DEGREES = 50,
+    TILTED_HEIGHT = 56 /* pixels that tilted names add to the drawing */
 };
 enum { DASHES = 4, MAX_TICKS = 24, MAX_TITLES = 300, TICK_BYTES = 64 };
-#define CHARACTER 6.2 /* the mean width of one, in the style sheet's size */
+#define CHARACTER 6.2 /* mean width of a character in the style sheet's font size, in pixels */
 
 /* Maps an axis' values to positions in the drawing. */
 struct scale {
@@ -212,7 +215,7 @@ static void write_x_tick(double place, const char *text, bool tilted, double *fr
     fprintf(to, "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"tick %s\" ", place, BOTTOM,
             tilted ? "end" : "mid");
     if (tilted)
-        fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", place + 3, BOTTOM + 14, TILT);
+        fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", place + 3, BOTTOM + 14, TILT_DEGREES);
     else
         fprintf(to, "x=\"%.1f\" y=\"%d\">", place, BOTTOM + 18);
     html(to, "%s</text>\n", text);
@@ -235,19 +238,20 @@ static size_t shared_bytes(const struct plot_axis *axis, bool end) {
 }
 
 /* Returns a category's name. If the name is too long for its room, returns the part that distinguishes it from the
- * others: without its first `head` and last `tail` bytes. `text` holds 4 * UPRIGHT + 4 bytes. */
+ * others: without its first `head` and last `tail` bytes. `text` holds 4 * UPRIGHT_CHARACTERS + 4 bytes. */
 static const char *category_text(const char *name, bool tilted, size_t head, size_t tail, char *text) {
     size_t length = strlen(name);
-    if (!tilted || characters_of(name) <= TILTED) return shortened(name, tilted ? TILTED : UPRIGHT, text);
+    if (!tilted || characters_of(name) <= TILTED_CHARACTERS)
+        return shortened(name, tilted ? TILTED_CHARACTERS : UPRIGHT_CHARACTERS, text);
     if (head + tail > length) tail = 0;
     const char *before = head ? "…" : "", *after = tail ? "…" : "";
     OWNED char *middle = must_printf("%s%.*s%s", before, (int)(length - head - tail), name + head, after);
-    shortened(middle, TILTED, text);
+    shortened(middle, TILTED_CHARACTERS, text);
     return text;
 }
 
 static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
-    char text[4 * UPRIGHT + 4 + TICK_BYTES];
+    char text[4 * UPRIGHT_CHARACTERS + 4 + TICK_BYTES];
     double free_from = 0;
     const char *const *names = x->axis->categories;
     size_t head = tilted ? shared_bytes(x->axis, false) : 0, tail = tilted ? shared_bytes(x->axis, true) : 0;
@@ -257,7 +261,7 @@ static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
                      names ? category_text(names[i], tilted, head, tail, text) : tick_text(x, x->ticks[i], text),
                      tilted, &free_from, to);
     fprintf(to, "<text class=\"mid\" x=\"%.0f\" y=\"%d\">", (LEFT + x->to) / 2,
-            HEIGHT - 12 + (tilted ? TILTED_ROOM : 0));
+            HEIGHT - 12 + (tilted ? TILTED_HEIGHT : 0));
     write_axis_title(x, to);
 }
 
@@ -359,7 +363,7 @@ static void write_names(const struct plot *plot, const struct scale *x, const st
         shortened(series->label, series->kind == PLOT_LINE ? LINE_CHARACTERS : NAME_CHARACTERS, text);
         html(to, "<text class=\"%s\" x=\"%d\" y=\"%.1f\"", series->kind == PLOT_LINE ? "note" : "tick", NAMES + 8,
              height[s] + 4);
-        if (characters_of(text) > FREE_CHARACTERS) /* whatever the font, it ends within the drawing */
+        if (characters_of(text) > UNSCALED_CHARACTERS)
             fprintf(to, " textLength=\"%.0f\" lengthAdjust=\"spacingAndGlyphs\"",
                     fmin((series->kind == PLOT_LINE ? 6.4 : 7.0) * characters_of(text), WIDTH - NAMES - 8));
         html(to, ">%s</text>\n", text);
@@ -379,7 +383,7 @@ void plot_write(const struct plot *plot, const char *style, FILE *to) {
     find_ticks(plot, &x, plot->own_ticks);
     find_ticks(plot, &y, false);
     bool tilted = needs_tilt(&plot->x, right - LEFT);
-    int height = HEIGHT + (tilted ? TILTED_ROOM : 0);
+    int height = HEIGHT + (tilted ? TILTED_HEIGHT : 0);
     fputs(style ? report_plot_beginning : "<svg class=\"plot\"", to);
     if (style) fprintf(to, " width=\"%d\" height=\"%d\"", WIDTH, height);
     fprintf(to, " viewBox=\"0 0 %d %d\" role=\"img\">\n", WIDTH, height);

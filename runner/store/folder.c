@@ -1,5 +1,6 @@
-/* folder.c - OUTPUT.parts and the folders of shards in it: which of their files are tilerun's. A user's files are
- * never touched. A file that has one of tilerun's names but cannot be tilerun's is refused before anything is done. */
+/* folder.c - recognizes tilerun's files in OUTPUT.parts and in the folders of shards in it; counts, lists, finds and
+ * removes them. It never touches foreign files. It fails before anything is removed if an entry has a name of
+ * tilerun's but is of another kind, such as a link. */
 #include "results.h"
 
 #include "../base/destination.h"
@@ -54,8 +55,8 @@ struct texts shard_folders(const char *whole) {
 
 /* ---- names ---- */
 
-/* OUR_REST: a temporary file, which a killed writer left unfinished. OUR_NOTE: a note that a unit timed out. */
-enum owner { FOREIGN, OUR_LOCK, OUR_REST, OUR_PART, OUR_NOTE, OUR_MANIFEST, OUR_SHARD };
+/* OUR_TEMPORARY: a temporary file, which a killed writer left unfinished. OUR_NOTE: a note that a unit timed out. */
+enum owner { FOREIGN, OUR_LOCK, OUR_TEMPORARY, OUR_PART, OUR_NOTE, OUR_MANIFEST, OUR_SHARD };
 
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
@@ -63,11 +64,11 @@ static enum owner owner_of(const char *name) {
     if (strcmp(name, SHARD_MANIFEST) == 0) return OUR_MANIFEST;
     int index, count;
     if (shard_folder_parse(name, &index, &count)) return OUR_SHARD;
-    if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_MANIFEST_NEW) == 0) return OUR_REST;
+    if (strcmp(name, "assembled.tmp") == 0 || strcmp(name, SHARD_MANIFEST_NEW) == 0) return OUR_TEMPORARY;
     if (strspn(name, hex) == 32 && strcmp(name + 32, ".h5") == 0) return OUR_PART;
     if (strspn(name, hex) == 32 && strcmp(name + 32, TIMEOUT_NOTE) == 0) return OUR_NOTE;
     size_t number = strncmp(name, "run-", 4) == 0 ? strspn(name + 4, digits) : 0;
-    return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_REST : FOREIGN;
+    return number > 0 && strcmp(name + 4 + number, ".tmp") == 0 ? OUR_TEMPORARY : FOREIGN;
 }
 
 /* ---- the files in the folder ---- */
@@ -104,10 +105,17 @@ enum status results_count_parts(const struct results *results, int *parts, int *
     return count_in(results->folder.own, parts, foreign, error);
 }
 
-/* Removes temporary files that killed writers left and, with `parts`, also parts and notes. With `folders` it
- * instead removes the folders of shards with their locks and manifests, which nobody uses any more. `of_shard`: `path`
- * is such a folder. */
-static void clear(const char *path, bool parts, bool folders, bool of_shard) {
+/* CLEAR_TEMPORARY: temporary files that killed writers left. CLEAR_PARTS: these, parts and notes. CLEAR_SHARDS: the
+ * folders of shards with their locks and manifests, which nobody uses any more. */
+enum clearing { CLEAR_TEMPORARY, CLEAR_PARTS, CLEAR_SHARDS };
+
+static bool is_cleared(enum owner owner, enum clearing clearing, bool in_shard) {
+    if (clearing == CLEAR_SHARDS) return in_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST);
+    return owner == OUR_TEMPORARY || (clearing == CLEAR_PARTS && (owner == OUR_PART || owner == OUR_NOTE));
+}
+
+/* Removes files from a folder and from the folders of shards in it. `in_shard`: `path` is the folder of a shard. */
+static void clear(const char *path, enum clearing clearing, bool in_shard) {
     DIR *folder = opendir(path);
     if (!folder) return;
     for (struct dirent *entry; (entry = readdir(folder));) {
@@ -116,19 +124,17 @@ static void clear(const char *path, bool parts, bool folders, bool of_shard) {
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (owner == OUR_SHARD && S_ISDIR(about.st_mode)) {
             OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
-            clear(inner, parts, folders, true);
-            if (folders) rmdir(inner);
+            clear(inner, clearing, true);
+            if (clearing == CLEAR_SHARDS) rmdir(inner);
         }
-        bool remove_it = folders ? of_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST)
-                                 : owner == OUR_REST || (parts && (owner == OUR_PART || owner == OUR_NOTE));
-        if (remove_it && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
+        if (is_cleared(owner, clearing, in_shard) && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
     closedir(folder);
 }
 
 void results_clear(struct results *results, bool finished) {
-    clear(results->folder.own, finished, false, false);
-    if (finished) clear(results->folder.own, true, true, false); /* last: a shard with a manifest may have parts */
+    clear(results->folder.own, finished ? CLEAR_PARTS : CLEAR_TEMPORARY, false);
+    if (finished) clear(results->folder.own, CLEAR_SHARDS, false); /* last: a shard with a manifest may have parts */
     results->folder.cleared |= finished;
 }
 
@@ -181,7 +187,7 @@ static int compare_key(const void *key, const void *found) {
     return strcmp(key, ((const struct found_part *)found)->key);
 }
 
-/* Of several parts with one key it keeps the newest. */
+/* Keeps only the newest of several parts with one key. */
 void shards_find_parts(struct results *results) {
     struct texts paths = {0};
     add_parts(results->folder.whole, results->shard, &paths);
@@ -193,7 +199,7 @@ void shards_find_parts(struct results *results) {
         snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths.of[i], '/') + 1);
         if (stat(paths.of[i], &about) == 0) found[i].written = about.st_mtim;
     }
-    free(paths.of); /* not the paths */
+    free(paths.of); /* `found` owns the paths themselves */
     qsort(found, (size_t)count, sizeof *found, compare_found);
     int kept = 0;
     for (int i = 0; i < count; i++)
@@ -224,7 +230,7 @@ bool results_part_checked(const struct results *results, const char *path) {
     char key[33];
     snprintf(key, sizeof key, "%.32s", path_name(path));
     const struct found_part *found = find_part(results, key);
-    return found && found->whole && strcmp(found->path, path) == 0;
+    return found && found->checked && strcmp(found->path, path) == 0;
 }
 
 void results_part_made(const struct results *results, const char key[33], const char *path) {
@@ -232,7 +238,7 @@ void results_part_made(const struct results *results, const char key[33], const 
     if (!found || strcmp(found->path, path) == 0) return;
     free(found->path);
     found->path = must_strdup(path);
-    found->whole = false;
+    found->checked = false;
 }
 
 char *results_unit_path(const struct results *results, const struct run *unit) {

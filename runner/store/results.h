@@ -26,7 +26,7 @@ struct found_part {
     char key[33];
     char *path;
     struct timespec written;
-    bool whole; /* its seal was found to be right */
+    bool checked; /* its seal was found to be right */
 };
 
 /* OUTPUT.parts, and this process's folder and locks in it. */
@@ -75,7 +75,7 @@ enum status results_take_lock(struct results *results, struct error *error);
 /* Counts the parts and the foreign files in results->parts, with the folders of shards in it. STATUS_USAGE: something
  * has one of tilerun's names but is not a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
-/* Removes tilerun's own files from there: what killed writers left, and with `finished` the parts too. */
+/* Removes tilerun's own files from there: temporary files that killed writers left; with `finished` also the parts. */
 void results_clear(struct results *results, bool finished);
 
 /* "shard-3-of-8": is it the name of a shard's folder? */

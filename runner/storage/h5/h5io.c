@@ -152,7 +152,7 @@ static hid_t memory_type(const struct h5_dataset *dataset) {
     return type;
 }
 
-/* Transfers whole elements: a selection of the own axes of the data set. */
+/* Transfers whole elements. `selection` has the axes of the data set, without the array dimensions of its elements. */
 static enum status transfer(const struct h5_dataset *dataset, const struct selection *selection, void *data, bool write,
                             struct error *error) {
     struct box packed = selection_packed(selection);
@@ -169,41 +169,42 @@ static enum status transfer(const struct h5_dataset *dataset, const struct selec
     return result < 0 ? transfer_failed(dataset, write ? "H5Dwrite" : "H5Dread", error) : STATUS_OK;
 }
 
-/* Reads elements that are arrays: whole elements pass through memory of bounded size. */
+/* Reads a part of each element, which is an array. HDF5 can only read whole elements, so they are read piece by piece
+ * into `memory`, and the selected part of each is copied to `data`. */
 static enum status read_arrays(struct h5_dataset *dataset, const struct selection *selection, void *data,
                                struct error *error) {
-    struct selection own = *selection, within = {.rank = dataset->inner};
+    struct selection outer = *selection, part = {.rank = dataset->inner};
     struct shape inner = {.rank = dataset->inner};
-    own.rank -= dataset->inner;
+    outer.rank -= dataset->inner;
     for (int axis = 0; axis < inner.rank; axis++) {
-        inner.size[axis] = dataset->shape.size[own.rank + axis];
-        within.start[axis] = selection->start[own.rank + axis];
-        within.count[axis] = selection->count[own.rank + axis];
-        within.step[axis] = selection->step[own.rank + axis];
+        inner.size[axis] = dataset->shape.size[outer.rank + axis];
+        part.start[axis] = selection->start[outer.rank + axis];
+        part.count[axis] = selection->count[outer.rank + axis];
+        part.step[axis] = selection->step[outer.rank + axis];
     }
     int64_t size = (int64_t)dtype_size(dataset->dtype), element_bytes = shape_elements(&inner) * size;
-    struct box packed = selection_packed(&own), taken = selection_packed(&within);
+    struct box packed = selection_packed(&outer), taken = selection_packed(&part);
     struct cut cut = cut_box(&packed, NULL, element_bytes < ARRAYS_BYTES ? ARRAYS_BYTES / (element_bytes + 1) : 1);
     if (box_elements(&packed) == 0 || box_elements(&taken) == 0) return STATUS_OK;
-    if (box_elements(&taken) == shape_elements(&inner)) return transfer(dataset, &own, data, false, error);
-    struct cells cells = layout_cells(&within, &inner, &inner);
+    if (box_elements(&taken) == shape_elements(&inner)) return transfer(dataset, &outer, data, false, error);
+    struct cells cells = layout_cells(&part, &inner, &inner);
     struct cell cell = layout_cell(&cells, 0);
     struct walk walk = layout_cell_walk(&cells, &cell, false);
     char *to = data, *memory = NULL;
     enum status status = STATUS_OK;
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box piece = cut_piece(&cut, number);
-        struct selection some = own;
-        for (int axis = 0; axis < own.rank; axis++) {
-            some.start[axis] += piece.start[axis] * own.step[axis];
-            some.count[axis] = piece.count[axis];
+        struct selection whole_elements = outer;
+        for (int axis = 0; axis < outer.rank; axis++) {
+            whole_elements.start[axis] += piece.start[axis] * outer.step[axis];
+            whole_elements.count[axis] = piece.count[axis];
         }
         int64_t elements = box_elements(&piece);
         if (!memory) memory = malloc((size_t)(elements * element_bytes)); /* no later piece is larger */
         if (!memory)
             return fail(error, STATUS_IO, "not enough memory for elements of %lld bytes, which are arrays",
                         (long long)element_bytes);
-        status = transfer(dataset, &some, memory, false, error);
+        status = transfer(dataset, &whole_elements, memory, false, error);
         for (int64_t row = 0; row < elements * walk.rows && !status; row++) {
             int64_t from, at, element = row / walk.rows;
             layout_row(&walk, row % walk.rows, &from, &at);
