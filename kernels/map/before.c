@@ -1,4 +1,4 @@
-/* before.c - joins a map and the operation that takes its values. */
+/* before.c - makes the geometry, the launches and the reference result of an operation whose input is a map. */
 #include "before.h"
 
 #include "../core/axes.h"
@@ -18,7 +18,7 @@ const struct operand *operand_seen(const struct geometry *geometry) {
 
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
 
-/* A loop that the operation does not use: the loop of inputs that repeat an element along an axis. */
+/* A loop that the operation does not use. An input that repeats an element along an axis gets it there. */
 static enum loop unused_loop(const struct operand *seen) {
     int loop = LOOP_B;
     for (int axis = 0; axis < seen->shape.rank; axis++)
@@ -26,9 +26,9 @@ static enum loop unused_loop(const struct operand *seen) {
     return (enum loop)loop;
 }
 
-/* The operand of one input of the map: of the axes of the mapped operand `seen`, those that the input has. `rank`:
- * of the mapped array. Where the input has one element along a whole group of axes, it repeats it: the group gets an
- * unused loop. */
+/* The operand of one input of the map. It has those axes of the mapped operand `seen` that the input has. If the input
+ * has one element along a whole group of axes, it repeats this element, and the group gets an unused loop. `rank`: of
+ * the mapped array. */
 static struct operand input_of_map(const struct operand *seen, const struct shape *shape, enum dtype dtype, int rank) {
     struct operand in = {.dtype = dtype};
     const struct axes *axes = &seen->axes;
@@ -73,6 +73,7 @@ enum status operation_geometry(enum op op, const struct op_options *options, con
     geometry->options.map = options->map;
     geometry->inputs = map->inputs;
     geometry->mapped = geometry->in[0];
+    /* The mapped array is never stored: nothing writes or reads it in device memory. */
     geometry->bytes += before.bytes - 2 * (double)shape_elements(&shape) * (double)dtype_size(before.out.dtype);
     geometry->flops += before.flops;
     for (int i = 0; i < map->inputs; i++) {
@@ -177,50 +178,45 @@ static enum status reduce_bounds(const struct geometry *geometry, const struct h
     return status != STATUS_OK ? status : operations[geometry->op]->reference(&seen, &bounds, box, reduced, error);
 }
 
-/* How far a right result may lie from `value`. `off` combines how far its terms may lie from theirs: for a sum it is
- * the sum of these distances, for a mean their mean, for a norm their norm, for a product the sum of the relative
- * distances, for a deviation the largest. */
-static double slack_of(const struct op_options *options, double value, double off) {
-    double spread = off * sqrt(1 + fmax(options->ddof, 0)); /* at most: of a norm of n numbers by root n - ddof */
+/* The largest distance of a right result from `value`. `distance` combines the distances of the reduced elements from
+ * their exact values: it is their sum for a sum, their mean for a mean, their norm for a norm, the largest for var and
+ * std, and the sum of the relative distances for a product. */
+static double slack_of(const struct op_options *options, double value, double distance) {
+    double spread = distance * sqrt(1 + fmax(options->ddof, 0)); /* bounds the norm of n numbers / root (n - ddof) */
     switch (options->reduce) {
-    case REDUCE_PROD: return fabs(value) * expm1(off);
+    case REDUCE_PROD: return fabs(value) * expm1(distance);
     case REDUCE_STD: return spread;
     case REDUCE_VAR: return spread * (2 * sqrt(fabs(value)) + spread);
-    default: return off;
+    default: return distance;
     }
 }
 
-/* Fills truth->slack, for a reduction of values that are not exact. */
+/* Fills truth->slack: the map's values are not exact, so a right result may lie that far from truth->value. */
 static enum status add_slack(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error) {
     enum reduce_operator operator_ = geometry->options.reduce;
     bool selects = operator_ == REDUCE_MIN || operator_ == REDUCE_MAX;
     bool spreads = operator_ == REDUCE_VAR || operator_ == REDUCE_STD, product = operator_ == REDUCE_PROD;
-    struct truth off = {0}, most = {0};
-    enum status status = reduce_bounds(geometry, reader, box,
-                                       selects   ? MAP_LEAST
-                                       : product ? MAP_RELATIVE
-                                                 : MAP_DISTANCE,
-                                       spreads   ? REDUCE_MAX
-                                       : product ? REDUCE_SUM
-                                                 : operator_,
-                                       &off, error);
+    enum map_bound bound = selects ? MAP_LEAST : product ? MAP_RELATIVE : MAP_DISTANCE;
+    enum reduce_operator combine = spreads ? REDUCE_MAX : product ? REDUCE_SUM : operator_;
+    struct truth reduced = {0}, greatest = {0}; /* `reduced` holds the bounds, then the slack */
+    enum status status = reduce_bounds(geometry, reader, box, bound, combine, &reduced, error);
     if (status == STATUS_OK && selects)
-        status = reduce_bounds(geometry, reader, box, MAP_GREATEST, operator_, &most, error);
+        status = reduce_bounds(geometry, reader, box, MAP_GREATEST, operator_, &greatest, error);
     for (int64_t i = 0; i < box_elements(box) && status == STATUS_OK; i++) {
         double value = truth->value[i];
-        double slack = selects ? fmax(value - off.value[i], most.value[i] - value)
-                               : slack_of(&geometry->options, value, off.value[i]);
-        bool any = isinf(slack) || (isnan(slack) && !isnan(value));
+        double slack = selects ? fmax(value - reduced.value[i], greatest.value[i] - value)
+                               : slack_of(&geometry->options, value, reduced.value[i]);
+        bool any = isinf(slack) || (isnan(slack) && !isnan(value)); /* any result is right */
         if (any) truth->value[i] = 0, truth->overflow[i] = OVERFLOW_ANY;
-        off.value[i] = any ? INFINITY : isnan(slack) ? 0 : slack;
+        reduced.value[i] = any ? INFINITY : isnan(slack) ? 0 : slack;
     }
     if (status == STATUS_OK) {
-        truth->slack = off.value;
-        off.value = NULL;
+        truth->slack = reduced.value;
+        reduced.value = NULL;
     }
-    truth_free(&off);
-    truth_free(&most);
+    truth_free(&reduced);
+    truth_free(&greatest);
     return status;
 }
 
