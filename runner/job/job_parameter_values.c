@@ -255,7 +255,7 @@ void parameters_check_sets(const struct parameters *parameters) {
 /* Appends a parameter without a value; NULL, after reporting it: there are too many. */
 static struct parameter *append_parameter(struct parameters *parameters, const struct yaml_node *key) {
     if (parameters->count == MAX_PARAMETERS) {
-        yaml_error(parameters->document, key, "more than 64 parameters");
+        yaml_error(parameters->document, key, "a job can have at most 64 parameters");
         return NULL;
     }
     struct parameter *parameter = &parameters->items[parameters->count];
