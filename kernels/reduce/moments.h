@@ -1,37 +1,36 @@
-/* reduce/moments.h - what var and std keep of the elements they have seen; C11 and CUDA C compile the same lines.
+/* reduce/moments.h - the state of var and std for the elements seen so far. C11 and CUDA C compile the same code.
  *
- * Floats: their number, their mean and the sum of squared deviations from it. Two sets merge by the formula of Chan,
- * Golub and LeVeque (1983):
+ * Floats: the state is their count, their mean and the sum of squared deviations from it. Two sets merge by the formula
+ * of Chan, Golub and LeVeque (1983):
  *
  *     step     = (mean of b - mean of a) * count of b / count of both
  *     mean     = mean of a + step
  *     squares  = squares of a + squares of b + step * (mean of b - mean of a) * count of a
  *
- * All terms of `squares` are positive, so nothing cancels there; what cancels is the difference of the means, and these
- * are kept in two doubles. So however far the numbers lie from zero, the result is as good as if they lay around it.
+ * All terms of `squares` are positive, so they do not cancel. The difference of the means may cancel, so each mean is
+ * kept in two doubles. Therefore the result is as accurate for numbers far from zero as for numbers around it.
  *
- * Within a set, elements are taken one pass at a time about a pivot p that is one of them, later their mean so far:
+ * Within a set, one pass sums the deviations from a pivot p, which is one of the elements, later their mean so far:
  *
- *     sum += x - p,  squares += (x - p)^2         and in the end   mean = p + sum/n,   squares -= sum^2/n
+ *     sum += x - p,  squares += (x - p)^2         at the end:   mean = p + sum/n,   squares -= sum^2/n
  *
- * The pivot moves after 1, 2, 4, 8 ... batches (moments_recentre). Therefore sum^2/n is at most a few times the squares
- * of deviations that it is taken from, whatever the elements and whichever of them comes first. Equal elements give
- * exactly 0.
+ * The pivot moves after 1, 2, 4, 8 ... batches (moments_recentre). Therefore sum^2/n is at most a few times the result
+ * of the subtraction, for any elements in any order. Equal elements give exactly 0.
  *
- * Integers: the exact sum and the exact sum of squares, in 128 and 192 bits. n * squares - sum^2 is exact in 256 bits,
- * and the result is rounded once, in any order of the elements: the same bits everywhere. */
+ * Integers: the state is the exact sum and the exact sum of squares, in 128 and 192 bits. n * squares - sum^2 is exact
+ * in 256 bits and is rounded once, so the result has the same bits on every device, in any order of the elements. */
 #ifndef KERNELS_REDUCE_MOMENTS_H
 #define KERNELS_REDUCE_MOMENTS_H
 
 #include "../core/kernel.h"
 #include <math.h>
 
-/* Does it tell how far elements are spread? */
+/* Is it a measure of spread? */
 static inline bool reduce_spreads(enum reduce_operator operator_) {
     return operator_ == REDUCE_VAR || operator_ == REDUCE_STD;
 }
 
-/* Is the state a struct reduce_moments, rather than a struct reduce_state? `skip_nan`: of floats. */
+/* Is the state a struct reduce_moments, rather than a struct reduce_state? `skip_nan`: NaNs are skipped. */
 static inline bool reduce_has_moments(enum reduce_operator operator_, bool skip_nan) {
     return reduce_spreads(operator_) || (skip_nan && (operator_ == REDUCE_MEAN || operator_ == REDUCE_SUM));
 }
@@ -49,14 +48,14 @@ static inline size_t reduce_state_size(enum reduce_operator operator_, bool skip
 __extension__ typedef __int128 wide_int;
 __extension__ typedef unsigned __int128 wide_uint;
 
-/* hi + lo == a + b, hi rounded (Knuth). */
+/* Returns a + b rounded; *lo: the rounding error, so that the result + *lo is exactly a + b (Knuth). */
 MOMENTS_CALL double moments_add(double a, double b, double *lo) {
     const double sum = a + b, b_in_sum = sum - a;
     *lo = (a - (sum - b_in_sum)) + (b - b_in_sum);
     return sum;
 }
 
-/* 1 / count, whose last bits may be wrong. */
+/* 1 / count, up to an error in the last bits. */
 MOMENTS_CALL double moments_inverse(double count) {
 #ifdef __CUDA_ARCH__ /* a division is a call, which costs registers */
     double inverse;
@@ -124,7 +123,7 @@ MOMENTS_CALL wide_int moments_sum(const struct reduce_moments *moments) {
     return (wide_int)((wide_uint)moments->of.exact[1] << 64 | moments->of.exact[0]);
 }
 
-/* Adds a sum and a sum of squares. */
+/* Adds a sum and a sum of squares, of which `squares` holds the low 128 bits and `top` the bits above them. */
 MOMENTS_CALL void moments_add_exact(struct reduce_moments *into, wide_int sum, wide_uint squares, uint64_t top) {
     const wide_uint all = (wide_uint)moments_sum(into) + (wide_uint)sum;
     const wide_uint low = (wide_uint)into->of.exact[3] << 64 | into->of.exact[2], high = low + squares;
@@ -150,7 +149,7 @@ MOMENTS_CALL void moments_add_product(uint64_t words[4], uint64_t a, uint64_t b,
     }
 }
 
-/* hi + lo divided by `divisor`; both are so again. */
+/* Divides hi + lo, the sum of two doubles, by `divisor`; the quotient is again such a sum. */
 MOMENTS_CALL void moments_divide(double *hi, double *lo, double divisor) {
     const double quotient = *hi / divisor, rest = (fma(-quotient, divisor, *hi) + *lo) / divisor;
     *hi = quotient + rest;

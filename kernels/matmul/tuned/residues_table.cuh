@@ -6,7 +6,7 @@
  *
  *     x = sum of Q * (V x mod p)  -  a small multiple of P
  *
- * V is multiplied into the residues of A, so what the tensor cores give is V x mod p, the factor of Q. */
+ * The residues of A are multiplied by V beforehand, so that the tensor cores compute V x mod p, the factor of Q. */
 #ifndef KERNELS_RESIDUES_TABLE_CUH
 #define KERNELS_RESIDUES_TABLE_CUH
 
@@ -15,18 +15,20 @@
 #define MODULI    15
 #define PLANES    (MODULI + 1)        /* the last one bounds the sum of magnitudes */
 #define BITS      58                  /* of a line's Euclidean norm when it is scaled: 2 * BITS + 1 bits fit below P */
-#define MOST_K    65536               /* 2^14 MOST_K is 2^30: sums of products of int8 stay below */
+#define MOST_K    65536               /* largest k: a sum of k products of int8 is at most 2^14 MOST_K = 2^30 */
 #define OFFSET    (uint64_t(1) << 59) /* makes integers of BITS bits positive */
-#define SUM_RANGE (uint32_t(1) << 30) /* of sums of products */
+#define SUM_RANGE (uint32_t(1) << 30) /* largest magnitude of a sum of products */
 
+/* [2]: for A, which is multiplied by V, and for B. An operand's number x becomes a residue between -p/2 and p/2: the
+ * dot product of the 8 bytes of x + OFFSET with `bytes`, plus `start`, modulo p, minus p / 2. */
 struct residues_modulus {
     uint32_t p;
     uint32_t quotient[4]; /* Q, its lowest 32 bits first */
-    uint32_t bytes[2][2]; /* [of A, of B]: 256^i, of A times V, modulo p, a signed byte each for i from 0 to 7 */
-    uint32_t start[2];    /* [of A, of B]: what undoes OFFSET, made positive and p / 2 more */
+    uint32_t bytes[2][2]; /* signed byte i of 8: 256^i modulo p, for A 256^i * V modulo p */
+    uint32_t start[2];    /* p / 2 - OFFSET (for A: OFFSET * V), plus a multiple of p that keeps the sum positive */
     uint32_t reciprocal;  /* 2^32 / p, rounded up */
-    uint32_t of_sum;      /* 2^39 / p, rounded up: exact for sums from 0 to 2 SUM_RANGE */
-    uint32_t sum_start;   /* the least multiple of p from SUM_RANGE on */
+    uint32_t of_sum;      /* 2^39 / p, rounded up: divides sums from 0 to 2 SUM_RANGE exactly */
+    uint32_t sum_start;   /* smallest multiple of p that is at least SUM_RANGE: makes sums positive */
 };
 
 struct residues_table {
@@ -65,7 +67,7 @@ __host__ __device__ constexpr residues_table residues_make_table() {
     return table;
 }
 
-/* Are the constants what residues.cu relies on? */
+/* Do the constants have the properties that residues.cu relies on? */
 constexpr bool residues_check_table() {
     constexpr residues_table table = residues_make_table();
     unsigned __int128 product = 0;
@@ -79,7 +81,7 @@ constexpr bool residues_check_table() {
             const uint32_t byte = m.bytes[0][0] & 255, inverse = byte < 128 ? byte : byte + m.p - 256;
             if (rest * inverse % m.p != (i == j)) return false;
         }
-        /* The rounding of a reciprocal must not reach 1 / p of any number that is divided. */
+        /* Rounding the reciprocal must not change the quotient of any sum. */
         if ((uint64_t(m.of_sum) * m.p - (uint64_t(1) << 39)) * (2 * uint64_t(SUM_RANGE) + 256) >= uint64_t(1) << 39)
             return false;
         if (m.sum_start % m.p != 0 || m.sum_start < SUM_RANGE) return false;

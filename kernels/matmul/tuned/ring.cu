@@ -1,31 +1,31 @@
-/* ring.cu - stacks of middling products in float64: tiles that fit them, on tensor cores.
+/* ring.cu - stacks of float64 products of medium size, with tiles that fit them, on tensor cores.
  *
- *     tiles    | product 0, tile 0  | product 0, tile 1  | product 3, tile 0 ...     what a block does, one after the
- *     stages   | s0 | s1 | s2 | s0  | s1 | s2 | s0 | s1  | s2 | s0 ...               other, in stages of 128 bytes of k
+ *     tiles    | product 0, tile 0  | product 0, tile 1  | product 3, tile 0 ...     a block computes tile after tile,
+ *     stages   | s0 | s1 | s2 | s0  | s1 | s2 | s0 | s1  | s2 | s0 ...               in stages of 128 bytes of k
  *                                ^ multiplied   ^ copies, two stages ahead
  *
- * A product of 88 x 88 x 88 is too large for stacks.cu, whose warps share no operands, and too small for tiles
- * of 64 or 128, which waste a third and more of it, and whose k ends when their stages have just been filled. Here a
- * warp has 32 x 48 or another small tile; a block has as many warps, one above and beside the other, as suit the
- * matrices. A block stays and takes tile after tile, and its ring of stages does not end with a tile: while the last of
- * k is multiplied the next product's first is on its way. Warps beyond the edge of C multiply nothing.
+ * A product of 88 x 88 x 88 is too large for stacks.cu, whose warps share no operands. It is too small for tiles of 64
+ * or 128: they waste a third of the work or more, and k ends when the stages have just been filled. Here a warp
+ * computes a small tile, such as 32 x 48, and a block is a grid of warps that suits the matrices. Blocks are
+ * persistent: each takes tile after tile, and its ring of stages continues across tiles, so that the first k of the
+ * next product is copied while the last k of this one is multiplied. Warps beyond the edge of C multiply nothing.
  *
- * Operands are copied as they lie, 16 or 8 bytes at a time, whatever divides a row. Threads read single elements from
- * either layout; pitches put them into different banks.
+ * Operands are copied without a change of layout, by 16 bytes at a time if this divides a row, else by 8. Threads read
+ * single elements in either layout; padded pitches put them into different banks.
  *
- * Measured on an H200 (the best of all cuts), microseconds: cuBLAS, the best of the other variants, and this.
+ * Measured on an H200 with the best tile and warps, in microseconds: cuBLAS, the best of the other variants, ring.
  *
  *     1283 of 66^3   81.2  80.8  57.5        722 of 88^3   56.1  75.2  46.5        352 of 106^3   52.5  64.3  71.0
  *      831 of 82^3   66.6  83.1  62.5        606 of 96^3   51.3  71.6  47.5        352 of 126^3   50.2  63.6  67.5
  *
- * The limit: arithmetic, copies and stores hardly overlap. From about 110 on dmma.cu is faster. */
+ * The limit: arithmetic, copies and stores hardly overlap. From matrices of about 110 on, dmma.cu is faster. */
 #include "../../core/fragments.cuh"
 #include "ring.cuh"
 #include "ways.cuh"
 
 /* ---- a warp ------------------------------------------------------------------------------------------------------ */
 
-/* Bytes between neighbouring lines and neighbouring k in a stage. */
+/* Bytes from one line to the next, and from one k to the next, in a stage. */
 template <enum layout LAYOUT> __device__ inline unsigned ring_line(const ring_operand &o) {
     return LAYOUT == LINES ? RING_SIZE : RING_PITCH;
 }
@@ -68,13 +68,13 @@ struct ring_doubles : fragment_sums<double, ROWS, COLUMNS> {
             load(1);
             add(0);
             if (l + 4 >= k) break;
-            if (l + 8 < k) load(0); /* beyond the stage copies are under way */
+            if (l + 8 < k) load(0); /* not beyond the stage: copies write there */
             add(1);
         }
     }
 
-    /* Three cases, with the rare code apart: it runs once a tile, and fetching its instructions takes most of its
-     * time. */
+    /* Stores the sums. Runs once a tile, and spends most of its time on fetching instructions; so the rare cases have
+     * code of their own. */
     __device__ void leave(const matmul_args &args, const ring_place &place) const {
         const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4, n = int(args.n);
         const int64_t at = (int64_t(place.product) * args.m + place.row + g) * n + place.column + 2 * t;
@@ -111,14 +111,14 @@ static constexpr ring_shape shapes[SHAPES] = {shape_of<ring_doubles<2, 6, LINES,
                                               shape_of<ring_doubles<3, 4, LINES, LINES>>,
                                               shape_of<ring_doubles<2, 3, LINES, LINES>>};
 
-/* What takes time on a multiprocessor, in microseconds. Fitted to all cuts of 20 stacks on an H200: the standard
- * deviation is 10 %, and what is chosen takes 1.03 times as long as the best cut. */
+/* Times on a multiprocessor, in microseconds. Fitted to all tiles and grids of warps for 20 stacks on an H200: the
+ * standard deviation is 10 %, and the predicted best takes 1.03 times as long as the measured best. */
 struct ring_pace {
-    double multiply; /* a k of 16 x 8 sums */
-    double copy;     /* of a warp */
-    double store;    /* of a warp */
-    double step;     /* a stage, of all blocks at once */
-    double tile;     /* a tile, likewise */
+    double multiply; /* of 16 x 8 sums, for each k */
+    double copy;     /* instruction of a warp */
+    double store;    /* instruction of a warp */
+    double step;     /* overhead of a stage; the blocks of a multiprocessor share it */
+    double tile;     /* overhead of a tile, likewise */
 };
 static constexpr ring_pace pace = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
 #define MEMORY      3.6e12 /* bytes per second of device memory, */
@@ -158,7 +158,7 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
     return 2.5e-6 + std::max(1e-6 * busy, moving);
 }
 
-/* The fastest of all shapes, or of the one that `tile` names. */
+/* The fastest grid of warps, of all shapes or of the one that the parameter `tile` names. */
 static ring_choice ring_choose(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int wanted = launch->choice[0];

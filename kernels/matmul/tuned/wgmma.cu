@@ -1,10 +1,10 @@
-/* wgmma.cu - multicast.cu by its tiles of 128 rows alone: what large products want.
+/* wgmma.cu - runs multicast.cu's kernel with the few tiles that suit large products, so that a search tries fewer.
  *
- *     128 rows of 256, 192, 128 or 64 columns; k in 1, 2 or 4 pieces      fewer words to try than all of multicast's
+ *     a block computes 128 rows of 256, 192, 128 or 64 columns; k is split into 1, 2 or 4 pieces
  *
- * A tile is named as that of two blocks, one below the other, which share their tile of B. What the job leaves open,
- * the model decides among all tiles of 128 rows. Tiles wider than 128 columns have no registers left to add up pieces.
- */
+ * The parameter `tile` names the tile of two blocks, one below the other, which share their tile of B: 256x128 is 128
+ * rows of 128 columns a block. `auto` lets multicast's model choose among all its tiles of 128 rows. Tiles wider than
+ * 128 columns leave no registers to add the pieces' sums. */
 #include "../../core/kernel.h"
 #include <cstring>
 
@@ -13,14 +13,14 @@ DECLARE_KERNEL(matmul_multicast);
 static const char *const tiles[] = {"auto", "256", "192", "128", "64"};
 static const char *const pieces[] = {"auto", "1", "2", "4"};
 
-/* The index of a word in the list of multicast's parameter. */
+/* The index of a value in the list of a parameter of multicast. */
 static int place_of(int parameter, const char *word) {
     int place = 0;
     while (strcmp(matmul_multicast.parameters[parameter].values[place], word) != 0) place++;
     return place;
 }
 
-/* The launch in multicast's words: rows, columns, pieces, turned. */
+/* The launch with the values of multicast's parameters: rows, columns, pieces, turned. */
 static struct launch as_multicast(const struct launch *launch) {
     struct launch other = *launch;
     other.choice[0] = place_of(0, "128");
