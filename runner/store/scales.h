@@ -19,7 +19,7 @@
 #include "results.h"
 
 struct scales;
-/* `group`: that the copies go to, "/outputs". */
+/* `group`: where the copies of scales go, such as "/outputs". The caller frees with scales_free. */
 struct scales *scales_create(const struct results *results, hid_t file, const char *group);
 void scales_free(struct scales *const *of);
 

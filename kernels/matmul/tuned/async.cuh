@@ -1,5 +1,5 @@
-/* async.cuh - what the matmul variants built on asynchronous copies share: operands copied into stages, the
- * order of tiles, and k split over blocks, whose sums are added in a fixed order.
+/* async.cuh - for the matmul variants that use asynchronous copies: copies operands into stages, orders the tiles,
+ * splits k over blocks, and adds the blocks' sums in a fixed order.
  *
  * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
  * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
@@ -31,7 +31,8 @@ enum layout {
     LINES     /* lines are adjacent in both */
 };
 
-/* Calls f with the layouts of A and B as template arguments; BY_K: of an operand whose k is adjacent in memory. */
+/* Calls f with the layouts of A and B as template arguments. BY_K: the layout of an operand whose k is adjacent in
+ * memory. */
 template <enum layout BY_K, typename F> int with_layouts(const matmul_args &args, F f) {
     if (args.transpose_a)
         return args.transpose_b ? f.template operator()<LINES, BY_K>() : f.template operator()<LINES, LINES>();
@@ -50,15 +51,15 @@ template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece 
  *
  * An asynchronous copy cannot transpose, and copies of single elements cost an instruction and an address each. A
  * K_TURNED operand therefore passes through registers: it is fetched in vectors when the arithmetic of a stage begins,
- * and written element by element towards its end. A single element of 16 bits is half the least size of an asynchronous
- * copy, so it is copied by an ordinary load and store. */
+ * and written element by element towards its end. An asynchronous copy has at least 4 bytes, so a single element of 16
+ * bits is copied by an ordinary load and store. */
 template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS> struct feeder {
     static constexpr bool HELD = LAYOUT == K_TURNED, SINGLE = !HELD && WIDTH * sizeof(T) < 4;
     static_assert(!SINGLE || WIDTH == 1, "too little for an asynchronous copy: one by one");
-    static constexpr int WHOLE = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* copies along adjacent memory, */
-    static constexpr int SIDE = WHOLE % 3 == 0 ? 3 : 1;                   /* which a thread makes side by side */
-    static constexpr int ACROSS = WHOLE / SIDE;                           /* threads along it */
-    static constexpr int DOWN = THREADS / ACROSS;
+    static constexpr int WHOLE = (LAYOUT == LINES ? TILE : STEP) / WIDTH; /* copies in a row of adjacent memory */
+    static constexpr int SIDE = WHOLE % 3 == 0 ? 3 : 1;                   /* copies of one thread in such a row */
+    static constexpr int ACROSS = WHOLE / SIDE;                           /* threads per row */
+    static constexpr int DOWN = THREADS / ACROSS;                         /* rows that all threads copy at once */
     static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN * SIDE;
     static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
     static_assert(SIDE == 1 || (LAYOUT == LINES && !SINGLE), "only asynchronous copies stand side by side");
@@ -87,7 +88,8 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
     }
 
-    /* Starts share `part` of `parts` of the copies into the stage `offset` bytes from stage 0. */
+    /* Starts part number `part` of `parts` of the copies into the stage `offset` bytes from stage 0. `exist`: from
+     * existing(). */
     __device__ void copy(int part, int parts, unsigned offset, int exist) {
         if constexpr (HELD) {
             if (part == 0) fetch(exist);
@@ -134,7 +136,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         }
     }
 
-    /* Writes the fetched elements, in the later half of the parts, when they have arrived. */
+    /* Writes the fetched elements to the stage. Only the later half of the parts does so, when they have arrived. */
     __device__ void place(int part, int parts, unsigned offset) {
         const int late = part - parts / 2, count = parts - parts / 2, all = COPIES * WIDTH;
         if (late < 0) return;
@@ -154,7 +156,7 @@ struct matmul_piece {
     int64_t split, k_begin, k_end;
 };
 
-/* `number`: of the block, or of its cluster. */
+/* The tile and the range of k of a block. `number`: of the block, or of its cluster. */
 __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work,
                                                      int64_t number = block_number()) {
     const int64_t tiles = work.rows * work.columns;
@@ -181,11 +183,13 @@ __device__ __forceinline__ void stages_fill(A &a, B &b, const matmul_piece &piec
     }
 }
 
-/* Walks a piece's k, BK at a time, through a ring of stages: while one is multiplied, STEP of k at a time, the copies
- * of STAGES - 1 later ones are under way. `load(buffer, offset, l)` brings the operands of STEP of k, from l on in the
- * stage `offset` bytes from stage 0, into registers; `multiply(buffer)` uses them, while the next are loaded into the
- * other buffer. A stage is left, and waited for, STEP of k before its end. OWN: those of a stage's k that the thread
- * multiplies, where warps share them. The first stages are filled (stages_fill). */
+/* Multiplies a piece's k through a ring of stages of BK each: while one stage is multiplied, STEP of k at a time, the
+ * copies into the STAGES - 1 next ones are under way. Call stages_fill first.
+ *
+ * Registers hold two buffers of operands. `load(buffer, offset, l)` loads STEP of k, from l on in the stage `offset`
+ * bytes from stage 0, into a buffer, while `multiply(buffer)` uses the other. So the last multiplication of a stage
+ * already needs the next stage: the loop waits for that STEP of k before the stage ends. OWN: the number of a stage's k
+ * that this thread multiplies, if warps share them. */
 template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
           typename MULTIPLY>
 __device__ __forceinline__ void stages_follow(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
@@ -224,10 +228,11 @@ __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piec
     stages_follow<STAGES, STAGE_BYTES, BK, STEP, OWN>(a, b, piece, load, multiply);
 }
 
-/* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into a plane, or through the
- * epilogue. Uses one vector store where `aligned` permits and the only step between sum and C is a scale that is exact
- * in the accumulator's type. (The scale also moves the sums to new registers. This matters: a vector store needs
- * aligned groups of registers, while the loop needs the sums in other register banks than its operands.) */
+/* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into plane `split` if k is split
+ * (matmul_work), else through the epilogue to C. `at`: the index of the first. Uses one vector store where `aligned`
+ * permits and the only step between sum and C is a scale that is exact in the accumulator's type. (The scale also moves
+ * the sums to new registers. This matters: a vector store needs aligned groups of registers, while the loop needs the
+ * sums in other register banks than its operands.) */
 template <typename T, int COUNT>
 __device__ inline void matmul_leave(const matmul_args &args, const matmul_work &work, int64_t split, int64_t at,
                                     const accumulator<T> *sums, int64_t count, bool aligned) {
@@ -313,8 +318,8 @@ static __global__ void __launch_bounds__(512)
     if (at < elements) matmul_store<T>(args, at, sum);
 }
 
-/* Starts `kernel` on every piece of the work, those of a tile in clusters, and the addition of planes if there are any.
- * `bytes`: shared memory per block. */
+/* Launches `kernel` with a block for each piece of the work; pieces that share a plane form a cluster. Then launches
+ * the addition of the planes, if there are any. `bytes`: shared memory per block. */
 template <typename T>
 int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
                   const matmul_choice &choice, int threads, int bytes) {
@@ -340,7 +345,8 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
     return cudaGetLastError();
 }
 
-/* Blocks of a kernel that run at the same time, for kernels that take tile after tile. Returns 0 or a cudaError_t. */
+/* *blocks: how many blocks of a kernel run at the same time, for kernels whose blocks take tile after tile. Returns 0
+ * or a cudaError_t. */
 template <typename KERNEL>
 int blocks_at_once(const struct launch *launch, KERNEL *kernel, int threads, int64_t bytes, int64_t *blocks) {
     int resident = 0;

@@ -1,11 +1,13 @@
-/* stream_columns.cuh - reductions over another axis: neighbours in memory belong to neighbouring outputs. */
+/* stream_columns.cuh - reduces an axis that is not the last: neighbours in memory belong to neighbouring outputs.
+ * Defines stream_columns_kernel, and stream_fold_kernel for glued rows; stream.cu explains both. */
 #ifndef KERNELS_REDUCE_STREAM_COLUMNS_CUH
 #define KERNELS_REDUCE_STREAM_COLUMNS_CUH
 
 #include "stream.cuh"
 
-/* Accumulators in shared memory. Those above the size of their state are stored as states: eight lanes of 24 bytes per
- * thread would not fit. Where states are larger, half of the lanes are stored at a time. */
+/* How accumulators lie in shared memory. One that is larger than its state is stored as its state, because eight lanes
+ * of 24 bytes per thread would not fit. If all lanes of a block still exceed 40 KiB, half of them are stored at a
+ * time. */
 template <typename A> constexpr bool as_state = sizeof(A) > sizeof(state_of<A>);
 template <typename A> using in_slot = std::conditional_t<as_state<A>, state_of<A>, A>;
 template <typename A, int LANES>
@@ -51,9 +53,9 @@ template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[L
     }
 }
 
-/* Takes a thread's elements of LANES neighbouring columns, from `x` on; `count` of the columns exist. RAGGED: rows
- * begin on any element; what is read beyond a row's end is never stored. `safe`: the first row whose units might
- * straddle the end of the array. */
+/* Adds a thread's elements to its lanes: LANES neighbouring columns from `x` on, of which `count` exist, in every
+ * `step`th row from `first` to `end`. RAGGED: rows begin on any element; lanes beyond a row's end are never stored.
+ * `safe`: the first row whose units might straddle the end of the array. */
 template <typename L, int LANES, bool RAGGED>
 __device__ inline void gather_columns(const typename L::element_type *x, int64_t inner, int count, int64_t first,
                                       int64_t step, int64_t end, int64_t safe, uint64_t mirror, L (&lane)[LANES]) {
@@ -102,7 +104,8 @@ __device__ inline void store_columns(const reduce_args &args, int64_t output, A 
     }
 }
 
-/* Are columns cut into pieces? Only where the order does not show and registers suffice for another round. */
+/* Do blocks draw pieces of the reduced axis (stream.cu)? Only if the result does not depend on the order and registers
+ * suffice for another round. */
 template <typename L> constexpr bool columns_in_pieces = false;
 template <typename T> constexpr bool columns_in_pieces<total_of<T>> = any_order<total_of<T>>;
 template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
@@ -189,14 +192,15 @@ struct stream_glue {
     int columns; /* of a block, at most */
 };
 
-/* Makes a result of column part `part` of glued rows one of the original rows: only positions change. */
+/* Converts a result of part `part` of the glued rows to the original rows: only positions change. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
 __device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {
     if (a.index >= 0) a.index = offset + a.index * rows + part;
 }
 
-/* Loads in flight of the rows left over: as everywhere, but for 8 bytes less than sm_80's registers would take. */
+/* Loads in flight of the rows left over: as many as everywhere, but half for nan_lane<double>, because sm_80 lacks the
+ * registers. */
 template <typename L> constexpr int fold_batch = batch_of<typename L::element_type>;
 template <> constexpr int fold_batch<nan_lane<double>> = batch_of<double> / 2;
 
