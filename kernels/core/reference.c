@@ -69,7 +69,7 @@ enum status truth_allocate(const struct geometry *geometry, int64_t elements, st
         if (truth->value && truth->magnitude && truth->overflow) return STATUS_OK;
     }
     truth_free(truth);
-    return fail(error, STATUS_RUN, "no host memory for the truth about %lld elements", (long long)elements);
+    return fail(error, STATUS_RUN, "no host memory left to compute %lld reference elements", (long long)elements);
 }
 
 void truth_free(struct truth *truth) {

@@ -16,7 +16,7 @@ static enum status map_geometry(const struct op_options *options, const struct s
     const struct map *map = options->map;
     if (!map) return fail(error, STATUS_USAGE, "a map has an expression");
     struct map_program *program = malloc(sizeof *program);
-    if (!program) return fail(error, STATUS_RUN, "no host memory for a map");
+    if (!program) return fail(error, STATUS_RUN, "no host memory left to compile the map");
     enum status status = map_program(map, dtypes, program, error);
     int type = program->type, functions = 0;
     free(program);

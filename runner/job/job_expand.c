@@ -137,7 +137,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
                                         .run.tolerance = NAN};
     operation->label = combination_label(&reader->parameters, reader->swept, reader->choice);
     if (strlen(operation->label) >= JOB_LABEL_BYTES)
-        job_error(reader, operation->where, "the label of its swept values has %zu bytes; at most %d are allowed",
+        job_error(reader, operation->where, "its swept values make a label of %zu bytes, more than %d: shorten them",
                   strlen(operation->label), JOB_LABEL_BYTES - 1);
     read_references(reader, definitions, self, operation);
     job_read_variants(reader, yaml_get(node, "variants"), operation);

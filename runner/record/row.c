@@ -223,7 +223,8 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
     OWNED_ID hid_t space = H5Dget_space(table);
     OWNED_ID hid_t memory = row_type(fixed_columns, fixed_column_count, false);
     hssize_t size = H5Sget_simple_extent_npoints(space);
-    if (size < 0 || size > INT32_MAX) return fail(error, STATUS_USAGE, "%s: /runs has no countable rows", path);
+    if (size < 0 || size > INT32_MAX)
+        return fail(error, STATUS_USAGE, "%s: the table /runs is damaged: its number of rows is not valid", path);
     OWNED struct result_row *read = must_zeroed((unsigned long)size * sizeof *read + 1);
     /* Older files have fewer columns: H5Dread leaves those fields unchanged. It ignores columns that are unknown
      * here. */

@@ -236,7 +236,7 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
     }
     enum status status = STATUS_OK;
     uint64_t state = seed;
-    if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
+    if (!room) status = fail(error, STATUS_RUN, "no host memory left for Freivalds' check of the product");
     for (int64_t b = 0; b < freivalds->batch && !status; b++)
         status = prepare_matrix(freivalds, geometry, reader, run, same, b, &state, vectors, error);
     for (int s = 0; s < 2; s++) {
@@ -437,7 +437,7 @@ enum status freivalds_suspects(const struct freivalds *freivalds, const struct g
         search.nonfinite_count[s] = calloc((size_t)freivalds->sides[s].lines + 1, sizeof(int64_t));
     bool room = sums[0] && sums[1] && search.nonfinite_count[0] && search.nonfinite_count[1];
     enum status status = STATUS_OK;
-    if (!room) status = fail(error, STATUS_RUN, "no host memory for Freivalds' check");
+    if (!room) status = fail(error, STATUS_RUN, "no host memory left for Freivalds' check of the product");
     for (search.b = 0; search.b < freivalds->batch && !status; search.b++)
         status = search_matrix(&search, reader, run, sums, error);
     if (!status) list_suspects(&search, suspects);

@@ -97,7 +97,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     OWNED double *x = try_malloc(elements * sizeof *x);
     struct band band = {.x = x};
-    if (!raw || !x) return fail(error, STATUS_RUN, "no host memory for a band of %zu elements", elements);
+    if (!raw || !x) return fail(error, STATUS_RUN, "no host memory left to verify: a band has %zu elements", elements);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box box = cut_piece(&cut, number);
         const void *at;
