@@ -61,7 +61,7 @@ $("$program" --print-completion "${name%-completion}")
 END
 done
 for file in LICENSE README.md; do put 644 share/doc/tilerun/$file $file; done
-for file in configs/*.md configs/*.json configs/*.yaml configs/[!p]*/*.* configs/seeds/results/*.h5 \
+for file in configs/*.md configs/*.json configs/*.yaml configs/[!p]*/*.* configs/*/results/*.h5 \
     data/*.md data/digits.h5 data/*.py; do
     mode=644
     [ ! -x "$file" ] || mode=755
