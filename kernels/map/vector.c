@@ -1,4 +1,5 @@
-/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and lane. */
+/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and lane. A lane is a
+ * type in which values are computed (enum map_lane): bool, int64_t, uint64_t, float or double. */
 #include "vector.h"
 
 #include "../core/cpu.h"
@@ -72,7 +73,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
 
 /* ---- loops ----------------------------------------------------------------------------------------------------- */
 
-/* `expression` uses a, b and c, of type `from`. */
+/* Sets each element of `out` to `expression` of a and b, the elements of in[0] and in[1], which have type `from`. */
 #define EACH(from, to, expression)                                                                                     \
     do {                                                                                                               \
         const from *as = in[0], *bs = in[1], *cs = in[2];                                                              \
@@ -92,7 +93,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
     case MAP_GREATER: EACH(type, uint8_t, a > b); break;                                                               \
     case MAP_GREATER_EQUAL: EACH(type, uint8_t, a >= b); break;
 
-/* Integers are computed without signs, so that they wrap. */
+/* Integers are computed as uint64_t, so that overflow wraps. */
 #define INTEGERS(type)                                                                                                 \
     COMPARISONS(type)                                                                                                  \
     case MAP_ADD: EACH(type, type, (uint64_t)a + (uint64_t)b); break;                                                  \
@@ -107,7 +108,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
     case MAP_MINIMUM: EACH(type, type, a < b ? a : b); break;                                                          \
     case MAP_MAXIMUM: EACH(type, type, a > b ? a : b); break;
 
-/* A NaN is the minimum and the maximum. */
+/* The minimum and the maximum with a NaN are NaN. */
 #define FLOATS(type, suffix)                                                                                           \
     COMPARISONS(type)                                                                                                  \
     case MAP_ADD: EACH(type, type, a + b); break;                                                                      \
@@ -146,13 +147,14 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
         _Pragma("omp simd") for (int64_t i = 0; i < count; i++)((type *)out)[i] = conditions[i] ? yes[i] : no[i];      \
     } while (0)
 
+/* Sets each element of `out` to a constant. */
 #define FILL(type, value)                                                                                              \
     do {                                                                                                               \
         const type one = (type)(value);                                                                                \
         for (int64_t i = 0; i < count; i++) ((type *)out)[i] = one;                                                    \
     } while (0)
 
-/* Converts from one lane to another; floats beyond int64 become integers modulo 2^64. */
+/* Converts from the lane whose type is `from` to the lane of step->type. */
 #define TO_LANES(from, to_integer)                                                                                     \
     switch (map_lane_of(step->type)) {                                                                                 \
     case LANE_BOOL: EACH(from, uint8_t, a != 0); break;                                                                \
@@ -193,6 +195,7 @@ CPU_BODY cast_body(const struct map_step *step, int64_t count, const void *const
     }
 }
 
+/* Lanes of 8 bytes are copied as uint64_t. */
 CPU_BODY choose_body(enum map_lane lane, int64_t count, const void *const in[], void *out) {
     switch (lane) {
     case LANE_BOOL: CHOOSE(uint8_t); break;

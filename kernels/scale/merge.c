@@ -1,4 +1,4 @@
-/* scale/merge.c - scale of any rank: leading axes are merged into one. */
+/* scale/merge.c - lets `scale` take arrays of up to 8 axes: merges all axes before the last two into one. */
 #include "../core/reference.h"
 
 #include "../core/axes.h"

@@ -13,19 +13,19 @@ struct progress_work {
     double pass_s, verify_s, repeat_s; /* predicted seconds; verify_s includes the warm-up, repeat_s is one repeat's */
     int repeats;                       /* expected number */
     double bytes;                      /* moved by the pass */
-    const void *kind; /* equal for runs whose predictions are off by the same factor: those of one variant */
-    double done_s;    /* the part of the predicted seconds that is done... */
-    double spent_s;   /* ...and the seconds that this part really took */
-    int repeated, repeats_left;
-    double paced_s; /* the time that the last `paced` repeats took */
+    const void *kind;           /* equal for runs whose predictions are off by the same factor: those of one variant */
+    double done_s;              /* the part of the predicted seconds that is done... */
+    double spent_s;             /* ...and the seconds that this part really took */
+    int repeated, repeats_left; /* repeats that are done; that are still expected */
+    double paced_s;             /* the time that the last `paced` repeats took */
     int paced;
     double pace_s;  /* seconds of one repeat; 0: unknown */
-    bool ended;     /* progress_outcome has counted it as finished */
-    bool elsewhere; /* another process does this run: it is not counted */
-    bool over;      /* nothing of the run is left to do */
+    bool ended;     /* progress_outcome has counted it as finished; implies `over` */
+    bool elsewhere; /* another process does this run, so it does not count; implies `over` */
+    bool over;      /* this process has nothing left to do for the run, which may have been skipped */
 };
 
-/* The part of a run's predicted seconds that is done when `done` of `total` units of a phase are done. */
+/* The part of a run's predicted seconds that is done when `done` of `total` tiles or repeats of a phase are done. */
 double progress_done_s(const struct progress_work *work, enum progress_phase phase, int64_t done, int64_t total);
 /* Seconds until all runs are over: the predicted time of the rest, scaled by the ratio of real to predicted time so
  * far. `idle_s`: seconds since the last update of `current`, the current run (-1: none). NaN: nothing is known yet, or

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENT_RESOLUTION_S 0.5e-6
-#define BIMODAL            0.05 /* least distance of two groups, as a share of the lower group's mean */
-#define BUSY               4    /* a run is busy if one sample in BUSY is */
-#define LEAST_BIMODAL      12   /* samples */
-#define LEAST_INTERVAL     6    /* fewest samples, or turns, that give a 95 % interval of the median */
+#define EVENT_RESOLUTION_S 0.5e-6 /* of the two events that time a sample */
+#define BIMODAL            0.05   /* least distance of two groups' means, as a share of the lower one */
+#define BIMODAL_SIGMAS     6      /* and as a multiple of the standard deviation within the groups */
+#define BUSY               4      /* a run is busy if one sample in BUSY is */
+#define LEAST_BIMODAL      12     /* fewest samples that can form two groups */
+#define LEAST_INTERVAL     6      /* fewest samples, or turns, that give a 95 % interval of the median */
 
 void samples_free(struct samples *samples) {
     free(samples->seconds);
@@ -143,8 +144,9 @@ static bool drifts(const struct samples *samples) {
     struct samples first = {.count = third, .seconds = samples->seconds};
     struct samples last = {.count = third, .seconds = samples->seconds + samples->count - third};
     struct statistics a = samples_statistics(&first), b = samples_statistics(&last);
-    double apart = fabs(a.median - b.median), noise = hypot(a.mad, b.mad) * 1.2533 / sqrt(third);
-    return apart > 0.03 * a.median && apart > 4 * noise;
+    /* noise: the standard error of the change. A median's is sqrt(pi / 2) = 1.2533 times a mean's. */
+    double change = fabs(a.median - b.median), noise = hypot(a.mad, b.mad) * 1.2533 / sqrt(third);
+    return change > 0.03 * a.median && change > 4 * noise;
 }
 
 static bool is_noisy(const struct samples *samples) {
@@ -154,25 +156,26 @@ static bool is_noisy(const struct samples *samples) {
 }
 
 /* Do the samples form two groups? The groups are those with the least sum of squared deviations from their means
- * (Otsu). Each must hold a sixth of the samples, and their means must differ by BIMODAL and by several times the
- * standard deviation within them. */
+ * (Otsu), which is the most between the groups. Each must hold a sixth of the samples, and their means must differ by
+ * BIMODAL and by BIMODAL_SIGMAS. */
 static bool is_bimodal(const struct samples *samples) {
-    int count = samples->count, best = 0;
+    int count = samples->count, split = 0; /* split: size of the lower group */
     if (count < LEAST_BIMODAL) return false;
-    double *sorted = sorted_doubles(samples->seconds, count), sum = 0, squares = 0, most = 0, head = 0;
+    double *sorted = sorted_doubles(samples->seconds, count), sum = 0, squares = 0, most_between = 0, lower_sum = 0;
     for (int i = 0; i < count; i++) sum += sorted[i], squares += sorted[i] * sorted[i];
     for (int i = 1; i < count; i++) {
-        head += sorted[i - 1];
-        double apart = head / i - (sum - head) / (count - i), between = apart * apart * i * (count - i) / count;
-        if (between > most) most = between, best = i;
+        lower_sum += sorted[i - 1];
+        double distance = lower_sum / i - (sum - lower_sum) / (count - i),
+               between = distance * distance * i * (count - i) / count;
+        if (between > most_between) most_between = between, split = i;
     }
-    head = 0;
-    for (int i = 0; i < best; i++) head += sorted[i];
+    lower_sum = 0;
+    for (int i = 0; i < split; i++) lower_sum += sorted[i];
     free(sorted);
-    if (best < count / 6 || count - best < count / 6) return false;
-    double low = head / best, high = (sum - head) / (count - best);
-    double within = sqrt(fmax(0, squares - sum * sum / count - most) / count);
-    return high - low > BIMODAL * low && high - low > 6 * within;
+    if (split < count / 6 || count - split < count / 6) return false;
+    double low = lower_sum / split, high = (sum - lower_sum) / (count - split);
+    double within = sqrt(fmax(0, squares - sum * sum / count - most_between) / count);
+    return high - low > BIMODAL * low && high - low > BIMODAL_SIGMAS * within;
 }
 
 const char *samples_flags(const struct samples *samples, char text[FLAGS_TEXT]) {

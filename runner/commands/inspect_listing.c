@@ -1,5 +1,5 @@
-/* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and chooses those that fit on
- * a screen. */
+/* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and hides those that do not fit
+ * on a screen. Of data sets that are alike, two get rows; the second row represents the hidden ones. */
 #include "inspect.h"
 
 #include "../base/text.h"
@@ -10,8 +10,9 @@
 #include <string.h>
 
 enum {
-    MAX_ROWS = 40,    /* most rows of the table */
-    ROWS_OF_ALIKE = 2 /* rows for data sets that are alike */
+    MAX_ROWS = 40,     /* most rows of the table */
+    ROWS_OF_ALIKE = 2, /* rows for data sets that are alike */
+    MAX_REASONS = 12   /* most reasons that listing_reasons names */
 };
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -49,6 +50,7 @@ static int count_listed(const struct listing *listing) {
     return count;
 }
 
+/* What may differ in the names of data sets that are alike: numbers; the last group; the part after the last '/'. */
 enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
 
 /* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout
@@ -61,7 +63,7 @@ static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) 
             if (!isdigit((unsigned char)*c))
                 *to++ = *c;
             else if (to == name || to[-1] != '0')
-                *to++ = '0';
+                *to++ = '0'; /* for all digits of a number */
         *to = '\0';
     } else {
         char *slash = strrchr(name, '/');
@@ -76,23 +78,25 @@ static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) 
         free(name);
         name = key;
     }
+    /* 6 letters of the layout: "chunks" without their sizes. */
     char *key = must_printf("%s %s %d %.6s %s", name, entry->type, entry->rank, entry->layout, entry->filters);
     free(name);
     return key;
 }
 
+/* A candidate by its number in the listing, with its key. */
 struct like {
     char *key;
-    int at;
+    int number;
 };
 
 static int compare_likes(const void *one, const void *other) {
     const struct like *a = one, *b = other;
     int order = strcmp(a->key, b->key);
-    return order ? order : a->at - b->at;
+    return order ? order : a->number - b->number;
 }
 
-/* Hides all but the first of the data sets that are alike. */
+/* Hides all but the first ROWS_OF_ALIKE of the data sets that are alike, if that hides more than it shows. */
 static void hide_alike(struct listing *listing, enum likeness likeness) {
     OWNED struct like *likes = must_malloc((unsigned long)listing->list.count * sizeof *likes + 1);
     int count = 0;
@@ -100,20 +104,20 @@ static void hide_alike(struct listing *listing, enum likeness likeness) {
         if (!listing->candidates[i].hidden)
             likes[count++] = (struct like){likeness_key(listing->candidates[i].entry, likeness), i};
     qsort(likes, (size_t)count, sizeof *likes, compare_likes);
-    for (int i = 0, end; i < count; i = end) {
+    for (int i = 0, end; i < count; i = end) { /* each group of equal keys */
         for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
         if (end - i <= 2 * ROWS_OF_ALIKE) continue;
-        struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].at];
+        struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].number];
         int hidden = 0;
-        for (int j = i; j < end; j++) { /* some already represent hidden ones */
-            struct candidate *it = &listing->candidates[likes[j].at];
+        for (int j = i; j < end; j++) { /* a candidate may already represent hidden ones */
+            struct candidate *it = &listing->candidates[likes[j].number];
             it->hidden = j >= i + ROWS_OF_ALIKE;
             if (it->hidden) it->like = last_shown;
             hidden += it->alike + it->hidden;
             it->alike = 0;
         }
         last_shown->alike = hidden;
-        last_shown->last_alike = listing->candidates[likes[end - 1].at].entry->name;
+        last_shown->last_alike = listing->candidates[likes[end - 1].number].entry->name;
     }
     for (int i = 0; i < count; i++) free(likes[i].key);
 }
@@ -152,12 +156,13 @@ static void describe(struct listing *listing, struct candidate *it, const struct
     if (!candidate_describe(it)) it->bytes_per_s = plan_read_rate(&it->array, cpu);
 }
 
-/* The candidate that is described in its place. */
+/* The candidate itself if it is described, else the one that represents it. */
 static const struct candidate *described_for(const struct candidate *it) {
     while (!it->described && it->like) it = it->like;
     return it;
 }
 
+/* Are its elements in other files? */
 static bool is_elsewhere(const struct h5_entry *entry) {
     return strcmp(entry->layout, "virtual") == 0 || strcmp(entry->layout, "external") == 0;
 }
@@ -177,8 +182,9 @@ enum status listing_make(const char *path, const char *object, bool all, struct 
     if (!all) hide_to_fit(listing);
     for (int i = 0; i < listing->list.count; i++) {
         struct candidate *it = &listing->candidates[i];
-        bool counts = it->entry->kind < H5_NO_INPUT && (!it->like || is_elsewhere(it->entry));
-        if (alone || counts || !it->hidden) describe(listing, it, &cpu);
+        /* A hidden candidate that another represents is described only if its files may be missing. */
+        bool needed = it->entry->kind < H5_NO_INPUT && (!it->like || is_elsewhere(it->entry));
+        if (alone || needed || !it->hidden) describe(listing, it, &cpu);
     }
     for (int i = 0; i < listing->list.count; i++) {
         const struct candidate *it = described_for(&listing->candidates[i]);
@@ -199,8 +205,8 @@ void listing_free(struct listing *listing) {
 
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
-/* A noun for what it is: "scalar", "strings". The caller frees. */
-static char *class_of(const struct candidate *it, int count) {
+/* The reason why `count` data sets cannot be inputs, as a noun: "scalar", "strings". The caller frees. */
+static char *reason_noun(const struct candidate *it, int count) {
     const struct h5_entry *entry = it->entry;
     if (entry->kind >= H5_NO_INPUT) return must_strdup(h5_kind_name(entry->kind, count));
     if (strstr(entry->filters, "(not installed)"))
@@ -212,36 +218,35 @@ static char *class_of(const struct candidate *it, int count) {
 }
 
 char *listing_reasons(const struct listing *listing) {
-    enum { MOST = 12 };
     struct {
         const struct candidate *it;
-        char *class;
+        char *noun;
         int count;
-    } found[MOST];
-    int classes = 0;
+    } found[MAX_REASONS];
+    int reasons = 0;
     for (int i = 0; i < listing->list.count; i++) {
         const struct candidate *it = described_for(&listing->candidates[i]);
         if (it->described && !it->unusable.status) continue;
-        char *class = class_of(it, 1);
+        char *noun = reason_noun(it, 1);
         int at = 0;
-        while (at < classes && strcmp(found[at].class, class) != 0) at++;
-        if (at == MOST) at--;
-        if (at == classes) {
-            found[classes].it = it;
-            found[classes].count = 0;
-            found[classes++].class = class;
+        while (at < reasons && strcmp(found[at].noun, noun) != 0) at++;
+        if (at == MAX_REASONS) at--; /* the last reason counts the rest too */
+        if (at == reasons) {
+            found[reasons].it = it;
+            found[reasons].count = 0;
+            found[reasons++].noun = noun;
         } else {
-            free(class);
+            free(noun);
         }
         found[at].count++;
     }
     char *text = NULL;
     size_t length;
     FILE *to = must_stream(&text, &length);
-    for (int i = 0; i < classes; i++) {
-        OWNED char *class = class_of(found[i].it, found[i].count);
-        fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, class);
-        free(found[i].class);
+    for (int i = 0; i < reasons; i++) {
+        OWNED char *noun = reason_noun(found[i].it, found[i].count);
+        fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, noun);
+        free(found[i].noun);
     }
     fclose(to);
     return text;

@@ -19,18 +19,18 @@
 
 #define MAX_SHAPES    16 /* of rehearsed launches */
 #define MAX_MACROS    16
-#define MAX_THREADS   1024 /* of a block */
-#define MAX_SHARED    (1 << 20)
-#define LAUNCH_FAILED 9 /* cudaErrorInvalidConfiguration */
+#define MAX_THREADS   1024      /* of a block */
+#define MAX_SHARED    (1 << 20) /* bytes of a block */
+#define LAUNCH_FAILED 9         /* cudaErrorInvalidConfiguration */
 
 /* The numbers of a launch: block, grid, and shared memory. */
 enum { BLOCK = 0, GRID = 3, SHARED = 6, NUMBERS = 7 };
 static const char *const number_names[NUMBERS] = {"block", "block", "block", "grid", "grid", "grid", "shared"};
 
-/* The sizes of a launch, and whether it is the first or last of a split reduction. */
+/* The sizes of a launch. Launches of one shape take the same paths of a kernel. */
 struct launch_shape {
-    int64_t size[10];
-    int64_t dtype, ends;
+    int64_t size[10];    /* by name; -1: the operation has no such size */
+    int64_t dtype, ends; /* ends: 1 for the first launch of a sum that is cut, plus 2 for the last */
 };
 
 struct own_kernel {
@@ -190,7 +190,7 @@ static int launch_host(const struct launch *launch) {
     return function ? function(launch) : 1;
 }
 
-/* The launch, after that of a map before it. */
+/* Launches the kernel, after the map whose values it takes, if there is one. */
 static int launch_whole(const struct launch *launch) {
     return kernel_launch(launch->kernel, launch);
 }
@@ -265,7 +265,7 @@ static void set_macros(struct own_kernel *own, const struct job_variant *variant
     own->macro_count = count;
 }
 
-/* The files' hashes, the macros and the numbers of launches. */
+/* Returns a text of all that the kernel's result depends on: the files' hash, the macros and the launch numbers. */
 static char *identity_of(const struct own_kernel *own) {
     char hash[65], *text;
     sources_hash(&own->sources, NULL, hash);
@@ -393,15 +393,15 @@ static enum status build_cuda(struct own_kernel *own, int capability, char **war
     struct nvrtc_source source;
     FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
     FREED_BY(cubin_free) struct cubin cubin = {.bytes = NULL};
-    char hash[65], header[65], key[65];
+    char hash[65], header_hash[65], key[65];
     const char *identity = nvrtc_identity(error);
     if (!identity) return error->status;
     describe_source(own, capability, &source);
     sources_hash(&own->sources, nvrtc_include_folder(), hash);
-    OWNED char *whole = must_printf("1 %s %s %d %s", identity, hash, capability, own->identity);
-    source_text_hash(source.header_texts[0], strlen(source.header_texts[0]), header);
-    must_append(&whole, " %s %s", header, source.name);
-    source_text_hash(whole, strlen(whole), key);
+    OWNED char *key_text = must_printf("1 %s %s %d %s", identity, hash, capability, own->identity);
+    source_text_hash(source.header_texts[0], strlen(source.header_texts[0]), header_hash);
+    must_append(&key_text, " %s %s", header_hash, source.name);
+    source_text_hash(key_text, strlen(key_text), key);
     cache_name(key, "cubin", &entry);
     if (warnings || !read_cached(&entry, &cubin)) {
         TRY(nvrtc_compile(&source, &cubin, error));

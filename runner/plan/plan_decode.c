@@ -1,4 +1,6 @@
-/* plan_decode.c - array entries that are read decoded, packed, or both. */
+/* plan_decode.c - decides which array entries of the plan are packed: their elements are the stored numbers instead of
+ * the decoded values. Operations that only move elements read packed entries; all others compute, and read decoded
+ * ones. An array that both read has two entries, linked by `other`. */
 #include "plan_parts.h"
 
 #include "../base/fail.h"
@@ -6,20 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_moved(const struct job_operation *operation, const struct array *array) {
+/* Does the operation move the stored numbers of an array, instead of computing with its values? */
+static bool moves_stored(const struct job_operation *operation, const struct array *array) {
     enum dtype stored = operation->has_dtype ? operation->as : array->decoding->stored;
     return operations[operation->op]->exact && array_can_pack(array, stored);
 }
 
-/* Appends a copy of array entry `of` to the plan, and links the two. */
-static struct array *append(struct plan *plan, int of, int *number) {
-    struct array *array = &plan->arrays[*number];
+/* Appends a copy of array entry `of` to the plan's `*count` entries, and links the two. */
+static struct array *append(struct plan *plan, int of, int *count) {
+    struct array *array = &plan->arrays[*count];
     *array = array_copy(&plan->arrays[of]);
     array->other = &plan->arrays[of];
     free(array->remark); /* it is printed once, for the original */
     array->remark = NULL;
     plan->arrays[of].other = array;
-    ++*number;
+    ++*count;
     return array;
 }
 
@@ -32,7 +35,7 @@ void plan_pack_inputs(struct plan *plan) {
         for (int k = 0; k < operation->input_count; k++) {
             struct job_reference from = operation->inputs[k];
             if (!from.is_input || !plan->arrays[from.index].decoding) continue;
-            uses[from.index] |= is_moved(operation, &plan->arrays[from.index]) ? MOVED : COMPUTED;
+            uses[from.index] |= moves_stored(operation, &plan->arrays[from.index]) ? MOVED : COMPUTED;
         }
     }
     for (int i = 0; i < job->input_count; i++) {
@@ -43,7 +46,7 @@ void plan_pack_inputs(struct plan *plan) {
 
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
     const struct array *named = &plan->arrays[array];
-    if (!named->decoding || named->packed == is_moved(operation, named)) return array;
+    if (!named->decoding || named->packed == moves_stored(operation, named)) return array;
     if (!named->other) array_unpack(append(plan, array, &plan->array_count));
     return (int)(named->other - plan->arrays);
 }
@@ -62,6 +65,7 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
 }
 
 int plan_producer(const struct plan *plan, int array) {
+    /* The plan's entries are the inputs, then the tasks' results, then second entries of results. */
     if (array >= plan->input_count + plan->task_count) array = (int)(plan->arrays[array].other - plan->arrays);
     return array < plan->input_count ? -1 : array - plan->input_count;
 }

@@ -5,20 +5,26 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { PLOT_SERIES = 12, PLOT_LINES = 8, PLOT_COLOURS = 7, PLOT_SHAPES = 8, PLOT_GREY = 7 };
+enum {
+    PLOT_SERIES = 12, /* most series of points */
+    PLOT_LINES = 8,   /* most straight lines */
+    PLOT_COLOURS = 7, /* numbers of colours that distinguish series: 0 .. 6 */
+    PLOT_GREY = 7,    /* number of the colour that means no particular series */
+    PLOT_SHAPES = 8   /* number of shapes of markers */
+};
 
 struct plot_point {
     double x, y;
     double low, high; /* the interval of y; NaN: none */
-    double mark;      /* a limit of y; NaN: none */
+    double mark;      /* a limit of y, such as an error's tolerance; NaN: none */
     char *about;      /* the tooltip; NULL: the series' label */
 };
 struct plot_series {
     char *label; /* printed at the right, beside the end of joined points */
-    enum plot_kind { PLOT_POINTS, PLOT_JOINED, PLOT_LINE } kind; /* a line has no points of its own: a roof */
+    enum plot_kind { PLOT_POINTS, PLOT_JOINED, PLOT_LINE } kind; /* PLOT_LINE: a straight line, such as a roof */
     int colour, shape;
-    int dash;      /* counts the series of one colour and shape */
-    double weight; /* for the caller, which sorts by it */
+    int dash;      /* number of earlier series of the same colour and shape */
+    double weight; /* the caller sorts series by it; plot_write ignores it */
     struct plot_point *points;
     int count;
 };
@@ -44,9 +50,10 @@ struct plot {
 void plot_add(struct plot_series *series, struct plot_point point);
 /* Adds a straight line between two points, of at most PLOT_LINES. Takes `label` over. */
 void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1, char *label);
-/* `style`: the style sheet of a plot that is a file of its own; NULL: it is part of a page. */
+/* Writes the plot as an element <svg>. `style`: the style sheet of a plot that is a file of its own; NULL: it is part
+ * of a page. */
 void plot_write(const struct plot *plot, const char *style, FILE *to);
-/* Frees what the series hold. */
+/* Frees the labels and points of all series. */
 void plot_clear(struct plot *plot);
 
 #endif

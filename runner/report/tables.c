@@ -156,7 +156,7 @@ static double fill_spread(const struct report_run *run, char text[VIEW_CELL]) {
 }
 
 static double fill_drawing(const struct report_run *run, char text[VIEW_CELL]) {
-    if (run->samples > 1) snprintf(text, VIEW_CELL, "drawn");
+    if (run->samples > 1) snprintf(text, VIEW_CELL, "drawn"); /* any text: write_run draws the samples instead */
     return NAN;
 }
 
