@@ -12,7 +12,7 @@
 struct to_file {
     struct destination place;
     char *real;             /* its absolute path, with links of folders followed: identifies the file */
-    char *unfinished;       /* where it is written at first */
+    char *unfinished;       /* the path at which it is written; to_put renames it */
     int first, last, count; /* its operations: to_files.next links them */
     bool written;           /* all its results were made, so it is written */
 };
@@ -39,12 +39,12 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
 
 /* Decides which files are written: those whose results were all made. Reports the others. */
 void to_select(struct results *results, const struct result_summary *summary);
-/* Is the result of a task in a file that is written? */
+/* Does the result of a task go to a file that is written? */
 bool to_has(const struct results *results, int task);
 /* Is this run's output a result that goes to a written file? */
 bool to_takes(const struct results *results, const struct result_summary *summary, const struct run *run);
-/* Writes the files beside their places: the one that begins as the adopted part (`adopting`), or all others.
- * STATUS_IO. */
+/* Writes the unfinished files. `adopting`: only the file that begins as a renamed part (results->adopted); else all
+ * others. STATUS_IO. */
 enum status to_write(const struct results *results, const struct result_summary *summary, bool adopting,
                      struct error *error);
 /* Is the result so large that OUTPUT gets a virtual data set of it instead of a copy? */
@@ -53,7 +53,8 @@ bool to_shows(const struct results *results, int task);
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error);
 /* Names the file and the data set of the result in attributes of the output at `path`. */
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error);
-/* Gives the files their names. STATUS_IO: one has changed since the job began, or cannot be renamed. */
+/* Renames the unfinished files to their final names. STATUS_IO: a file at such a name has changed since the job began,
+ * or cannot be replaced. */
 enum status to_put(const struct results *results, struct error *error);
 
 #endif

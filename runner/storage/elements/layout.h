@@ -1,5 +1,5 @@
-/* layout.h - finds selected elements in the storage of their data set: runs of a contiguous data set, cells of a
- * chunked one. Used by rawread.c, rawwrite.c and pieces.c. All numbers count elements. */
+/* layout.h - finds selected elements in the storage of their data set, and their positions in a packed box: runs of a
+ * contiguous data set, cells of a chunked one. All numbers count elements. */
 #ifndef RUNNER_LAYOUT_H
 #define RUNNER_LAYOUT_H
 
@@ -11,9 +11,9 @@
  * complete in both arrays are merged, which gives fewer and longer rows. `dense`, below, allows only rows of step 1,
  * for writing. */
 struct walk {
-    int axes; /* number of axes that count rows; count and distance along each */
+    int axes; /* the rows form an array of this rank: `count` rows along each axis, from[] and to[] elements apart */
     int64_t count[MAX_RANK], from[MAX_RANK], to[MAX_RANK];
-    int64_t first_from, first_to; /* first element of the first row */
+    int64_t first_from, first_to; /* first element of the first row, in either array */
     int64_t rows, length, step;
 };
 /* Finds the first element of row number 0 .. rows - 1 in both arrays. */
@@ -34,19 +34,20 @@ struct rows {
     struct walk walk;
     bool covered;          /* one read covers the elements of a row and those between them */
     bool near;             /* one read covers several short rows and the elements between them */
-    int64_t part;          /* rows are cut into parts of this many elements; the last part may have fewer */
-    int64_t parts;         /* parts of a row; if more than 1, each part is one piece */
-    int64_t rows_in_piece; /* rows of a piece; 1 if a row has several parts */
-    int64_t pieces;
+    int64_t part;          /* a piece has at most this many elements of a row */
+    int64_t parts;         /* number of pieces that a long row is cut into; 1: rows are not cut */
+    int64_t rows_in_piece; /* number of whole rows of a piece; 1 if rows are cut */
+    int64_t pieces;        /* number of pieces of the selection */
 };
 
-/* Cuts a selection into pieces. A piece spans at most `elements_in_piece` elements of the data set or, if elements are
- * read one by one, has at most `elements_in_piece` of them. Unless `dense`, a piece also has few rows: short rows cost
- * one call each, so they are spread over many pieces. */
+/* Cuts a selection of a data set of this shape into pieces. One worker reads or writes a piece. A piece spans at most
+ * `elements_in_piece` elements of the data set or, if elements are read one by one, has at most `elements_in_piece` of
+ * them. Unless `dense`, a piece also has few rows: short rows cost one call each, so they are spread over many pieces.
+ */
 struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
                         int64_t elements_in_piece);
 
-/* One run of a piece. */
+/* One run of a piece: its elements of one row. */
 struct row_run {
     int64_t in_array, in_box; /* first element in the data set, and in the packed box */
     int64_t elements, step;
@@ -61,9 +62,9 @@ struct cells {
     struct selection selection;
     struct shape chunk, extent;
     int64_t grid[MAX_RANK]; /* chunks along each axis of the data set */
-    int64_t first[MAX_RANK],
-        along[MAX_RANK]; /* first chunk with selected elements, and number of such chunks, along each axis */
-    int64_t count;
+    /* The first chunk with selected elements, and the number of such chunks, along each axis. */
+    int64_t first[MAX_RANK], along[MAX_RANK];
+    int64_t count; /* number of cells */
 };
 
 struct cells layout_cells(const struct selection *selection, const struct shape *shape, const struct shape *chunk);

@@ -1,4 +1,5 @@
-/* rawread.c - workers read and decode extents and chunks.
+/* rawread.c - reads selected elements of a contiguous or chunked data set into memory without HDF5. Workers read pieces
+ * of contiguous storage, or read and decode chunks.
  *
  * Chunks are read in lanes: one lane for each worker, or fewer if the two buffers of a chunk for each lane would exceed
  * BUFFERS_BYTES. A lane takes the next chunk until none is left. */
@@ -33,21 +34,21 @@ struct rawread {
     int descriptor;
     int64_t size; /* bytes of an element */
     bool swap;
-    haddr_t address; /* contiguous */
+    haddr_t address; /* of contiguous storage */
     /* Chunked: */
     struct filters filters;
-    bool plain_edges;     /* chunks at the edge of the data set are not filtered */
-    int64_t chunk_bytes;  /* bytes of a decoded chunk */
-    hid_t lookup;         /* second handle of the data set, to look up chunks */
-    struct chunk *chunks; /* all chunks of the grid; looked up when first needed */
-    uint64_t fill;        /* the fill value, in the first `size` bytes */
+    bool unfiltered_edges; /* chunks that extend beyond the data set are not filtered */
+    int64_t chunk_bytes;   /* bytes of a decoded chunk */
+    hid_t lookup;          /* second handle of the data set, to look up chunks */
+    struct chunk *chunks;  /* all chunks of the grid; looked up when first needed */
+    uint64_t fill;         /* the fill value, in the first `size` bytes */
     struct filter_buffers **buffers;
     int lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* The descriptor of the file that holds a data set; -1: the file is not a single plain file. */
+/* The descriptor of the file that holds a data set; -1: HDF5 does not access it as a single POSIX file. */
 static int find_descriptor(hid_t id) {
     OWNED_ID hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
     void *handle = NULL;
@@ -73,7 +74,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     const struct h5_dataset *dataset = raw->dataset;
     unsigned options = 0;
     if (H5Pget_chunk_opts(creation, &options) < 0) return false;
-    raw->plain_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+    raw->unfiltered_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
     bool ours = filters_find(creation, &raw->filters);
     if (purpose == TO_CHECK ? !filters_decompress(&raw->filters) : !ours) return false;
     if (purpose != TO_CHECK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
@@ -83,8 +84,8 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
-    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
-    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
+    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), workers = workers_count();
+    raw->lanes = (int)(lanes < 1 ? 1 : lanes > workers ? workers : lanes);
     raw->buffers = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
     for (int i = 0; i < raw->lanes; i++) raw->buffers[i] = filter_buffers_create();
     return true;
@@ -242,10 +243,10 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
 
-/* The elements that one pread delivered. */
+/* A buffer with the elements begin .. end - 1 of the data set, which one pread delivered; none if begin is end. */
 struct window {
     char *room;
-    int64_t begin, end; /* elements of the data set */
+    int64_t begin, end;
 };
 
 /* Finds the elements of a run in the window, `*step` apart from `*from` on, or reads them into it: one by one or, if
@@ -274,8 +275,8 @@ static const char *read_run(const struct reading *reading, const struct row_run 
     return why;
 }
 
-/* Reads the runs of a piece: directly into the target if the elements are stored as they are wanted, else by a
- * buffer. */
+/* Reads the runs of a piece: directly into the target if the elements are stored as they are wanted, else through
+ * a buffer. */
 static void read_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rows *rows = &reading->rows;
     struct read_counts counts = {0};
@@ -305,10 +306,10 @@ static void read_rows(void *context, int64_t lane, int thread) {
         read_piece(reading, piece, thread);
 }
 
-static atomic_int plain_threads; /* 0: all */
+static atomic_int contiguous_threads; /* most workers that read contiguous storage; 0: all */
 
 void rawread_limit_plain(int threads) {
-    atomic_store(&plain_threads, threads);
+    atomic_store(&contiguous_threads, threads);
 }
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
@@ -336,13 +337,13 @@ static enum status look_up_chunks(struct reading *reading) {
 }
 
 /* Copies the selected part of a decoded chunk to its position in the target. */
-static void scatter(const struct reading *reading, const struct cell *cell, const char *plain,
+static void scatter(const struct reading *reading, const struct cell *cell, const char *decoded,
                     struct read_counts *counts) {
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
     for (int64_t number = 0; number < walk.rows; number++) {
         layout_row(&walk, number, &source, &target);
-        store_run(reading, plain + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
+        store_run(reading, decoded + source * reading->raw->size, walk.length, walk.step, target_at(reading, target),
                   counts);
     }
 }
@@ -403,20 +404,20 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
                    chunk->address + chunk->bytes <= (haddr_t)about.st_size;
     char *stored = in_file ? filter_buffers_reserve(buffers, chunk->bytes) : NULL;
     char *to = reading->target ? whole_target(reading, cell) : NULL; /* NULL: decode to a buffer, then scatter */
-    const char *plain = stored, *why = in_file ? "there is not enough memory for it" : "the file ends before it";
+    const char *decoded = stored, *why = in_file ? "there is not enough memory for it" : "the file ends before it";
     if (stored) why = read_bytes(raw->descriptor, stored, (int64_t)chunk->bytes, chunk->address);
     if (!why) {
         double begin = range_begin(STAGE_INFLATE);
-        bool is_unfiltered = raw->plain_edges && is_partial(raw, cell);
+        bool is_unfiltered = raw->unfiltered_edges && is_partial(raw, cell);
         unsigned mask = is_unfiltered ? ~0u : chunk->mask; /* bit i set: filter i was not applied */
-        plain = filters_decode(&raw->filters, mask, buffers, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
+        decoded = filters_decode(&raw->filters, mask, buffers, chunk->bytes, (size_t)raw->chunk_bytes, to, &why);
         double end = range_end();
         if (raw->filters.count > 0) trace_span(reading->trace, STAGE_INFLATE, lane, -1, raw->chunk_bytes, begin, end);
     }
-    if (!plain || why)
+    if (!decoded || why)
         report_failure(reading, cell->corner, why);
-    else if (reading->target && plain != to)
-        scatter(reading, cell, plain, &counts);
+    else if (reading->target && decoded != to)
+        scatter(reading, cell, decoded, &counts);
     add_counts(reading, &counts);
 }
 
@@ -452,8 +453,8 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
             workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {
         reading.rows = layout_rows(selection, &raw->extent, false, EXTENT_BYTES / raw->size);
-        int64_t most = atomic_load(&plain_threads), lanes = reading.rows.pieces;
-        workers_run(most > 0 && most < lanes ? most : lanes, read_rows, &reading);
+        int64_t limit = atomic_load(&contiguous_threads), pieces = reading.rows.pieces;
+        workers_run(limit > 0 && limit < pieces ? limit : pieces, read_rows, &reading);
     }
     if (reading.failure.status) status = fail(error, reading.failure.status, "%s", reading.failure.text);
     if (target) read_counts_add(target->counts, &reading.counts);

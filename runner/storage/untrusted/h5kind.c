@@ -109,6 +109,8 @@ static bool rule_applies(const struct rule *rule, const struct h5_entry *entry, 
            (!rule->path || matches_any(rule->path, path));
 }
 
+/* The kind of a data set by the rules and its number of elements. `below`: length of the name of the group that was
+ * asked for. */
 static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
     const char *slash = strrchr(entry->name, '/');
     if (!slash || slash < entry->name + below) return H5_VALUES; /* the user asked for this data set itself */
@@ -148,13 +150,14 @@ static bool letters_are_coordinates(const struct h5_list *list, int at) {
     size_t length = group_length(&list->entries[at]), parent = length;
     while (parent > 0 && name[parent - 1] != '/') parent--;
     OWNED char *group = must_printf("%.*s", (int)(length - parent), name + parent);
-    bool called = matches_any("position* coord* axes* grid*", group), others = false;
+    bool group_has_positions = matches_any("position* coord* axes* grid*", group);
+    bool others = false; /* the group has other data sets */
     for (int step = -1; step <= 1; step += 2)
         for (int i = at + step; i >= 0 && i < list->count && !others; i += step) {
             if (strncmp(list->entries[i].name, name, length + 1) != 0) break;
             others = is_in_group(&list->entries[i], name, length) && !has_letter_name(&list->entries[i]);
         }
-    return called || others;
+    return group_has_positions || others;
 }
 
 /* The data set `name` in the group of entry number `at`; NULL: none. The list is sorted by name. */
@@ -221,7 +224,7 @@ static void find_sparse(hid_t file, struct h5_list *list, int at) {
 
 /* ---- links to one data set --------------------------------------------------------------------------------------- */
 
-/* Sorts entries by object; of the entries of one object, hard links come first. */
+/* Sorts entries by the data set that they link to; of the entries of one data set, hard links come first. */
 static int compare_objects(const void *one, const void *other) {
     const struct h5_entry *const a = *(struct h5_entry *const *)one, *const b = *(struct h5_entry *const *)other;
     if (a->file != b->file) return a->file < b->file ? -1 : 1;
@@ -230,6 +233,7 @@ static int compare_objects(const void *one, const void *other) {
     return strcmp(a->name, b->name);
 }
 
+/* Makes all entries of one data set but the first H5_ALIAS. */
 static void find_aliases(struct h5_list *list) {
     OWNED struct h5_entry **by_object = must_malloc((unsigned long)list->count * sizeof(struct h5_entry *) + 1);
     for (int i = 0; i < list->count; i++) by_object[i] = &list->entries[i];

@@ -1,5 +1,6 @@
 /* h5sources.c - walks the mappings of a virtual data set, and those of its sources, which may be virtual too. A mapping
- * shows a part of a source at a place in the virtual data set.
+ * shows a part of a source at a place in the virtual data set. A walk either counts the absent elements, those that no
+ * source has, and sets `read_by_source` if h5_read_by_source must replace H5Dread; or it reads, as h5_read_by_source.
  *
  * H5Sselect_project_intersection projects the selected elements of the place of a mapping into its source and into
  * memory. HDF5 1.10 reads a source that is missing, or cannot be opened, as fill values; later versions fail. Both fail
@@ -19,7 +20,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { DEEPEST = 16, SPARE_FILES = 64 };
+enum {
+    DEEPEST = 16,    /* most levels of virtual data sets */
+    SPARE_FILES = 64 /* file descriptors that remain for all but the sources */
+};
 
 struct walk {
     const char *path, *name;  /* the outermost data set's, for messages */
@@ -31,7 +35,7 @@ struct walk {
     int depth;
 };
 
-/* An open source. */
+/* A source that a walk has tried to open. */
 struct source {
     hid_t file, dataset; /* negative: cannot be opened */
     char *why;           /* why the source, or a part of it, is absent; NULL: it is there */
@@ -169,9 +173,9 @@ static bool fit_whole_source(struct walk *walk, struct mapping *mapping, hid_t s
 
 /* Removes the part of a mapping that is outside a shape. */
 static void remove_outside(struct mapping *mapping, int rank, const hsize_t size[]) {
-    OWNED_ID hid_t there = h5_slab_box(rank, size);
-    hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, there);
-    hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, there);
+    OWNED_ID hid_t inside = h5_slab_box(rank, size);
+    hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, inside);
+    hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, inside);
     set_selections(mapping, place, part);
 }
 
@@ -180,20 +184,20 @@ static char *fit_to_source(struct walk *walk, struct mapping *mapping, hid_t sou
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    bool known = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
-         fits = true;
+    bool has_shape = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
+         is_inside = true;
     char text[SHAPE_TEXT];
     struct shape shape = {.rank = rank < MAX_RANK ? rank : MAX_RANK};
     for (int i = 0; i < shape.rank; i++) shape.size[i] = (int64_t)size[i];
     shape_format(&shape, text);
-    if (!known || rank != H5Sget_simple_extent_ndims(mapping->part)) {
+    if (!has_shape || rank != H5Sget_simple_extent_ndims(mapping->part)) {
         H5Sselect_none(mapping->place);
         H5Sselect_none(mapping->part);
         return must_printf("is %s, not what is mapped", text);
     }
     if (h5_slab_points(mapping->part) == 0 || H5Sget_select_bounds(mapping->part, first, last) < 0) return NULL;
-    for (int i = 0; i < rank; i++) fits = fits && last[i] < size[i];
-    if (fits) return NULL;
+    for (int i = 0; i < rank; i++) is_inside = is_inside && last[i] < size[i];
+    if (is_inside) return NULL;
     remove_outside(mapping, rank, size);
     return must_printf("is only %s", text);
 }
@@ -216,10 +220,10 @@ static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t s
     if (target != H5S_ALL) H5Sclose(target);
 }
 
-/* Visits the source of a mapping, if a part of the mapping is seen. */
+/* Visits the source of a mapping, if a part of the mapping is seen, and counts the seen elements that it lacks. */
 static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
     h5_as_slab(mapping->place);
-    hssize_t wanted = shared_points(mapping->place, mapping->place, seen), there = 0;
+    hssize_t wanted = shared_points(mapping->place, mapping->place, seen), present = 0;
     if (wanted == 0) return;
     FREED_BY(close_source) struct source source = open_source(walk, mapping);
     unsigned intent = 0;
@@ -230,10 +234,10 @@ static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen
     }
     if (source.dataset >= 0) {
         source.why = fit_to_source(walk, mapping, source.dataset);
-        there = shared_points(mapping->place, mapping->part, seen);
+        present = shared_points(mapping->place, mapping->part, seen);
     }
-    if (there < wanted) count_absent(walk, mapping, wanted - there, source.why ? source.why : "is too small");
-    if (there > 0) visit_part(walk, mapping, source.dataset, seen, memory);
+    if (present < wanted) count_absent(walk, mapping, wanted - present, source.why ? source.why : "is too small");
+    if (present > 0) visit_part(walk, mapping, source.dataset, seen, memory);
 }
 
 /* Checks that the source of a mapping exists, although none of its elements are seen: it still determines the length of
@@ -285,6 +289,7 @@ static void visit_unlimited(struct walk *walk, struct mapping *mapping, hid_t se
     visit_mapping(walk, mapping, seen, memory);
 }
 
+/* Stores the fill value of a virtual data set at `memory`. */
 static void fill_target(struct walk *walk, hid_t creation, hid_t memory) {
     size_t bytes = H5Tget_size(walk->type);
     OWNED char *value = must_zeroed(bytes);
@@ -395,6 +400,7 @@ static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     walk->depth--;
 }
 
+/* Begins a walk at the outermost data set. The result is in walk->absent or walk->data, and walk->error. */
 static void walk_dataset(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     h5_guard_begin(&walk->guard, EXTERNAL_ALLOW, walk->path, walk->name);
     visit(walk, dataset, seen, memory);
