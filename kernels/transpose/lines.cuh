@@ -1,5 +1,5 @@
-/* transpose/lines.cuh - defines the kernel of transpose/lines.cu. tuned/swizzled.cu uses it for elements of 4 and 8
- * bytes. */
+/* transpose/lines.cuh - the kernel of transpose/lines.cu, which explains its tiles. A block reads the rows of a tile of x
+ * into shared memory, and writes its columns as rows of y. tuned/swizzled.cu uses it for elements of 4 and 8 bytes. */
 #ifndef KERNELS_TRANSPOSE_LINES_CUH
 #define KERNELS_TRANSPOSE_LINES_CUH
 
@@ -13,7 +13,8 @@ template <typename T, int WIDTH, int HEIGHT>
 __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __grid_constant__ transpose_args args) {
     /* The pitch is an odd number of words, or of 8-byte elements: no bank conflicts along rows or columns. */
     constexpr int PITCH = WIDTH + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
-    /* A warp's stores of 4-byte elements begin where a line does; a piece may then need one turn more. */
+    /* A warp's stores of 4-byte elements begin where a memory line of 32 does; a row of y's tile may then need one turn
+     * more. */
     constexpr int LINE = sizeof(T) == 4 ? 32 : 1, TURNS = HEIGHT / 32 + (LINE > 1);
     __shared__ T shared[HEIGHT][PITCH];
     /* Down the columns of x: blocks that run together write neighbouring pieces of y's rows. */
@@ -54,7 +55,8 @@ template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct
     return cudaGetLastError();
 }
 
-/* The pieces of y's rows are longer than those of x's, unless one tile holds whole rows of x. */
+/* Chooses the tile: 128 wide and 64 high, or 64 x 64 for elements of 1 and 8 bytes; 64 wide and 128 high for elements of
+ * 4 bytes if rows of x are longer than a tile. */
 template <typename T> int transpose_lines_of(const struct launch *launch) {
     constexpr int WIDTH = sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64;
     if constexpr (sizeof(T) == 4)

@@ -212,7 +212,7 @@ static char *reason_noun(const struct candidate *it, int count) {
     if (strstr(entry->filters, "(not installed)"))
         return must_strdup(count == 1 ? "missing filter" : "missing filters");
     if (!strstr(it->unusable.text, "' holds ")) return must_strdup(count == 1 ? "other reason" : "other reasons");
-    int length = (int)strcspn(entry->type, ": "); /* "table: x, y", "enumeration of int8" */
+    int length = (int)strcspn(entry->type, ": "); /* "table: x, y", "enumeration of int8"; "complex" has no plural */
     return must_printf("%.*s%s", length, entry->type,
                        count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
 }

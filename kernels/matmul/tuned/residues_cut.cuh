@@ -1,5 +1,9 @@
-/* residues_cut.cuh - operands of residues.cu: lines measured, scaled to integers and written as residues. A line is a
- * row of A or a column of B.
+/* residues_cut.cuh - turns the float64 operands of residues.cu into residues. A line is a row of A or a column of B.
+ *
+ *     residues_measure_kernel   x -> line        the norm, scale and sum of each line
+ *     residues_cut_kernel       x -> cut, line   each number's integer: a byte for each modulus (residues_table.cuh),
+ *                                                and a byte with its 7 highest bits, which bounds sums of magnitudes
+ *     residues_judge_kernel     line -> words    which lines are dense or exact, and whether all are
  *
  * A line is multiplied by the power of two that puts its Euclidean norm into 2^57 .. 2^58, and rounded to integers. So
  * no element of the product of integers exceeds 2^116 (Cauchy and Schwarz), whatever k is. Rounding moves a number by
@@ -26,30 +30,30 @@
 #include "residues_table.cuh"
 
 /* A line's state: bits. */
-#define ROUNDED 1 /* some number became another one */
-#define LOOSE   2 /* not dense */
-#define BAD     4 /* not finite, or beyond what is scaled */
+#define ROUNDED 1 /* it is not exact: rounding changed a number */
+#define LOOSE   2 /* it is not dense */
+#define BAD     4 /* it has a number that is not finite, or its largest one is beyond EXPONENT */
 
 #define DENSE_K  256 /* from this k on a line may be dense */
-#define EXPONENT 480 /* of a line's largest number, at most */
+#define EXPONENT 480 /* largest magnitude of the exponent of a line's largest number */
 
 struct alignas(16) residues_line {
-    double sum;     /* of magnitudes, scaled */
-    double least;   /* an eighth of the root mean square, not scaled */
-    int shift;      /* scaled by 2^shift */
-    int high;       /* exponent of the largest number, scaled */
-    uint32_t large; /* numbers from `least` on */
-    uint32_t state;
+    double sum;     /* of the scaled magnitudes */
+    double least;   /* an eighth of the root mean square, before scaling: a large number has at least this magnitude */
+    int shift;      /* numbers are scaled by 2^shift */
+    int high;       /* exponent of the largest scaled number */
+    uint32_t large; /* number of large numbers */
+    uint32_t state; /* ROUNDED, LOOSE, BAD */
 };
 
-/* Lines of one operand, as the launch is given them and as they are cut. */
+/* Lines of one operand: numbers in, residues out. */
 struct residues_operand {
     const double *x;         /* the first line */
     int64_t lines, k, pitch; /* pitch: elements from row to row of x */
     bool by_row;             /* lines are rows of x */
     bool pairs;              /* rows of x can be read 16 bytes at a time */
     residues_line *line;     /* [lines] */
-    uint8_t *cut;            /* [PLANES][lines][cut_pitch] */
+    uint8_t *cut;            /* [PLANES][lines][cut_pitch]: a plane for each modulus, and the plane of highest bits */
     int64_t cut_pitch;       /* a multiple of 16, filled up with zeros */
 };
 
@@ -58,23 +62,25 @@ struct residues_pair {
     residues_operand operand[2];
 };
 
-/* Findings for later kernels of the launch, as words, 0 at first. */
+/* What later kernels of the launch must know; all 0 at first, and each nonzero means yes. */
 struct residues_words {
-    uint32_t rounded, loose; /* is any line? */
-    uint32_t failed;         /* is any element? */
+    uint32_t rounded, loose; /* is any line ROUNDED, LOOSE? BAD ones count as both */
+    uint32_t failed;         /* must any element be computed in float64? */
 };
 
-/* Is the plane that bounds sums of magnitudes needed? */
+/* Is the plane of highest bits needed? */
 __device__ inline bool residues_bounded(const residues_words *words) {
     return words->rounded && words->loose;
 }
 
+/* 2^exponent */
 __device__ inline double double_power(int exponent) {
     return __hiloint2double((1023 + exponent) << 20, 0);
 }
 
 /* ---- measure --------------------------------------------------------------------------------------------------- */
 
+/* What a thread has measured of a line: take() adds a number, merge() another thread's part, line() is the result. */
 struct residues_measure {
     double sum, squares;
     uint32_t high; /* the upper half of the largest magnitude */
@@ -109,7 +115,7 @@ struct residues_measure {
 
 #define MEASURE_WARPS 32
 
-/* A warp measures a row, or a block 32 columns; always in the same order. */
+/* Measures lines that are rows of x by one warp each, and columns by one block for 32. The order is always the same. */
 __global__ void __launch_bounds__(32 * MEASURE_WARPS)
     residues_measure_kernel(const __grid_constant__ residues_pair pair) {
     const residues_operand &operand = pair.operand[blockIdx.z];
@@ -146,7 +152,7 @@ __global__ void __launch_bounds__(32 * MEASURE_WARPS)
 
 #define CUT_LINES   32
 #define CUT_K       128
-#define CUT_EACH    16 /* of k, a thread */
+#define CUT_EACH    16 /* k of a thread */
 #define CUT_THREADS (CUT_LINES * CUT_K / CUT_EACH)
 
 /* sum of four products of an unsigned and a signed byte, plus c */
@@ -156,10 +162,12 @@ __device__ inline int bytes_multiply(uint32_t a, uint32_t b, int c) {
     return d;
 }
 
+/* the lowest bytes of four words, as one word */
 __device__ inline uint32_t bytes_pack(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
+/* Loads a thread's 16 numbers of a line from k on, and zeros past its end. */
 __device__ inline void residues_load(const residues_operand &operand, int64_t line, int64_t k, double (&x)[CUT_EACH]) {
     const double *const from = operand.x + (operand.by_row ? line * operand.pitch + k : k * operand.pitch + line);
     if (operand.pairs && operand.by_row && k + CUT_EACH <= operand.k) {
@@ -185,7 +193,7 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
     const int64_t k = (patch - down * along) * CUT_K + group * CUT_EACH;
     if (line >= operand.lines || k >= operand.cut_pitch) return;
     residues_line *const known = &operand.line[line];
-    const int shift = known->shift, down_to = known->high - 6 - 32; /* the upper word's shift to 7 bits */
+    const int shift = known->shift, down_to = known->high - 6 - 32; /* shifts the upper word to 7 bits */
     const double least = known->least, scale = known->state & BAD ? 0 : double_power(shift);
     double x[CUT_EACH];
     residues_load(operand, line, k, x);

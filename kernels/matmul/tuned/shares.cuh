@@ -48,16 +48,17 @@ template <typename T_, int ROWS_, int COLUMNS_, int WARP_M_, int WARP_N_, int WA
 struct share_shape {
     using T = T_;
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, WARP_M = WARP_M_, WARP_N = WARP_N_, WARPS_K = WARPS_K_;
-    static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_; /* BLOCKS: per multiprocessor */
-    static constexpr int WARPS = ROWS / WARP_M * (COLUMNS / WARP_N);   /* that cover the tile */
-    static constexpr int THREADS = WARPS * WARPS_K * 32, OWN = BK / WARPS_K;
+    static constexpr int BK = BK_, STAGES = STAGES_, BLOCKS = BLOCKS_;       /* BLOCKS: per multiprocessor */
+    static constexpr int WARPS = ROWS / WARP_M * (COLUMNS / WARP_N);         /* that cover the tile */
+    static constexpr int THREADS = WARPS * WARPS_K * 32, OWN = BK / WARPS_K; /* OWN: k of a stage that a warp takes */
     static constexpr int VECTOR = 16 / sizeof(T);
-    static constexpr int PITCH = COLUMNS + (sizeof(T) == 8 ? 8 : 4); /* of a row of sums */
-    static constexpr int PLANE = ROWS * PITCH;
+    static constexpr int PITCH = COLUMNS + (sizeof(T) == 8 ? 8 : 4); /* of a row of sums in shared memory */
+    static constexpr int PLANE = ROWS * PITCH;                       /* the sums of one k share of a tile */
     /* With one warp the terms are added in ascending k, whatever BK. */
     static constexpr int ORDER = WARPS_K == 1 ? 256 : WARPS_K * 256 + OWN;
     static_assert(WARPS_K < 16 && OWN < 256, "as matmul_way numbers them");
 
+    /* The shape as the model of cut.cuh sees it; a piece of k has at least 64. */
     static constexpr matmul_cut cut(double flops, double alone, double start, double even = 0) {
         return {ROWS, COLUMNS, BLOCKS, BK, 64, flops, alone, start, ORDER, true, even};
     }
@@ -70,7 +71,10 @@ struct share_feeder : feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK
     static constexpr int LINE = LAYOUT == LINES ? 1 : share_feeder::ROW, K = LAYOUT == LINES ? share_feeder::ROW : 1;
 };
 
-/* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds ---- */
+/* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds ----
+ *
+ * load() reads STEP k of both operands from k number `l` of a stage into one of two register buffers; work() multiplies
+ * a buffer; leave() writes the warp's sums to a plane in shared memory. */
 
 template <typename SHAPE, typename A, typename B> struct share_doubles {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 8;
@@ -181,10 +185,12 @@ template <typename SHAPE, typename A, typename B> struct share_floats {
 /* ---- clusters: where there are none, a tile has one share -------------------------------------------------------- */
 
 #if __CUDA_ARCH__ >= 900
+/* The number of this block among those that share its tile. */
 __device__ inline unsigned share_rank(const matmul_work &work) {
     return work.shares > 1 ? cluster_column() : 0;
 }
 
+/* The address of `shared` in the shared memory of block number `rank`. */
 template <typename T> __device__ inline const T *share_of(const matmul_work &work, const T *shared, unsigned rank) {
     return work.shares > 1 ? cluster_shared(shared, rank) : shared;
 }
@@ -264,6 +270,7 @@ __device__ inline void share_add(const matmul_args &args, const matmul_work &wor
     }
 }
 
+/* Computes a piece of k of one tile in each block; the blocks of a cluster add their pieces. */
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_share_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {

@@ -4,6 +4,10 @@
  * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
  * operators.cuh; accumulators of lanes, threads, blocks and launches merge.
  *
+ * Every lane type has the same functions: identity() is a lane without elements; neutral() is an element that changes
+ * no result; take(x, count) adds a batch whose first element is number `count` of the lane; finish(...) returns the
+ * accumulator. Only positions need the arguments of finish (position_lane) and `count`.
+ *
  * Sums, means, norms and products of floats are kept in two doubles (two_doubles.cuh).
  *
  * Every search for a least or greatest value, or its position, is a search for the greatest mirrored value. Flipping
@@ -63,6 +67,7 @@ template <typename V> __device__ inline bool displaces(V a, V b) {
         return !(a <= b) & (b == b); /* no &&: a branch for every element */
 }
 
+/* The mirrored value that no element is below. */
 template <typename V> __device__ inline V worst() {
     if constexpr (std::is_integral_v<V>)
         return 0;
@@ -70,7 +75,7 @@ template <typename V> __device__ inline V worst() {
         return -HUGE_VAL;
 }
 
-/* T: a float or unsigned type. */
+/* min, max: the greatest mirrored element. T is a float or unsigned type. */
 template <typename T> struct extreme_lane {
     using element_type = T;
     T value;
@@ -139,6 +144,7 @@ inline uint64_t reduce_mirror(enum dtype dtype, enum reduce_operator operator_) 
     return (least ? ones : 0) ^ (dtype_is_signed(dtype) ? sign : 0);
 }
 
+/* Flips the bits of `mirror` (reduce_mirror) in an element: mirrors it, or turns it back. */
 template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
     std::conditional_t<
         sizeof(T) == 1, uint8_t,
@@ -167,11 +173,13 @@ template <typename T> constexpr bool any_order<counted_total_lane<T>> = false;
 template <typename L> constexpr bool lanes_merge = false;
 template <typename T> constexpr bool lanes_merge<extreme_lane<T>> = true;
 
+/* Do lanes of short rows sum in one double instead of two (plain_total)? */
 template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
 template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
 
-/* One load's elements of a short row; the first of them is element `at` of `length`. */
+/* Reduces one load's elements of a short row; the first of them is element `at` of `length`. Returns what merges
+ * fastest: a plain_total, a lane or an accumulator. whole_row() turns the merged one into an accumulator. */
 template <typename L, typename T, int COUNT>
 __device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
     if constexpr (plain_in_rows<L>) {

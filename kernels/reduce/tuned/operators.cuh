@@ -231,7 +231,7 @@ template <typename T> struct exact_spread_of {
 
 /* ---- NaNs -------------------------------------------------------------------------------------------------------- */
 
-/* The extreme number. NaN: none yet. */
+/* min and max that skip NaNs. NaN: no number yet. */
 template <typename T, bool MAX> struct extreme_number_of : one_value<extreme_number_of<T, MAX>, double> {
     using result_type = T;
     static __device__ extreme_number_of identity() { return {{nan("")}}; }
@@ -244,13 +244,14 @@ template <typename T, bool MAX> struct extreme_number_of : one_value<extreme_num
 
 /* ---- for all ----------------------------------------------------------------------------------------------------- */
 
-/* What an accumulator is saved as. */
+/* The type that save() returns. */
 template <typename A> using state_of = decltype(A::identity().save());
 
 template <typename A> __device__ inline state_of<A> *states_of(void *states) {
     return static_cast<state_of<A> *>(states);
 }
 
+/* Calls a.result with what it takes: the arguments of the reduction, or only the divisor of a mean. */
 template <typename A>
 __device__ inline typename A::result_type result_for(const A &a, const reduce_args &args, double divisor) {
     if constexpr (requires { a.result(args); })

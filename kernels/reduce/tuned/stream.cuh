@@ -1,7 +1,9 @@
 /* stream.cuh - what the kernels of stream.cu share: units of 16 bytes in, results out.
  *
  * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types). Each lane of a thread
- * takes one element of every unit. */
+ * takes one element of every unit. A batch is the units that a thread loads before it uses the first. A tile is what
+ * one block, or several that are its splits, reduce. A step is a unit along the reduced axis or, in columns, a row. A
+ * split takes a chunk of the steps; a block that finishes early takes pieces of the rest (stream.cu has a picture). */
 #ifndef KERNELS_REDUCE_STREAM_CUH
 #define KERNELS_REDUCE_STREAM_CUH
 
@@ -9,15 +11,15 @@
 #include <cstring>
 
 #define THREADS      256
-#define BLOCKS       264          /* that fill a GPU: 2 per multiprocessor */
-#define SHARED_TILES (BLOCKS / 2) /* that may be split */
-#define LEAST_STEPS  32           /* per split */
-#define CLUSTER      8            /* blocks that can read each other's shared memory */
-#define PIECE        4            /* batches of a thread per piece, at least */
-#define PIECES_EACH  8            /* pieces per block, at most */
-#define MANY         32           /* batches of a thread in a chunk, from which on part of it is cut into pieces */
-#define GLUE_BYTES   (100 << 20)  /* of input: gluing pays from 122 MB on; below, the second launch costs more */
-#define GLUE_COLUMN  4096 /* bytes of input per partial result of glued rows, which is 16 bytes written and read */
+#define BLOCKS       264          /* blocks that fill a GPU: 2 per multiprocessor */
+#define SHARED_TILES (BLOCKS / 2) /* most tiles that are split */
+#define LEAST_STEPS  32           /* fewest steps of a split */
+#define CLUSTER      8            /* most blocks that can read each other's shared memory */
+#define PIECE        4            /* fewest batches of a thread in a piece */
+#define PIECES_EACH  8            /* most pieces per block */
+#define MANY         32           /* fewest batches of a thread in a chunk of which part is cut into pieces */
+#define GLUE_BYTES   (100 << 20)  /* least glued input: it pays from 122 MB on; below, the second launch costs more */
+#define GLUE_COLUMN  4096 /* fewest bytes of input per partial result of glued rows: it is 16 bytes, written and read */
 
 /* Elements per load; loads in flight: up to 64 values in registers, 32 where values must be unpacked. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
@@ -58,8 +60,8 @@ struct stream_layout {
     int splits;                /* blocks that share a tile */
     bool clustered;            /* these blocks are a cluster */
     int64_t chunk;             /* steps per split */
-    int64_t piece;             /* steps; 0: there are no pieces */
-    int pieces;                /* per tile */
+    int64_t piece;             /* steps per piece; 0: there are no pieces */
+    int pieces;                /* number of pieces per tile */
     int64_t column_tiles, tiles;
 };
 
@@ -95,7 +97,7 @@ __device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns 
     return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
 }
 
-/* Tells the whole block which piece thread 0 has drawn. */
+/* Returns in every thread the piece that thread 0 has drawn. */
 __device__ inline int piece_drawn(unsigned drawn) {
     __shared__ int piece;
     __syncthreads();
