@@ -1,5 +1,6 @@
-/* transpose/lines.cuh - the kernel of transpose/lines.cu, which explains its tiles. A block reads the rows of a tile of x
- * into shared memory, and writes its columns as rows of y. tuned/swizzled.cu uses it for elements of 4 and 8 bytes. */
+/* transpose/lines.cuh - the kernel of transpose/lines.cu, which explains its tiles. A block reads the rows of a tile of
+ * x into shared memory, and writes its columns as rows of y. tuned/swizzled.cu uses it for elements of 4 and 8 bytes.
+ */
 #ifndef KERNELS_TRANSPOSE_LINES_CUH
 #define KERNELS_TRANSPOSE_LINES_CUH
 
@@ -17,7 +18,8 @@ __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __
      * more. */
     constexpr int LINE = sizeof(T) == 4 ? 32 : 1, TURNS = HEIGHT / 32 + (LINE > 1);
     __shared__ T shared[HEIGHT][PITCH];
-    /* Down the columns of x: blocks that run together write neighbouring pieces of y's rows. */
+    /* The tile's place in y. Tiles are numbered along rows of y: blocks that run together write neighbouring parts of
+     * them. */
     const tile_place of_y = tile_of_block((args.cols + WIDTH - 1) / WIDTH, (args.rows + HEIGHT - 1) / HEIGHT);
     if (of_y.batch >= args.batch) return;
     const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * HEIGHT, column = of_y.row * WIDTH;
@@ -55,8 +57,8 @@ template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct
     return cudaGetLastError();
 }
 
-/* Chooses the tile: 128 wide and 64 high, or 64 x 64 for elements of 1 and 8 bytes; 64 wide and 128 high for elements of
- * 4 bytes if rows of x are longer than a tile. */
+/* Chooses the tile: 128 wide and 64 high, or 64 x 64 for elements of 1 and 8 bytes; 64 wide and 128 high for elements
+ * of 4 bytes if rows of x are longer than a tile. */
 template <typename T> int transpose_lines_of(const struct launch *launch) {
     constexpr int WIDTH = sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64;
     if constexpr (sizeof(T) == 4)

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DONE = 77, CHANGED }; /* the child's exit codes */
+enum { DONE = 77, CHANGED }; /* the child's exit codes, which a kernel that calls `exit` hardly uses */
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 enum { CRASHES = sizeof crashes / sizeof *crashes };

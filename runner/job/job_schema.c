@@ -14,6 +14,7 @@ static void put(FILE *to, const char *json) {
     for (; *json; json++) putc(*json == '\'' ? '"' : *json, to);
 }
 
+/* Prints the schema of a number, without bounds that allow any number. `high` 0: no upper bound. */
 static void print_range(FILE *to, const char *type, double low, double high) {
     fprintf(to, "{\"type\": \"%s\"", type);
     if (low > -DBL_MAX) fprintf(to, ", \"minimum\": %.0f", low);
@@ -83,6 +84,7 @@ static const char *custom_schema(const struct job_key *key) {
     return "{}";
 }
 
+/* Prints the schemas of a key's values, as entries of a list `anyOf`. */
 static void print_value_schema(FILE *to, const struct job_key *key) {
     const char *words[KEY_MAX_WORDS];
     int count = key->type == KEY_CUSTOM ? 0 : key_words(key, words);

@@ -53,8 +53,8 @@ bool to_shows(const struct results *results, int task);
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error);
 /* Names the file and the data set of the result in attributes of the output at `path`. */
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error);
-/* Renames the unfinished files to their final names. STATUS_IO: a file at such a name has changed since the job began,
- * or cannot be replaced. */
+/* Renames the unfinished files to their final names. STATUS_IO: another process has written such a file
+ * while the job ran, or it cannot be renamed. */
 enum status to_put(const struct results *results, struct error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* residues_cut.cuh - turns the float64 operands of residues.cu into residues. A line is a row of A or a column of B.
  *
- *     residues_measure_kernel   x -> line        the norm, scale and sum of each line
+ *     residues_measure_kernel   x -> line        the scale of each line, and sums and bounds of its numbers
  *     residues_cut_kernel       x -> cut, line   each number's integer: a byte for each modulus (residues_table.cuh),
  *                                                and a byte with its 7 highest bits, which bounds sums of magnitudes
  *     residues_judge_kernel     line -> words    which lines are dense or exact, and whether all are
