@@ -99,7 +99,7 @@ void must_append(char **text, const char *format, ...) {
     va_start(arguments, format);
     OWNED char *more = must_vprintf(format, arguments);
     va_end(arguments);
-    size_t length = strlen(*text), added = strlen(more) + 1;
+    size_t length = *text ? strlen(*text) : 0, added = strlen(more) + 1;
     *text = must_realloc(*text, length + added);
     memcpy(*text + length, more, added);
 }

@@ -44,7 +44,7 @@ char *must_realpath(const char *path);
 /* printf into a new string that the caller frees. */
 char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *must_vprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
-/* Appends to *text as printf does, and reallocates it. */
+/* Appends to *text, which may be NULL, as printf does, and reallocates it. */
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like open_memstream, but never loses text for lack of memory. */
 FILE *must_stream(char **text, size_t *length);

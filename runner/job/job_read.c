@@ -48,10 +48,7 @@ void job_note(struct job_reader *reader, const struct yaml_node *where, const ch
     va_end(arguments);
     OWNED char *place = yaml_place(reader->document, where), *line = must_printf("%s: %s\n", place, text);
     char **remarks = &reader->job->remarks;
-    if (!*remarks)
-        *remarks = must_strdup(line);
-    else if (!strstr(*remarks, line))
-        must_append(remarks, "%s", line);
+    if (!*remarks || !strstr(*remarks, line)) must_append(remarks, "%s", line);
 }
 
 const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
