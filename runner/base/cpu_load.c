@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #define TICK_ERROR_S 0.012 /* three standard deviations of the difference of two counts of ticks, on one CPU */
-#define RECENT_S     5.0   /* longer ago, others may have used the CPUs and no longer do */
+#define TICK_S       0.01  /* the kernel's unit of CPU time: one tick of others is no load */
+#define RECENT_S     5.0   /* an older load is not used: other processes may have stopped since */
+#define PROBE_ROUNDS 12000 /* about 10 us */
 
 /* The CPU time of all processes on the CPUs of `mask`, from the lines "cpu3 user nice system idle iowait irq softirq
  * steal" of /proc/stat. NaN: there are none. */
@@ -64,15 +66,15 @@ bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *afte
     if (cpu_load_is_ignored()) return false;
     double seconds = after->now_s - before->now_s, cpus = after->cpus;
     double others = after->working_s - before->working_s - (after->own_s - before->own_s);
-    return others > CPU_LOAD_BUSY * cpus * seconds + 0.01 + TICK_ERROR_S * sqrt(cpus);
+    return others > CPU_LOAD_BUSY * cpus * seconds + TICK_S + TICK_ERROR_S * sqrt(cpus);
 }
 
-/* Six independent chains of additions and exclusive ors fill the pipelines of integers. The empty assembly keeps the
- * compiler from computing the sums beforehand or by vectors. */
+/* Six independent chains of additions and exclusive ors keep all integer units of a core busy. The empty assembly
+ * keeps the compiler from computing the sums at compile time or with vector instructions. */
 static double time_loop(void) {
     double begun = now_s();
     unsigned long a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
-    for (unsigned long i = 0; i < 12000; i++) {
+    for (unsigned long i = 0; i < PROBE_ROUNDS; i++) {
         a += i, b ^= i, c += i, d ^= i, e += i, f ^= i;
         __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
     }

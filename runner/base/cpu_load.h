@@ -37,6 +37,6 @@ bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *afte
  * takes 1.2 to 1.8 times as long. The longest time over `threads` threads of OpenMP. */
 double probe_seconds(int threads);
 bool cpu_load_is_ignored(void); /* TILERUN_LOAD=ignore */
-#define PROBE_SHARED 1.1        /* so much above the fastest probe, the core is shared, or its clock is lower */
+#define PROBE_SHARED 1.1        /* times the fastest probe: above it, the core is shared or its clock is lower */
 
 #endif

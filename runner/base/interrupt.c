@@ -1,4 +1,5 @@
-/* interrupt.c - runs the watcher thread and holds its flag, one of the program's two pieces of global state. */
+/* interrupt.c - runs two threads: the watcher of signals, and the one that ends the process after a deadline. Their
+ * state is global, because both concern the whole process. */
 #include "interrupt.h"
 
 #include "clock.h"
@@ -44,12 +45,13 @@ void interrupt_request(int number) {
 }
 
 static struct {
-    _Atomic(double) at_s; /* INFINITY: there is none */
+    _Atomic(double) at_s; /* INFINITY: there is no deadline */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    double end_s, wake_s; /* when the process ends; when the thread looks at that next */
-    bool begun;           /* the thread */
-    atomic_bool passed;   /* the process ends */
+    double end_s;  /* the deadline and its grace period: the process ends then */
+    double wake_s; /* the thread wakes up then and compares the time with end_s */
+    bool thread_runs;
+    atomic_bool passed; /* end_s has passed: the process ends */
 } deadline = {.at_s = INFINITY, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
 enum status interrupt_check(struct error *error) {
@@ -92,12 +94,12 @@ void interrupt_write(int descriptor, const char *text) {
     }
 }
 
-/* Waits until `until`, a time of now_s(), or until an INT comes. */
+/* Waits until `until`, a time of now_s(), or until SIGINT comes. */
 static void wait_grace_period(const sigset_t *signals, double until) {
-    bool more = true;
-    for (double left; more && (left = until - now_s()) > 0;) {
+    bool waits = true;
+    for (double left; waits && (left = until - now_s()) > 0;) {
         const struct timespec rest = timespec_of(left);
-        more = sigtimedwait(signals, NULL, &rest) != SIGINT;
+        waits = sigtimedwait(signals, NULL, &rest) != SIGINT;
     }
 }
 
@@ -124,16 +126,16 @@ static void *deadline_main(void *unused) {
 static void watch_deadline(void) {
     pthread_t thread;
     condition_init(&deadline.changed);
-    deadline.begun = pthread_create(&thread, NULL, deadline_main, NULL) == 0;
-    if (deadline.begun) pthread_detach(thread);
+    deadline.thread_runs = pthread_create(&thread, NULL, deadline_main, NULL) == 0;
+    if (deadline.thread_runs) pthread_detach(thread);
 }
 
 void interrupt_set_deadline(double at_s, double grace_s) {
     pthread_mutex_lock(&deadline.mutex);
     atomic_store(&deadline.at_s, at_s);
     deadline.end_s = at_s + grace_s;
-    if (deadline.begun && deadline.end_s < deadline.wake_s) pthread_cond_signal(&deadline.changed);
-    if (!deadline.begun && at_s != INFINITY) watch_deadline();
+    if (deadline.thread_runs && deadline.end_s < deadline.wake_s) pthread_cond_signal(&deadline.changed);
+    if (!deadline.thread_runs && at_s != INFINITY) watch_deadline();
     pthread_mutex_unlock(&deadline.mutex);
 }
 
@@ -150,7 +152,7 @@ static const struct {
     {SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}};
 #define WATCHED (int)(sizeof watched / sizeof *watched)
 
-/* HUP is not among them where the process was started with it ignored, as nohup does. */
+/* The signals of `watched`, without HUP if the process ignored it at its start, as under nohup. */
 static sigset_t watched_signals(void) {
     struct sigaction hangup;
     sigset_t signals;

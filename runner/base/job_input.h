@@ -40,9 +40,9 @@ struct job_missing {
 };
 
 struct job_input {
-    const struct yaml_node *where, *node; /* its name, its map */
+    const struct yaml_node *where, *node; /* where the job file has its name, and its map */
     bool unread;                          /* a reported mistake in its map: its shape and type are unknown */
-    char *name, *label;
+    char *name, *label;                   /* label: the values of the swept parameters that it depends on, "n=512" */
     bool random; /* generated (the last three members); false: read from a file (the members in between) */
     char *file;  /* relative to the current directory, or absolute */
     char *file_as_written;

@@ -10,7 +10,8 @@
 void json_write_string(FILE *to, const char *text, size_t length);
 /* Writes a member of an object after `before`, "{" or ", ". */
 void json_write_text(FILE *to, const char *before, const char *key, const char *text);
-/* Writes a member whose value is a number, after ", ". A number that is not finite becomes null. */
+/* Writes a member whose value is a number of `digits` significant digits, after ", ". A number that is not finite
+ * becomes null. */
 void json_write_number(FILE *to, const char *key, double value, int digits);
 
 #endif

@@ -20,7 +20,7 @@
 #define SOONEST_S   0.2 /* a new run redraws the live line only if it is at least this old */
 #define CLEAR       "\r\033[K"
 
-#define PLAIN_COLUMNS 640 /* of a plain line */
+#define PLAIN_COLUMNS 640 /* the longest plain line */
 
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ static int terminal_columns(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/* Draws the live line, or prints a plain line; the caller holds the mutex. */
+/* Draws the live line, or prints a plain line. */
 static void draw(struct progress *progress) {
     double now = now_s();
     if (progress->held || progress->over || !(progress->live || progress->plain)) return;

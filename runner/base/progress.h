@@ -26,7 +26,7 @@ struct progress {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* `closing` was set */
     pthread_t thread;
-    bool live, plain; /* both false: --progress none */
+    bool live, plain; /* draws the live line, or prints plain lines; both false: shows nothing */
     bool started;     /* the thread runs */
     bool closing;     /* the thread must end */
     bool held;        /* other text is being printed: do not draw */
@@ -40,7 +40,8 @@ struct progress {
     struct progress_view view;
     int current;  /* the current run; -1: none */
     int finished; /* number of finished runs */
-    /* Times of now_s(): the job began, the phase began, the current run was last updated, a line was last drawn. */
+    /* Times of now_s(): when the job began, the phase began, the current run was last updated, a line was last drawn.
+     * (view.phase_s is a duration.) */
     double begun_s, phase_s, updated_s, drawn_s;
 };
 

@@ -122,10 +122,10 @@ static void time_left_text(const struct progress_view *view, char text[96]) {
 
 char *progress_line(const struct progress_view *view, int width) {
     char head[32], tails[3][96] = {"", "", ""};
-    const char *dots = "";
-    const char *idle = view->phase == PHASE_BEGIN ? "reading inputs" : "assembling";
-    bool run = view->phase != PHASE_BEGIN && view->phase != PHASE_ASSEMBLE;
-    OWNED char *name = text_clean(run ? view->what : idle);
+    const char *ellipsis = "";
+    const char *outside_runs = view->phase == PHASE_BEGIN ? "reading inputs" : "assembling";
+    bool in_run = view->phase != PHASE_BEGIN && view->phase != PHASE_ASSEMBLE;
+    OWNED char *name = text_clean(in_run ? view->what : outside_runs);
     snprintf(head, sizeof head, "[%d/%d] ", view->run, view->runs);
     phase_text(view, tails[0]);
     detail_text(view, tails[1]);
@@ -140,9 +140,9 @@ char *progress_line(const struct progress_view *view, int width) {
     }
     if (wanted > room && room > 3) {
         name[text_fitting(name, room - 2)] = '\0';
-        dots = "..";
+        ellipsis = "..";
     }
-    char *line = must_printf("%s%s%s%s%s%s", head, name, dots, tails[0], tails[1], tails[2]);
+    char *line = must_printf("%s%s%s%s%s%s", head, name, ellipsis, tails[0], tails[1], tails[2]);
     line[text_fitting(line, width)] = '\0';
     return line;
 }

@@ -9,9 +9,9 @@
 
 /* `value` rounded to the data type. */
 static double rounded(enum dtype dtype, double value) {
-    uint64_t room;
-    dtype_store(dtype, &room, 0, value);
-    return dtype_load(dtype, &room, 0);
+    uint64_t element;
+    dtype_store(dtype, &element, 0, value);
+    return dtype_load(dtype, &element, 0);
 }
 
 double random_largest_below(enum dtype dtype, double high) {
@@ -45,6 +45,8 @@ static const char *range_text(enum dtype dtype, char text[96]) {
     return text;
 }
 
+/* uniform_unfit, integer_unfit and constant_unfit return the name of the term that is wrong and write a sentence; NULL:
+ * none is. */
 static const char *uniform_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
     double low = terms->low, high = terms->high;
     if (!(low < high)) {

@@ -16,11 +16,11 @@ enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 };
 struct table {
     int columns, rows;
     struct table_column *of;
-    size_t *headings;  /* offset of each heading in `texts` */
-    char *texts;       /* the texts of all cells, each NUL-terminated; the first is "" */
-    size_t used, room; /* bytes of `texts` used and allocated */
-    size_t *cells;     /* offset of each cell's text, row by row: one cell a column, then the remark */
-    size_t cells_room;
+    size_t *headings;      /* offset of each heading in `texts` */
+    char *texts;           /* the texts of all cells, each NUL-terminated; the first is "" */
+    size_t used, capacity; /* bytes of `texts` used and allocated */
+    size_t *cells;         /* offset of each cell's text, row by row: one cell a column, then the remark */
+    size_t cells_capacity;
 };
 
 /* Stores a cleaned copy of a text; returns its offset. */
@@ -29,9 +29,9 @@ static size_t store(struct table *table, const char *text) {
     OWNED char *clean = text_clean(text);
     size_t length = strlen(clean), at = table->used;
     while (length > 0 && clean[length - 1] == ' ') length--; /* lines do not end in spaces */
-    if (at + length + 1 > table->room) {
-        table->room = 2 * (at + length + 1);
-        table->texts = must_realloc(table->texts, table->room);
+    if (at + length + 1 > table->capacity) {
+        table->capacity = 2 * (at + length + 1);
+        table->texts = must_realloc(table->texts, table->capacity);
     }
     memcpy(table->texts + at, clean, length);
     table->texts[at + length] = '\0';
@@ -42,10 +42,10 @@ static size_t store(struct table *table, const char *text) {
 
 struct table *table_create(const struct table_column *columns, int count) {
     struct table *table = must_malloc(sizeof *table);
-    *table = (struct table){.columns = count, .used = 1, .room = 4096};
+    *table = (struct table){.columns = count, .used = 1, .capacity = 4096};
     table->of = must_malloc((size_t)count * sizeof *table->of + 1);
     memcpy(table->of, columns, (size_t)count * sizeof *table->of);
-    table->texts = must_malloc(table->room);
+    table->texts = must_malloc(table->capacity);
     table->texts[0] = '\0';
     table->headings = must_malloc((size_t)count * sizeof *table->headings + 1);
     for (int i = 0; i < count; i++)
@@ -64,9 +64,9 @@ void table_free(struct table *table) {
 
 void table_row(struct table *table) {
     size_t wide = (size_t)table->columns + 1, cells = (size_t)++table->rows * wide;
-    if (cells > table->cells_room) {
-        table->cells_room = 2 * cells;
-        table->cells = must_realloc(table->cells, table->cells_room * sizeof *table->cells);
+    if (cells > table->cells_capacity) {
+        table->cells_capacity = 2 * cells;
+        table->cells = must_realloc(table->cells, table->cells_capacity * sizeof *table->cells);
     }
     memset(table->cells + cells - wide, 0, wide * sizeof *table->cells);
 }
@@ -100,8 +100,8 @@ static const char *heading_of(const struct table *table, int column) {
 /* The widths of the columns, in characters. */
 struct fit {
     const struct table *table;
-    int *cells;   /* the widest cell; 0: all cells are empty */
-    int *natural; /* the widest cell or the heading; 0: the column is not wanted */
+    int *widest;  /* the widest cell; 0: all cells are empty */
+    int *natural; /* the widest cell or the heading; 0: the column is not printed */
     int *width;   /* printed width; 0: the column is omitted */
 };
 
@@ -112,7 +112,7 @@ static int gap_before(const struct fit *fit, int column) {
     return fit->table->of[column].joined && fit->width[column - 1] > 0 ? 1 : 2;
 }
 
-static int total(const struct fit *fit) {
+static int total_width(const struct fit *fit) {
     int sum = 0;
     for (int i = 0; i < fit->table->columns; i++)
         if (fit->width[i] > 0) sum += gap_before(fit, i) + fit->width[i];
@@ -131,14 +131,15 @@ static int next_to_omit(const struct fit *fit, int least) {
     return found;
 }
 
-/* The texts that may be cut. Headings come last: a column is omitted before another one's heading is cut. */
+/* Which texts may be cut. Headings come last: a column is omitted before another one's heading is cut. */
 enum cutting { NOTHING, TEXTS, HEADINGS };
 
+/* The width that a column gets before columns are omitted. Numbers are never cut. */
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
-    int cells = fit->cells[column], natural = fit->natural[column];
+    int widest = fit->widest[column], natural = fit->natural[column];
     if (cutting == NOTHING || fit->table->of[column].right) return natural;
     int least = cutting == HEADINGS ? TEXT_LEAST : text_width(heading_of(fit->table, column));
-    int enough = cells < TEXT_ENOUGH ? cells : TEXT_ENOUGH;
+    int enough = widest < TEXT_ENOUGH ? widest : TEXT_ENOUGH;
     if (enough < least) enough = least;
     return natural < enough ? natural : enough;
 }
@@ -146,69 +147,71 @@ static int wanted(const struct fit *fit, int column, enum cutting cutting) {
 /* Omits columns until the rest fits or only those of priority 0 are left; then restores those that fit after all. */
 static void omit_columns(struct fit *fit, int room, enum cutting cutting) {
     const struct table *table = fit->table;
-    int *out = must_malloc((size_t)table->columns * sizeof *out + 1), count = 0;
+    int *omitted = must_malloc((size_t)table->columns * sizeof *omitted + 1), count = 0;
     for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cutting);
-    while (total(fit) > room && (out[count] = next_to_omit(fit, 1)) >= 0) {
-        fit->width[out[count]] = 0;
+    while (total_width(fit) > room && (omitted[count] = next_to_omit(fit, 1)) >= 0) {
+        fit->width[omitted[count]] = 0;
         if (++count == table->columns) break;
     }
     while (count-- > 0) {
-        int i = out[count];
+        int i = omitted[count];
         fit->width[i] = wanted(fit, i, cutting);
-        if (total(fit) > room) fit->width[i] = 0;
+        if (total_width(fit) > room) fit->width[i] = 0;
     }
-    free(out);
+    free(omitted);
 }
 
-/* With `by` 1 the widest printed text column that is wider than `than`; with `by` -1 the narrowest text column that is
- * cut; -1: none. */
-static int extreme_text(const struct fit *fit, int by, int than) {
+/* `sign` 1: the widest printed text column that is wider than `least`; `sign` -1: the narrowest one that is cut.
+ * Returns -1 if there is none. */
+static int extreme_text(const struct fit *fit, int sign, int least) {
     int found = -1;
     for (int i = 0; i < fit->table->columns; i++) {
-        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> than;
-        if (fit->width[i] == 0 || fit->table->of[i].right || !(by > 0 ? wide : cut)) continue;
-        if (found < 0 || by * fit->width[i] > by * fit->width[found]) found = i;
+        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> least;
+        if (fit->width[i] == 0 || fit->table->of[i].right || !(sign > 0 ? wide : cut)) continue;
+        if (found < 0 || sign * fit->width[i] > sign * fit->width[found]) found = i;
     }
     return found;
 }
 
+/* Makes the table fit into `room` by omitting columns; if it still does not fit, also by cutting texts, then headings,
+ * then by omitting columns of priority 0. Columns that were cut get the width that is left. */
 static void choose_widths(struct fit *fit, int room) {
     const struct table *table = fit->table;
     omit_columns(fit, room, NOTHING);
-    if (total(fit) <= room) return;
+    if (total_width(fit) <= room) return;
     omit_columns(fit, room, TEXTS);
-    for (int i = 0; i < table->columns && total(fit) > room; i++)
+    for (int i = 0; i < table->columns && total_width(fit) > room; i++)
         if (fit->width[i] > 0) fit->width[i] = wanted(fit, i, HEADINGS);
-    for (int i; total(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
-    int left = 0;
-    for (int i = 0; i < table->columns; i++) left += fit->width[i] > 0;
-    for (int i; total(fit) > room && left > 1 && (i = next_to_omit(fit, 0)) >= 0; left--) fit->width[i] = 0;
-    for (int i; total(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
-    if (total(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
+    for (int i; total_width(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
+    int printed = 0;
+    for (int i = 0; i < table->columns; i++) printed += fit->width[i] > 0;
+    for (int i; total_width(fit) > room && printed > 1 && (i = next_to_omit(fit, 0)) >= 0; printed--) fit->width[i] = 0;
+    for (int i; total_width(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
+    if (total_width(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
 }
 
 /* Measures all cells and chooses the widths for a line of `room` columns (0: any width). fit_free frees it. */
 static struct fit fit_of(const struct table *table, int room) {
     struct fit fit = {.table = table};
-    fit.cells = must_malloc((size_t)table->columns * sizeof(int) + 1);
+    fit.widest = must_malloc((size_t)table->columns * sizeof(int) + 1);
     fit.natural = must_malloc((size_t)table->columns * sizeof(int) + 1);
     fit.width = must_malloc((size_t)table->columns * sizeof(int) + 1);
     for (int i = 0; i < table->columns; i++) {
-        fit.cells[i] = 0;
+        fit.widest[i] = 0;
         for (int r = 0; r < table->rows; r++) {
             int width = text_width(text_at(table, r, i));
-            if (width > fit.cells[i]) fit.cells[i] = width;
+            if (width > fit.widest[i]) fit.widest[i] = width;
         }
         int heading = text_width(heading_of(table, i));
-        bool printed = fit.cells[i] > 0 || table->of[i].kept;
-        fit.natural[i] = printed && fit.cells[i] < heading ? heading : fit.cells[i];
+        bool printed = fit.widest[i] > 0 || table->of[i].kept;
+        fit.natural[i] = printed && fit.widest[i] < heading ? heading : fit.widest[i];
     }
     choose_widths(&fit, room > 0 ? room : INT32_MAX);
     return fit;
 }
 
 static void fit_free(struct fit *fit) {
-    free(fit->cells);
+    free(fit->widest);
     free(fit->natural);
     free(fit->width);
 }
