@@ -195,10 +195,10 @@ enum status command_plan_job(struct job *job, bool need_device, struct plan **pl
  * the inputs become mistakes. */
 static void remove_unreadable(struct job *job, const struct plan *plan) {
     OWNED bool *inputs = must_zeroed((size_t)job->input_count * sizeof *inputs + 1);
-    int all = job->operation_count, known = 0;
-    for (int t = 0; t < plan->task_count; t++) known += plan->tasks[t].known;
-    job->tolerant = known > 0;
-    for (int i = job->input_count - 1; i >= 0 && known > 0; i--) {
+    int all = job->operation_count, readable = 0;
+    for (int t = 0; t < plan->task_count; t++) readable += plan->tasks[t].known;
+    job->tolerant = readable > 0;
+    for (int i = job->input_count - 1; i >= 0 && readable > 0; i--) {
         const char *why = plan->arrays[i].unreadable;
         inputs[i] = why != NULL;
         if (!why) continue;
@@ -207,7 +207,7 @@ static void remove_unreadable(struct job *job, const struct plan *plan) {
         free(job->unreadable);
         job->unreadable = must_strdup(why);
     }
-    int removed = known > 0 ? job_remove(job, inputs) : 0;
+    int removed = readable > 0 ? job_remove(job, inputs) : 0;
     if (job->unreadable) must_append(&job->unreadable, ": %d of %d operations need it", removed, all);
 }
 
@@ -218,7 +218,7 @@ enum status command_plan_for(struct job *job, const struct device_facts *cpu, co
     bool readable = true;
     for (int i = 0; i < job->input_count && !status && job->tolerant; i++)
         readable &= (*plan)->arrays[i].unreadable == NULL;
-    if (job->tolerant && (status || !readable)) { /* beside mistakes they are mistakes too */
+    if (job->tolerant && (status || !readable)) { /* if the job has mistakes, unreadable inputs are among them */
         if (status) job->tolerant = false;
         if (!status) remove_unreadable(job, *plan);
         plan_free(*plan);

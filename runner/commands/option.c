@@ -109,7 +109,7 @@ static const char *nearest_option(const struct option_row *rows, const char *giv
     return nearest_name(word, names, count);
 }
 
-/* For getopt's '?' and ':'. */
+/* Reports the option that getopt_long refuses by `code`: '?', unknown, or ':', without its argument. */
 static enum status fail_misused(const struct option_row *rows, const char *command, int code, char **argv,
                                 struct error *error) {
     char option[64];

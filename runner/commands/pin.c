@@ -55,12 +55,12 @@ enum status pin_write(const struct job *job, const struct job_overrides *overrid
     size_t length;
     TRY(results_file_open(job->output, &results, error));
     OWNED char *only = pin_only(job, results->rows, results->count);
-    struct job_overrides pinned = *overrides;
-    pinned.only = only;
-    pinned.output = NULL;
-    FREED_BY(job_release) struct job *left = job_parse(job->path, yaml_text(job->document, &length), &pinned);
+    struct job_overrides narrowed = *overrides;
+    narrowed.only = only;
+    narrowed.output = NULL;
+    FREED_BY(job_release) struct job *pinned_job = job_parse(job->path, yaml_text(job->document, &length), &narrowed);
     TRY(atomic_file_begin(file, error));
-    fprintf(file->to, "%sthe fastest of what %s searched\n%s", beginning, job->name, left->resolved);
+    fprintf(file->to, "%sthe fastest of what %s searched\n%s", beginning, job->name, pinned_job->resolved);
     OWNED char *name = must_strdup(file->place.name);
     TRY(atomic_file_close(file, error));
     text_print_stderr("tilerun: wrote %s\n", name);

@@ -72,13 +72,14 @@ static void print_skipped(const struct plan *plan, int number, int width, FILE *
     plan_print_line(width, to, "%d run%s skipped: %s (%s)", count, count == 1 ? "" : "s", why, names);
 }
 
-static bool measured(const struct plan *plan) {
+static bool limits_are_measured(const struct plan *plan) {
     for (int i = 0; i < plan->run_count; i++)
         if (!plan->runs[i].skip && !plan->facts[plan->runs[i].device].limits) return false;
     return true;
 }
 
-/* The sum over the runs whose times are known. *unknown: the number of others. */
+/* The sum over the runs whose times are known. *runs: the number of runs that are not skipped; *unknown: those of them
+ * without a known time; *least: `until` may make the sum larger. */
 static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool *least) {
     struct cost sum = {0};
     *runs = *unknown = 0;
@@ -127,9 +128,10 @@ static void print_sum(const struct plan *plan, int width, FILE *to) {
     if (other) print_disk(other, elsewhere, width, to);
     if (runs > 0)
         plan_print_line(width, to, "%s",
-                        measured(plan) ? "Times are predicted from measured limits of this machine."
-                                       : "Times are predicted from assumed limits; `tilerun devices --measure` "
-                                         "measures them.");
+                        limits_are_measured(plan)
+                            ? "Times are predicted from measured limits of this machine."
+                            : "Times are predicted from assumed limits; `tilerun devices --measure` "
+                              "measures them.");
 }
 
 void plan_print_table(const struct plan *plan, int width, FILE *to) {
@@ -189,7 +191,7 @@ void plan_print_json(const struct plan *plan, FILE *to) {
     double free_bytes = NAN;
     OWNED char *folder = path_folder(plan->job->output);
     if (!space_free(folder, &free_bytes)) free_bytes = NAN;
-    fprintf(to, "\n],\n\"limits\": \"%s\"", measured(plan) ? "measured" : "assumed");
+    fprintf(to, "\n],\n\"limits\": \"%s\"", limits_are_measured(plan) ? "measured" : "assumed");
     json_write_text(to, ", ", "output", plan->job->output);
     json_write_number(to, "wall_s", sum.total_s, 9);
     json_write_number(to, "disk_bytes", space_needed(plan), 9);

@@ -37,7 +37,7 @@ struct profile {
     const char *job, *name; /* "job.yaml", "product:tiled" */
     const struct run *run;
     char *results, *running, *report; /* the results file, its name while the profiler runs, the profiler's report */
-    int ends[4];                      /* of the pipes to and from perf: it reads the first, and writes the last */
+    int control[2], acknowledge[2];   /* pipes: the run starts and stops perf, which acknowledges */
     int word_count;
     char *words[MAX_WORDS + 1];
 };
@@ -94,18 +94,18 @@ static enum status make_command(struct profile *profile, struct error *error) {
     const struct profile_settings *settings = profile->settings;
     const struct job_overrides *overrides = &settings->job.overrides;
     bool cuda = profile->run->device == DEVICE_CUDA;
-    int *ends = profile->ends;
+    int *control = profile->control, *acknowledge = profile->acknowledge; /* each: the end to read, the end to write */
     char *program = must_realpath("/proc/self/exe");
     if (cuda) {
         add_words(profile,
                   (const char *const[]){"ncu", "--profile-from-start", "off", "--set", "full", "-f", "-o", NULL});
     } else {
-        if (pipe(ends) != 0 || pipe(ends + 2) != 0)
+        if (pipe(control) != 0 || pipe(acknowledge) != 0)
             return fail(error, STATUS_IO, "a pipe cannot be made: %s", strerror(errno));
         add_words(profile, (const char *const[]){"perf", "record", "-q", "-g", "-F", "20000", "--delay=-1", NULL});
-        add_word(profile, must_printf("--control=fd:%d,%d", ends[0], ends[3]));
+        add_word(profile, must_printf("--control=fd:%d,%d", control[0], acknowledge[1]));
         add_word(profile, must_strdup("-o"));
-        OWNED char *descriptors = must_printf("%d,%d", ends[1], ends[2]);
+        OWNED char *descriptors = must_printf("%d,%d", control[1], acknowledge[0]);
         setenv(PERF_CONTROL, descriptors, 1);
     }
     add_word(profile, must_strdup(profile->report));
@@ -164,13 +164,13 @@ static enum status hash_file(const char *path, char sha256[65], struct error *er
 /* Checks that the profiled run reached its end and its result was right. */
 static enum status check_row(const struct profile *profile, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
-    const char *id = profile->run->label;
+    const char *label = profile->run->label;
     if (access(profile->running, R_OK) != 0) return fail(error, STATUS_RUN, "%s has not run to its end", profile->name);
     TRY(results_file_open(profile->running, &file, error));
     /* The profiled run has the last row; the runs whose results it reads have the others. */
     const struct result_row *row = file->count > 0 ? &file->rows[file->count - 1] : NULL;
     if (row && result_row_done(row)) return STATUS_OK;
-    return fail(error, STATUS_RUN, "%s: %s is %s: %s", profile->name, id, row ? row->status : "missing",
+    return fail(error, STATUS_RUN, "%s: %s is %s: %s", profile->name, label, row ? row->status : "missing",
                 row ? row->message : "");
 }
 
@@ -225,7 +225,8 @@ static enum status profile_with_profiler(struct profile *profile, const struct p
 
 static enum status profile_command(const struct invocation *invocation, struct error *error) {
     struct profile_settings settings = *(const struct profile_settings *)invocation->settings;
-    struct profile profile = {&settings, invocation->operands[0], invocation->operands[1], .ends = {-1, -1, -1, -1}};
+    struct profile profile = {&settings, invocation->operands[0], invocation->operands[1], .control = {-1, -1},
+                              .acknowledge = {-1, -1}};
     FREED_BY(job_release) struct job *job = NULL;
     FREED_BY(plan_release) struct plan *plan = NULL;
     settings.job.overrides.only = profile.name;

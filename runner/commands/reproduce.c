@@ -130,10 +130,10 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, co
 
 /* Counts of the original's outputs. */
 struct tally {
-    int outputs, identical, within, differ;
-    int missing;      /* the new results lack them */
-    int gone;         /* the original has lost them */
-    int lost;         /* runs that succeeded in the original and not now */
+    int outputs, identical, within, differ; /* all; bit for bit; within tolerance; beyond it, or other promised bits */
+    int missing;                            /* the new results lack them */
+    int gone;                               /* the original has lost them */
+    int lost;                               /* runs that succeeded in the original and not now */
     bool same_origin; /* program and device are the same, so variants that promise the same bits must give them */
 };
 

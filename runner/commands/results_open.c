@@ -109,7 +109,7 @@ static bool read_parts(struct results_file *file) {
 static void read_standing(struct results_file *file) {
     OWNED char *state = h5_get_text(file->id, "status");
     OWNED char *folder = parts_folder_of(file->path);
-    char *beside = NULL;
+    char *beside = NULL; /* a sentence about the runs in OUTPUT.parts */
     int done = 0, timed_out = 0, interrupted = 0;
     FREED_BY(texts_clear) struct texts paths = {0};
     for (int i = 0; i < file->count; i++) {

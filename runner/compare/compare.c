@@ -16,6 +16,7 @@ struct entry {
     const struct entry *partner;
 };
 
+/* Orders rows by the texts that identify a run in both files. */
 static int compare_texts(const struct result_row *a, const struct result_row *b) {
     int order = strcmp(a->operation, b->operation);
     if (!order) order = strcmp(a->op, b->op);
@@ -95,7 +96,7 @@ void comparison_pair(const struct results_file *base, const struct results_file 
 }
 
 const struct result_row *comparison_partner(const struct results_file *file, const struct result_row *row) {
-    const struct result_row *found = NULL; /* prefers, among rows that are alike, the one with the same number */
+    const struct result_row *found = NULL; /* among equal rows, that with the same number */
     for (int i = 0; i < file->count; i++)
         if (compare_texts(&file->rows[i], row) == 0 && (!found || file->rows[i].run == row->run))
             found = &file->rows[i];

@@ -181,18 +181,18 @@ static size_t common_suffix(const char *a, size_t a_length, const char *b, size_
 }
 
 /* Adds the difference between a line of the base job and `new`, the line of the same name (NULL: there is none). A long
- * line is shortened to the part that differs. `name`: the bytes of the line up to its value. */
-static void compare_line(struct context *context, const char *base, const char *new, size_t name) {
+ * line is shortened to the part that differs. `name_end`: name_length of `base`. */
+static void compare_line(struct context *context, const char *base, const char *new, size_t name_end) {
     static const char operation[] = "  - {id: ";
     size_t skip = strncmp(base, operation, sizeof operation - 1) == 0 ? sizeof operation - 1 : strspn(base, " ");
     size_t base_length = strcspn(base, "\n"), new_length = new ? strcspn(new, "\n") : 0;
     if (new &&base_length == new_length && strncmp(base, new, base_length) == 0) return;
-    bool quoted = name > skip + 1 && base[skip] == '"';
-    OWNED char *what = must_printf("job, %.*s", (int)(name - skip) - 2 * quoted, base + skip + quoted);
+    bool quoted = name_end > skip + 1 && base[skip] == '"';
+    OWNED char *what = must_printf("job, %.*s", (int)(name_end - skip) - 2 * quoted, base + skip + quoted);
     /* The bytes that both lines have at their start, and at their end. */
     size_t start = new ? common_prefix(base, base_length, new, new_length) : 0,
            end = new ? common_suffix(base, base_length, new, new_length, start) : 0;
-    if (start < name) start = new ? name + strspn(base + name, ": ") : 0;
+    if (start < name_end) start = new ? name_end + strspn(base + name_end, ": ") : 0;
     if (start + end > base_length || start + end > new_length) end = 0;
     OWNED char *before = must_printf("%.*s", (int)(base_length - start - end), base + start);
     OWNED char *after = new ? must_printf("%.*s", (int)(new_length - start - end), new + start) : must_strdup("");
@@ -207,15 +207,15 @@ static bool is_relevant(const char *line) {
 /* Adds a difference for each line that changed, then one for each line that only the new job has. */
 static void compare_jobs(struct context *context, const char *base, const char *new) {
     for (const char *line = base; *line;) {
-        size_t name = name_length(line);
-        if (is_relevant(line)) compare_line(context, line, find_line(new, line, name), name);
+        size_t name_end = name_length(line);
+        if (is_relevant(line)) compare_line(context, line, find_line(new, line, name_end), name_end);
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
     for (const char *line = new; *line;) {
-        size_t name = name_length(line);
-        if (is_relevant(line) && !find_line(base, line, name)) {
-            compare_line(context, line, NULL, name);
+        size_t name_end = name_length(line);
+        if (is_relevant(line) && !find_line(base, line, name_end)) {
+            compare_line(context, line, NULL, name_end);
             /* compare_line has taken the line for one of the base. */
             struct context_difference *last = &context->items[context->count - 1];
             char *swapped = last->base;

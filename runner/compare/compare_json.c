@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *truth(bool is) {
+static const char *json_bool(bool is) {
     return is ? "true" : "false";
 }
 
@@ -25,7 +25,7 @@ static void print_output(FILE *to, const struct run_pair *pair) {
         fputs(", \"output\": null", to);
         return;
     }
-    fprintf(to, ", \"output\": {\"identical\": %s", truth(pair->output.identical));
+    fprintf(to, ", \"output\": {\"identical\": %s", json_bool(pair->output.identical));
     json_write_number(to, "difference", pair->output.relative, 17);
     json_write_number(to, "allowed", pair->allowed, 17);
     fputc('}', to);
@@ -66,8 +66,8 @@ static void print_pair(FILE *to, const struct run_pair *pair) {
     for (int i = 0; i < NUMBERS; i++) json_write_number(to, numbers[i].key, numbers[i].value, 17);
     json_write_text(to, ", ", "verdict", ratio_verdict_names[pair->ratio.verdict]);
     json_write_text(to, ", ", "reason", comparison_reason(pair));
-    fprintf(to, ", \"noisy\": %s, \"bimodal\": %s, \"in_cycles\": %s, \"worse\": %s", truth(pair->noisy),
-            truth(pair->bimodal), truth(pair->in_cycles), truth(pair->worse));
+    fprintf(to, ", \"noisy\": %s, \"bimodal\": %s, \"in_cycles\": %s, \"worse\": %s", json_bool(pair->noisy),
+            json_bool(pair->bimodal), json_bool(pair->in_cycles), json_bool(pair->worse));
     json_write_text(to, ", ", "note", pair->note);
     print_output(to, pair);
     fputc('}', to);
@@ -128,26 +128,27 @@ void comparisons_print_csv(const struct comparison *news, int count, FILE *to) {
         for (int p = 0; p < news[f].count; p++) {
             const struct run_pair *pair = &news[f].pairs[p];
             const struct result_row *row = pair->base;
-            const char *const names[] = {news[f].new->path, row->operation, row->variant, row->parameters,  row->shape,
-                                         row->dtype,        row->device,    row->status,  pair->new->status};
-            const char *const ends[] = {ratio_verdict_names[pair->ratio.verdict],
-                                        comparison_reason(pair),
-                                        truth(pair->noisy),
-                                        truth(pair->bimodal),
-                                        truth(pair->in_cycles),
-                                        truth(pair->worse),
-                                        pair->note};
-            for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            const char *const first_texts[] = {news[f].new->path, row->operation, row->variant,
+                                               row->parameters,   row->shape,     row->dtype,
+                                               row->device,       row->status,    pair->new->status};
+            const char *const last_texts[] = {ratio_verdict_names[pair->ratio.verdict],
+                                              comparison_reason(pair),
+                                              json_bool(pair->noisy),
+                                              json_bool(pair->bimodal),
+                                              json_bool(pair->in_cycles),
+                                              json_bool(pair->worse),
+                                              pair->note};
+            for (size_t i = 0; i < sizeof first_texts / sizeof *first_texts; i++) {
                 if (i > 0) fputc(',', to);
-                text_print_csv(names[i], strlen(names[i]), to);
+                text_print_csv(first_texts[i], strlen(first_texts[i]), to);
             }
             pair_numbers(pair, numbers);
             for (int i = 0; i < NUMBERS; i++)
                 fprintf(to, isfinite(numbers[i].value) ? ",%.17g" : ",", numbers[i].value);
             fprintf(to, pair->output.known ? ",%.17g" : ",", pair->output.relative);
-            for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            for (size_t i = 0; i < sizeof last_texts / sizeof *last_texts; i++) {
                 fputc(',', to);
-                text_print_csv(ends[i], strlen(ends[i]), to);
+                text_print_csv(last_texts[i], strlen(last_texts[i]), to);
             }
             fputc('\n', to);
         }

@@ -25,7 +25,7 @@ double ratio_floor(double seconds, bool on_cpu, bool coarse) {
 
 struct median {
     int count;
-    double counts; /* equivalent number of independent samples */
+    double effective; /* the effective sample size: equivalent number of independent samples */
     double median, low, high;
 };
 
@@ -74,59 +74,59 @@ static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 
 /* The median of the positive finite samples and its 95 % interval: from order statistics, or from the range if few
  * samples are independent. */
-static struct median median_of(const double *samples, int all, double floor_) {
-    struct median of = {.low = 0, .high = INFINITY, .median = NAN};
+static struct median median_of(const double *samples, int all, double relative_floor) {
+    struct median result = {.low = 0, .high = INFINITY, .median = NAN};
     OWNED double *series = must_malloc((unsigned long)all * sizeof *series);
     for (int i = 0; i < all; i++)
-        if (samples[i] > 0 && isfinite(samples[i])) series[of.count++] = samples[i];
-    OWNED double *sorted = sorted_doubles(series, of.count);
-    if (of.count > 0) {
-        of.median = median_of_sorted(sorted, of.count);
-        OWNED double *sides = sides_of(series, of.count, of.median);
-        of.counts = of.count / correlation_time(sides, of.count);
+        if (samples[i] > 0 && isfinite(samples[i])) series[result.count++] = samples[i];
+    OWNED double *sorted = sorted_doubles(series, result.count);
+    if (result.count > 0) {
+        result.median = median_of_sorted(sorted, result.count);
+        OWNED double *sides = sides_of(series, result.count, result.median);
+        result.effective = result.count / correlation_time(sides, result.count);
     }
     /* Of n independent samples, about n/2 +- Z/2 * sqrt(n) are below the true median. For correlated samples n is
      * itself an estimate, so Student's quantile (to first order) replaces Z. */
-    double counts = fmax(of.counts, 1), quantile = Z;
-    if (of.counts < of.count) quantile += Z * (Z * Z + 1) / (4 * counts);
-    double share = quantile / 2 / sqrt(counts) * of.count;
-    if (of.count >= RATIO_MIN_SAMPLES && counts > quantile * quantile) {
-        int lower = (int)floor(of.count / 2.0 - share), upper = (int)ceil(of.count / 2.0 + share) + 1;
-        of.low = sorted[lower < 1 ? 0 : lower - 1];
-        of.high = sorted[upper > of.count ? of.count - 1 : upper - 1];
-    } else if (of.count > 1) {
-        int independent = of.count < RATIO_MIN_SAMPLES ? 2 : (int)fmin(5, fmax(2, counts));
-        int outliers = of.count / 40; /* excluded at either end */
-        of.low = sorted[outliers];
-        of.high = sorted[of.count - 1 - outliers];
-        double length = log(of.high / of.low);
-        if (of.count >= RATIO_MIN_SAMPLES) length = fmax(0, length - log1p(floor_));
-        of.low /= exp(length * reaches[independent]);
-        of.high *= exp(length * reaches[independent]);
+    double effective = fmax(result.effective, 1), quantile = Z;
+    if (result.effective < result.count) quantile += Z * (Z * Z + 1) / (4 * effective);
+    double share = quantile / 2 / sqrt(effective) * result.count;
+    if (result.count >= RATIO_MIN_SAMPLES && effective > quantile * quantile) {
+        int lower = (int)floor(result.count / 2.0 - share), upper = (int)ceil(result.count / 2.0 + share) + 1;
+        result.low = sorted[lower < 1 ? 0 : lower - 1];
+        result.high = sorted[upper > result.count ? result.count - 1 : upper - 1];
+    } else if (result.count > 1) {
+        int independent = result.count < RATIO_MIN_SAMPLES ? 2 : (int)fmin(5, fmax(2, effective));
+        int outliers = result.count / 40; /* excluded at either end */
+        result.low = sorted[outliers];
+        result.high = sorted[result.count - 1 - outliers];
+        double length = log(result.high / result.low);
+        if (result.count >= RATIO_MIN_SAMPLES) length = fmax(0, length - log1p(relative_floor));
+        result.low /= exp(length * reaches[independent]);
+        result.high *= exp(length * reaches[independent]);
     }
-    return of;
+    return result;
 }
 
 /* ---- the ratio --------------------------------------------------------------------------------------------------- */
 
 /* The factor by which the number of samples must grow to reduce an arm of the interval, whose part from the samples is
  * `arm`, to `target`; all on the logarithmic scale. */
-static double growth_needed(double arm, double floor_, double target) {
-    double room = target * target - floor_ * floor_;
+static double growth_needed(double arm, double log_floor, double target) {
+    double room = target * target - log_floor * log_floor;
     return target > 0 && room > 0 ? arm * arm / room : INFINITY;
 }
 
 /* The number of further samples that would resolve UNSURE. `down`, `up`: the parts of the interval's arms that come
  * from the samples. */
 static double samples_missing(const struct ratio *ratio, int count, double down, double up, double limit) {
-    double value = log(ratio->value), floor_ = log1p(ratio->floor);
-    double times = value > limit    ? growth_needed(down, floor_, value)
-                   : value < -limit ? growth_needed(up, floor_, -value)
-                                    : fmax(growth_needed(up, floor_, limit - value), /* needed for SAME */
-                                           growth_needed(down, floor_, limit + value));
-    bool within_reach = floor_ < fmax(limit, fabs(value));
+    double value = log(ratio->value), log_floor = log1p(ratio->floor);
+    double growth = value > limit    ? growth_needed(down, log_floor, value)
+                    : value < -limit ? growth_needed(up, log_floor, -value)
+                                     : fmax(growth_needed(up, log_floor, limit - value), /* needed for SAME */
+                                            growth_needed(down, log_floor, limit + value));
+    bool within_reach = log_floor < fmax(limit, fabs(value));
     if (count < RATIO_MIN_SAMPLES && within_reach) return RATIO_MIN_SAMPLES - count;
-    return isfinite(times) ? fmax(1, ceil(count * (times - 1))) : INFINITY;
+    return isfinite(growth) ? fmax(1, ceil(count * (growth - 1))) : INFINITY;
 }
 
 struct ratio ratio_of(const double *base, int base_count, const double *new, int new_count, double floor,
@@ -135,15 +135,15 @@ struct ratio ratio_of(const double *base, int base_count, const double *new, int
     struct ratio ratio = ratio_unknown;
     ratio.base_s = a.median;
     ratio.new_s = b.median;
-    ratio.base_counts = a.counts;
-    ratio.new_counts = b.counts;
+    ratio.base_counts = a.effective;
+    ratio.new_counts = b.effective;
     if (a.count == 0 || b.count == 0) return ratio;
     ratio.value = b.median / a.median;
     ratio.floor = floor;
-    double value = log(ratio.value), limit = log1p(threshold) - 1e-9, floor_ = log1p(floor);
+    double value = log(ratio.value), limit = log1p(threshold) - 1e-9, log_floor = log1p(floor);
     double down = hypot(log(b.median / b.low), log(a.high / a.median));
     double up = hypot(log(b.high / b.median), log(a.median / a.low));
-    double low = value - hypot(down, floor_), high = value + hypot(up, floor_);
+    double low = value - hypot(down, log_floor), high = value + hypot(up, log_floor);
     ratio.low = exp(low);
     ratio.high = exp(high);
     ratio.verdict = low > 0 && value > limit       ? RATIO_SLOWER

@@ -79,8 +79,7 @@ static void add_gpu(struct environment *environment, const struct device_facts *
     add_real(environment, "power_limit_w", gpu->power_limit_w);
 }
 
-/* Adds Slurm's variables as entries: SLURM_JOB_ID as slurm_job_id. Values stay text, because some are lists or
- * ranges. */
+/* Variables that become entries. Their values stay text, because some are lists or ranges. */
 static const struct {
     const char *variable, *name;
 } recorded[] = {

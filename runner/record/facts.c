@@ -1,11 +1,11 @@
-/* facts.c - writes and reads what a plan depends on of a device. */
+/* facts.c - writes and reads the facts about a device that a plan depends on. */
 #include "facts.h"
 
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The members of struct device_facts: all that a plan depends on. */
+/* A member of struct device_facts. facts_table lists those that a plan depends on. */
 struct fact {
     const char *name;
     enum { TEXT, INT, LONG, REAL } type;

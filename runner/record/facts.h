@@ -1,4 +1,5 @@
-/* facts.h - stores what a plan knew of a device, as attributes in a file, so that another process makes the same plan.
+/* facts.h - stores the facts about a device that a plan depends on, as attributes in a file, so that another process
+ * makes the same plan.
  *
  *     /devices/cpu, /devices/cuda     a group for each device that the job could use */
 #ifndef RUNNER_FACTS_H

@@ -9,11 +9,12 @@
 #include <stdlib.h>
 
 struct missing_sources {
-    const char *path;
-    char *first;
-    int outputs;
+    const char *path; /* of the results file */
+    char *first;      /* the first missing source; NULL: none is missing so far */
+    int outputs;      /* how many lack their source */
 };
 
+/* Adds an output to the missing sources if its part is missing. */
 static herr_t check_output(hid_t group, const char *name, const H5L_info_t *about, void *context) {
     struct missing_sources *missing = context;
     if (about->type != H5L_TYPE_HARD) return 0;

@@ -9,7 +9,7 @@
 #define RESULT_SCHEMA "tilerun-results"
 #define PART_SCHEMA   "tilerun-part"
 
-/* Writes /job and /job_resolved; `key` NULL: without the key. */
+/* Writes /job and /job_resolved. `key`: that of all runs together; NULL: writes neither it nor the job's tags. */
 enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error);
 /* Creates a data set that holds a text, and opens it. */
 enum status results_write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *dataset,

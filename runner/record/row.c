@@ -127,6 +127,7 @@ char *result_mixed_conditions(const struct result_row *rows, int count) {
         OWNED char *list = list_conditions(rows, count, on_cpu, &distinct);
         if (distinct > 1) {
             if (!mixed) mixed = must_strdup("");
+            /* The list without the "; " at its beginning and end. */
             must_append(&mixed, "%s%.*s", *mixed ? "; " : "", (int)strlen(list) - 4, list + 2);
         }
     }
@@ -188,13 +189,13 @@ static char *pack_rows(const struct column *columns, int column_count, const str
     return packed;
 }
 
+enum { CHUNK_ROWS = 256 /* most rows of a chunk */ };
+
 static enum status write_table(hid_t file, const char *name, const struct column *columns, int column_count,
                                const struct result_row *rows, int count, struct error *error) {
     OWNED char *packed = pack_rows(columns, column_count, rows, count);
-    hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED,
-            chunk = count > 256 ? 256
-                    : count > 0 ? (hsize_t)count
-                                : 1;
+    hsize_t size = (hsize_t)count, unlimited = H5S_UNLIMITED;
+    hsize_t chunk = count > CHUNK_ROWS ? CHUNK_ROWS : count > 0 ? (hsize_t)count : 1;
     OWNED_ID hid_t type = row_type(columns, column_count, true), creation = h5_creation(H5P_DATASET_CREATE);
     OWNED_ID hid_t space = H5Screate_simple(1, &size, &unlimited);
     H5Pset_chunk(creation, 1, &chunk); /* PyTables needs chunked tables */

@@ -64,13 +64,13 @@ static bool loses_integers(const struct swept_column *column, int rows) {
 /* Adds a row's label, NAME=VALUE,NAME=VALUE, to the columns. Values contain no commas (job_parameters.h). */
 static void add_label(struct swept *swept, const char *label, int row, int rows) {
     for (const char *at = label; *at;) {
-        int whole = (int)strcspn(at, ","), name = (int)strcspn(at, "=");
-        if (name >= whole || name >= JOB_NAME_BYTES) return;
-        struct swept_column *column = find_column(swept, at, name, rows);
-        snprintf(column->text[row], sizeof column->text[row], "%.*s", whole - name - 1, at + name + 1);
+        int length = (int)strcspn(at, ","), name_length = (int)strcspn(at, "=");
+        if (name_length >= length || name_length >= JOB_NAME_BYTES) return;
+        struct swept_column *column = find_column(swept, at, name_length, rows);
+        snprintf(column->text[row], sizeof column->text[row], "%.*s", length - name_length - 1, at + name_length + 1);
         enum swept_kind kind = value_kind(column->text[row], &column->number[row]);
         if (kind > column->kind) column->kind = kind;
-        at += whole + (at[whole] == ',');
+        at += length + (at[length] == ',');
     }
 }
 

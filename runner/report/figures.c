@@ -13,8 +13,8 @@ enum { BY_VARIANT = -1 }; /* else the horizontal axis shows the swept column of 
 struct figure {
     const struct report *report;
     const struct figure_kind *kind;
-    const char *operation; /* for rates */
-    int by;
+    const char *operation;          /* for rates */
+    int by;                         /* number of the swept column of the horizontal axis, or BY_VARIANT */
     bool *varying;                  /* for each swept column: has it several values among the operation's rows? */
     const char **categories;        /* the plot's */
     const struct report_run **runs; /* drawn, in their order */
@@ -184,8 +184,8 @@ static bool place_in_roofline(struct figure *figure, const struct report_run *ru
 
 /* The bytes or operations in a second that a device's measured limits allow. */
 struct roof {
-    const struct result_row *row; /* that tells it */
-    bool memory;
+    const struct result_row *row; /* its bound_s gives the value */
+    bool memory;                  /* bytes; else operations */
     double value;
 };
 
@@ -210,15 +210,15 @@ static int add_roof(const struct result_row *row, struct roof roofs[PLOT_LINES],
     return count + 1;
 }
 
-/* A memory roof rises to the highest roof of operations on its device; these begin where the highest memory roof meets
- * them. */
+/* Draws a roof as a line: a memory roof up to the highest compute roof of its device, a compute roof from the highest
+ * memory roof on. `low` and `high` are the smallest and largest intensities of the runs. */
 static void draw_roof(struct plot *plot, const struct roof roofs[], int count, const struct roof *roof, double low,
                       double high) {
-    double knee = 0;
-    bool devices = false;
+    double knee = 0; /* the intensity at which the two kinds of roofs meet; 0: there is only one kind */
+    bool several_devices = false;
     char rate[VIEW_CELL];
     for (int i = 0; i < count; i++) {
-        devices |= !same_device(&roofs[i], roof);
+        several_devices |= !same_device(&roofs[i], roof);
         if (roofs[i].memory == roof->memory || !same_device(&roofs[i], roof)) continue;
         double x = roof->memory ? roofs[i].value / roof->value : roof->value / roofs[i].value;
         knee = knee == 0 ? x : roof->memory ? fmax(knee, x) : fmin(knee, x);
@@ -226,7 +226,7 @@ static void draw_roof(struct plot *plot, const struct roof roofs[], int count, c
     double end = !roof->memory ? fmax(2 * high, 4 * knee) : knee > 0 ? knee : 2 * high;
     double begin = roof->memory ? fmin(low, end / 4) : knee > 0 ? knee : low / 2;
     plot_add_line(plot, begin, roof->value * (roof->memory ? begin : 1), end, roof->value * (roof->memory ? end : 1),
-                  must_printf("%s%s%s%s%s", devices ? roof->row->device : "", devices ? " " : "",
+                  must_printf("%s%s%s%s%s", several_devices ? roof->row->device : "", several_devices ? " " : "",
                               roof->memory ? "" : roof->row->dtype, roof->memory ? "" : " ",
                               view_rate_text(roof->value, !roof->memory, rate)));
 }
@@ -318,11 +318,11 @@ static int by_x(const void *left, const void *right) {
 /* Moves the series of the highest weights into the plot, in their order, the others' points as one grey series. */
 static void choose_series(struct figure *figure) {
     struct plot *plot = &figure->plot;
-    int count = figure->series_count, own = count > PLOT_SERIES ? PLOT_SERIES - 1 : count;
+    int count = figure->series_count, shown = count > PLOT_SERIES ? PLOT_SERIES - 1 : count;
     OWNED double *weight = must_malloc((size_t)count * sizeof *weight);
-    struct plot_series others = {.label = must_printf("%d others", count - own), .colour = PLOT_GREY};
+    struct plot_series others = {.label = must_printf("%d others", count - shown), .colour = PLOT_GREY};
     for (int i = 0; i < count; i++) weight[i] = figure->series[i].weight;
-    for (int i = 0; i < own; i++) weight[report_largest(weight, count)] = -1; /* the series is shown */
+    for (int i = 0; i < shown; i++) weight[report_largest(weight, count)] = -1; /* the series is shown */
     for (int i = 0; i < count; i++) {
         struct plot_series *from = &figure->series[i];
         bool is_shown = !(weight[i] >= 0);
@@ -343,7 +343,7 @@ static void choose_series(struct figure *figure) {
         free(others.label);
 }
 
-/* Is there a height to be seen? Of errors, one that is not 0. */
+/* Is any y not 0? A plot without one shows nothing: of errors, all are 0. */
 static bool has_height(const struct plot *plot) {
     for (int s = 0; s < plot->series_count; s++)
         for (int i = 0; i < plot->series[s].count; i++)

@@ -43,10 +43,10 @@ static const char *find(const struct attributes *attributes, const char *name) {
 static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
     double numbers[MAX_NUMBERS];
     char *value = must_strdup(""), text[32];
-    size_t ending = strlen(name) < 6 ? 0 : strlen(name) - 6;
+    size_t suffix = strlen(name) < 6 ? 0 : strlen(name) - 6;
     bool good = count >= 1 && count <= MAX_NUMBERS && H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers) >= 0;
     for (hssize_t i = 0; i < count && good; i++)
-        if (strcmp(name + ending, "_bytes") == 0)
+        if (strcmp(name + suffix, "_bytes") == 0)
             must_append(&value, "%s", size_text(numbers[i], text));
         else
             must_append(&value, isnan(numbers[i]) ? "%sunknown" : "%s%.9g", i ? " x " : "", numbers[i]);
@@ -127,26 +127,26 @@ static char *describe_input(const struct results_file *file, const char *path) {
 }
 
 void report_facts(const struct report *report, FILE *to) {
-    OWNED struct attributes *of = must_malloc((size_t)report->file_count * sizeof *of);
-    int all = 0;
+    OWNED struct attributes *facts = must_malloc((size_t)report->file_count * sizeof *facts);
+    int inputs = 0;
     for (int f = 0; f < report->file_count; f++) {
-        of[f] = (struct attributes){0};
-        read_attributes(report->files[f].file, "/environment", &of[f]);
-        read_attributes(report->files[f].file, "/", &of[f]);
+        facts[f] = (struct attributes){0};
+        read_attributes(report->files[f].file, "/environment", &facts[f]);
+        read_attributes(report->files[f].file, "/", &facts[f]);
     }
-    write_facts(report, of, "Environment", to);
+    write_facts(report, facts, "Environment", to);
     for (int f = 0; f < report->file_count; f++) {
         char **paths;
         int count = results_file_inputs(report->files[f].file, &paths);
-        of[f] = (struct attributes){0};
+        facts[f] = (struct attributes){0};
         for (int i = 0; i < count; i++) {
-            OWNED char *text = all++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths[i]) : NULL;
-            if (text) add(&of[f], paths[i] + strlen("/inputs/"), text);
+            OWNED char *text = inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths[i]) : NULL;
+            if (text) add(&facts[f], paths[i] + strlen("/inputs/"), text);
         }
         texts_free(paths, count);
     }
-    write_facts(report, of, "Inputs", to);
-    if (all > MAX_LISTED_INPUTS) fprintf(to, "<p>%d of %d inputs are shown.</p>\n", (int)MAX_LISTED_INPUTS, all);
+    write_facts(report, facts, "Inputs", to);
+    if (inputs > MAX_LISTED_INPUTS) fprintf(to, "<p>%d of %d inputs are shown.</p>\n", (int)MAX_LISTED_INPUTS, inputs);
 }
 
 /* ---- the jobs ---- */

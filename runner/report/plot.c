@@ -22,7 +22,8 @@ enum {
     TILTED_HEIGHT = 56 /* pixels that tilted names add to the drawing */
 };
 enum { DASHES = 4, MAX_TICKS = 24, MAX_TITLES = 300, TICK_BYTES = 64 };
-#define CHARACTER 6.2 /* mean width of a character in the style sheet's font size, in pixels */
+#define MARGIN    0.06 /* from the extreme values to the edges, as a share of the range */
+#define CHARACTER 6.2  /* mean width of a character in the style sheet's font size, in pixels */
 
 /* Maps an axis' values to positions in the drawing. */
 struct scale {
@@ -32,17 +33,17 @@ struct scale {
     double least;     /* smallest value above 0 */
     bool log, zero;   /* is the scale logarithmic; if so, are there zeros, drawn at `floor`? */
     double floor;
-    double unit; /* what ticks are divided by */
+    double unit; /* labels of ticks are values divided by it: 1e9 for GFLOP/s */
     const char *unit_name;
-    double ticks[MAX_TICKS]; /* values, in their unit */
+    double ticks[MAX_TICKS]; /* values, not divided by `unit` */
     int tick_count;
     bool powers; /* all ticks are written as powers of ten */
 };
 
 void plot_add(struct plot_series *series, struct plot_point point) {
-    bool full = (series->count & (series->count - 1)) == 0; /* the room is the next power of 2 */
-    size_t room = series->count ? 2 * (size_t)series->count : 1;
-    if (full) series->points = must_realloc(series->points, room * sizeof *series->points);
+    bool full = (series->count & (series->count - 1)) == 0; /* the capacity is the next power of 2 */
+    size_t capacity = series->count ? 2 * (size_t)series->count : 1;
+    if (full) series->points = must_realloc(series->points, capacity * sizeof *series->points);
     series->points[series->count++] = point;
 }
 
@@ -96,16 +97,16 @@ static void round_out(struct scale *scale, bool from_zero) {
         scale->low = -0.5;
         scale->high = axis->category_count - 0.5;
     } else if (scale->log) {
-        double room = fmax(pow(scale->high / scale->low, 0.06), 1.15);
-        scale->low /= room;
-        scale->high *= room;
+        double factor = fmax(pow(scale->high / scale->low, MARGIN), 1.15);
+        scale->low /= factor;
+        scale->high *= factor;
     } else if (from_zero && scale->low >= 0 && scale->high > 0) {
         scale->low = 0;
         scale->high *= 1.08;
     } else {
         if (!(span > 0)) span = 8 * fmax(fabs(scale->high), 1);
-        scale->low -= 0.06 * span;
-        scale->high += 0.06 * span;
+        scale->low -= MARGIN * span;
+        scale->high += MARGIN * span;
     }
     bool tera = axis->unit == UNIT_FLOPS && scale->high >= 1e12;
     scale->unit = axis->unit == UNIT_NONE ? 1 : tera ? 1e12 : 1e9;
@@ -130,7 +131,8 @@ static void add_tick(struct scale *scale, double tick) {
     if (scale->tick_count < MAX_TICKS) scale->ticks[scale->tick_count++] = tick * scale->unit;
 }
 
-/* At powers of ten; on a short axis also at 2 and 5 times these. */
+/* Sets ticks at powers of ten: on a long axis only at every second, third or sixth; on a short axis also at 2 and 5
+ * times these. */
 static void find_log_ticks(struct scale *scale) {
     static const double within[] = {1, 2, 5};
     double low = scale->low / scale->unit, high = scale->high / scale->unit, decades = log10(high / low);
@@ -143,15 +145,16 @@ static void find_log_ticks(struct scale *scale) {
         }
 }
 
+/* Sets about five ticks at multiples of 1, 2 or 5 times a power of ten. */
 static void find_even_ticks(struct scale *scale) {
     double low = scale->low / scale->unit, high = scale->high / scale->unit, wanted = (high - low) / 5;
-    double step = pow(10, floor(log10(wanted))), left = wanted / step;
-    step *= left > 5 ? 10 : left > 2 ? 5 : left > 1 ? 2 : 1;
+    double step = pow(10, floor(log10(wanted))), multiple = wanted / step;
+    step *= multiple > 5 ? 10 : multiple > 2 ? 5 : multiple > 1 ? 2 : 1;
     for (double i = ceil(low / step); i * step <= high && scale->tick_count < MAX_TICKS; i++)
         add_tick(scale, i == 0 ? 0 : i * step);
 }
 
-/* At the points' own values of x, those of the longest series, if they are few. */
+/* Sets ticks at the points' own values of x, those of the longest series, if they are few. */
 static void find_own_ticks(const struct plot *plot, struct scale *x) {
     const struct plot_series *longest = plot->series;
     for (int s = 1; s < plot->series_count; s++)
@@ -308,6 +311,7 @@ static void write_point(const struct plot_series *series, const struct plot_poin
     fputs(titled ? "</g>\n" : "\n", to);
 }
 
+/* Draws a line through the points of a series of joined points or of a straight line. */
 static void write_join(const struct plot_series *series, const struct scale *x, const struct scale *y, FILE *to) {
     if (series->kind == PLOT_POINTS || series->count < 2) return;
     if (series->kind == PLOT_LINE)
@@ -326,7 +330,8 @@ static void place_names(const struct plot *plot, const struct scale *y, double h
     int count = plot->series_count, order[PLOT_SERIES + PLOT_LINES] = {0};
     bool lines = plot->series[count - 1].kind == PLOT_LINE;
     for (int s = 0; s < count; s++) {
-        const struct plot_series *series = &plot->series[count - 1 - s]; /* the last of equal ones is lowest */
+        /* In reverse order: of equal heights, report_largest then returns that of the last series. */
+        const struct plot_series *series = &plot->series[count - 1 - s];
         bool points = series->kind == PLOT_POINTS;
         wanted[s] = !points ? at(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
     }

@@ -133,19 +133,20 @@ static enum status gather(struct results_file *const *files, int file_count, con
 
 /* "30 runs in 2 files: 28 ok, 2 skipped; measured on NVIDIA H200 and AMD EPYC." */
 static void write_summary(const struct report *report, FILE *to) {
-    OWNED const char **known = must_malloc((size_t)report->count * sizeof *known + 1);
+    /* Of statuses, then of devices. */
+    OWNED const char **names = must_malloc((size_t)report->count * sizeof *names + 1);
     OWNED int *runs = must_zeroed((size_t)report->count * sizeof *runs);
-    int kinds = 0, devices = 0;
-    for (int i = 0; i < report->count; i++) runs[report_number_of(report->runs[i].row->status, known, &kinds)]++;
+    int statuses = 0, devices = 0;
+    for (int i = 0; i < report->count; i++) runs[report_number_of(report->runs[i].row->status, names, &statuses)]++;
     fprintf(to, "<p class=\"lead\">%d run%s", report->count, report->count == 1 ? "" : "s");
     if (report->file_count > 1) fprintf(to, " in %d files", report->file_count);
-    for (int kind = 0; kind < kinds; kind++)
-        html(to, "%s%d %s", kind ? ", " : ": ", runs[kind], *known[kind] ? known[kind] : "without a status");
+    for (int status = 0; status < statuses; status++)
+        html(to, "%s%d %s", status ? ", " : ": ", runs[status], *names[status] ? names[status] : "without a status");
     for (int i = 0; i < report->count; i++) {
         const struct result_row *row = report->runs[i].row;
         const char *name = row->device_name[0] ? row->device_name : row->device;
         int before = devices;
-        if (!result_row_done(row) || !*name || report_number_of(name, known, &devices) < before) continue;
+        if (!result_row_done(row) || !*name || report_number_of(name, names, &devices) < before) continue;
         if (before < MAX_DEVICES_NAMED) html(to, "%s%s", before ? ", " : "; measured on ", name);
     }
     fputs(devices > MAX_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);

@@ -30,7 +30,7 @@ static bool makes_result(const struct result_row *row) {
     return result_row_done(row) && strncmp(row->message, "a roof, ", strlen("a roof, ")) != 0;
 }
 
-/* In a file that somebody else made, a tag may have a name that a job refuses: it is left out. */
+/* Reads the tags. Omits those with names that a job refuses: another program may have made the file. */
 static void find_tags(struct results_file *file, const struct yaml_node *tags) {
     if (!tags || tags->kind != YAML_MAP) return;
     static const char tag_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -190,6 +190,9 @@ static int vector_length(const struct results_file *file, const char *path) {
     return length > 0 && length < INT32_MAX ? (int)length : 0;
 }
 
+/* The numbers of the sample_kinds (record/origin.h). */
+enum { SECONDS, TURN, CLOCK_MHZ, POWER_W, TEMPERATURE_C, MARKS };
+
 /* Reads the samples of run number `run` in /samples; -1: of the run in a part. */
 static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
                                 struct error *error) {
@@ -200,26 +203,26 @@ static enum status read_samples(const struct results_file *file, int run, struct
             snprintf(path[i], sizeof path[i], "/%s", sample_kinds[i].in_part);
         else
             snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
-    int count = vector_length(file, path[0]);
+    int count = vector_length(file, path[SECONDS]);
     if (count == 0) return STATUS_OK;
     bool known[SAMPLE_KINDS];
     enum status status = STATUS_OK;
     for (int i = 0; i < SAMPLE_KINDS; i++) {
         values[i] = must_malloc((size_t)count * sizeof *values[i]);
         known[i] = read_vector(file, path[i], count, values[i]);
-        if (i == 0 && !known[0])
-            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[0], h5_error_text());
+        if (i == SECONDS && !known[SECONDS])
+            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());
     }
     for (int i = 0; i < count && !status; i++) {
         struct conditions conditions = {
-            .clock_mhz = known[2] ? (float)values[2][i] : NAN,
-            .power_w = known[3] ? (float)values[3][i] : NAN,
-            .temperature_c = known[4] ? (float)values[4][i] : NAN,
-            .throttle = known[5] ? (unsigned)values[5][i] & (MARK_OUTLIER - 1) : 0,
-            .busy = known[5] && ((unsigned)values[5][i] & MARK_BUSY),
+            .clock_mhz = known[CLOCK_MHZ] ? (float)values[CLOCK_MHZ][i] : NAN,
+            .power_w = known[POWER_W] ? (float)values[POWER_W][i] : NAN,
+            .temperature_c = known[TEMPERATURE_C] ? (float)values[TEMPERATURE_C][i] : NAN,
+            .throttle = known[MARKS] ? (unsigned)values[MARKS][i] & (MARK_OUTLIER - 1) : 0,
+            .busy = known[MARKS] && ((unsigned)values[MARKS][i] & MARK_BUSY),
             .probe_s = NAN,
         };
-        samples_append(samples, values[0][i], &conditions, known[1] ? (int)values[1][i] : i);
+        samples_append(samples, values[SECONDS][i], &conditions, known[TURN] ? (int)values[TURN][i] : i);
     }
     for (int i = 0; i < SAMPLE_KINDS; i++) free(values[i]);
     return status;
@@ -241,11 +244,11 @@ enum status results_file_samples(const struct results_file *file, const struct r
 static char *why_missing(const struct results_file *file, const char *path) {
     OWNED_ID hid_t id = open_object(file, path);
     OWNED_ID hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
-    bool is = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
-    OWNED char *absent = is && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
-    return absent ? must_printf("%s in %s shows %s", path, file->path, absent)
-           : !is  ? must_printf("%s in %s is missing or not an array of numbers", path, file->path)
-                  : NULL;
+    bool is_numeric = type >= 0 && (H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT);
+    OWNED char *absent = is_numeric && H5Aexists(id, LINK_TO_FILE) > 0 ? h5_absent_source(id, file->path) : NULL;
+    return absent        ? must_printf("%s in %s shows %s", path, file->path, absent)
+           : !is_numeric ? must_printf("%s in %s is missing or not an array of numbers", path, file->path)
+                         : NULL;
 }
 
 static bool is_stored(const struct results_file *file, const char *path) {
@@ -268,8 +271,8 @@ char *results_file_output(const struct results_file *file, const struct result_r
     if (expected.variant) return NULL;
     path = results_path_of("outputs", row->parameters, row->operation);
     OWNED char *by = results_file_text(file, path, "variant");
-    bool ours = by ? strcmp(by, row->variant) == 0 : expected.result;
-    if (ours && is_stored(file, path)) return path;
+    bool is_of_row = by ? strcmp(by, row->variant) == 0 : expected.result;
+    if (is_of_row && is_stored(file, path)) return path;
     free(path);
     return NULL;
 }

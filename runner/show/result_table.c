@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_HEADING = 14, MARKED_MANY = 3, ROOF_EXCEEDED = 105 /* percent */ };
+enum {
+    MAX_HEADING = 14,
+    MANY_REMARKS = 3,   /* rows with one message: so many share a line below the table */
+    ROOF_EXCEEDED = 105 /* percent */
+};
 
 /* ---- lines below the table ---- */
 
@@ -30,23 +34,23 @@ static bool same_variant(const struct result_row *one, const struct result_row *
 struct group {
     const struct result_row *first;
     int runs;
-    int kinds;                      /* number of different variants of operations */
-    const struct result_row **kind; /* the first row of each */
-    int *kind_runs;
+    int variants;                      /* number of different variants of operations */
+    const struct result_row **variant; /* the first row of each */
+    int *variant_runs;                 /* the number of its rows */
 };
 
 static void group_add(struct group *group, const struct result_row *row) {
     int i = 0;
     group->runs++;
-    while (i < group->kinds && !same_variant(group->kind[i], row)) i++;
-    if (i == group->kinds) {
-        group->kind = must_realloc(group->kind, (size_t)(i + 1) * sizeof *group->kind);
-        group->kind_runs = must_realloc(group->kind_runs, (size_t)(i + 1) * sizeof *group->kind_runs);
-        group->kind[i] = row;
-        group->kind_runs[i] = 0;
-        group->kinds++;
+    while (i < group->variants && !same_variant(group->variant[i], row)) i++;
+    if (i == group->variants) {
+        group->variant = must_realloc(group->variant, (size_t)(i + 1) * sizeof *group->variant);
+        group->variant_runs = must_realloc(group->variant_runs, (size_t)(i + 1) * sizeof *group->variant_runs);
+        group->variant[i] = row;
+        group->variant_runs[i] = 0;
+        group->variants++;
     }
-    group->kind_runs[i]++;
+    group->variant_runs[i]++;
 }
 
 /* The line about a group: "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". It names the
@@ -56,15 +60,15 @@ static char *group_line(const struct view *view, const struct group *group, cons
     for (int i = 1; i < view->count && !several; i++)
         several = strcmp(view->rows[i].operation, view->rows[0].operation) != 0;
     FREED_BY(texts_clear) struct texts names = {0};
-    for (int i = 0; i < group->kinds; i++) {
-        const struct result_row *row = group->kind[i];
-        const char *parameters = group->kind_runs[i] == 1 ? row->parameters : "";
+    for (int i = 0; i < group->variants; i++) {
+        const struct result_row *row = group->variant[i];
+        const char *parameters = group->variant_runs[i] == 1 ? row->parameters : "";
         texts_add(&names, must_printf("%s%s%s%s%s", several ? row->operation : "", several ? " " : "", row->variant,
                                       *parameters ? " " : "", parameters));
     }
     OWNED char *joined = join_names(&names);
     char runs[32] = "";
-    if (group->runs > group->kinds) snprintf(runs, sizeof runs, " (%d runs)", group->runs);
+    if (group->runs > group->variants) snprintf(runs, sizeof runs, " (%d runs)", group->runs);
     return must_printf("%s: %s%s%s%s", word, joined, runs, *group->first->message ? ": " : "", group->first->message);
 }
 
@@ -95,8 +99,8 @@ static void groups_add(struct groups *groups, const struct result_row *row) {
 
 static void groups_free(struct groups *groups) {
     for (int i = 0; i < groups->count; i++) {
-        free(groups->of[i].kind);
-        free(groups->of[i].kind_runs);
+        free(groups->of[i].variant);
+        free(groups->of[i].variant_runs);
     }
     free(groups->of);
 }
@@ -106,12 +110,12 @@ static bool is_omitted(const struct view *view, const struct result_row *row) {
     return !view->own_columns && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
 }
 
-/* Groups the omitted rows (`out`), or the rows that have a result and a message. */
-static struct groups groups_of(const struct view *view, bool out) {
+/* Groups the omitted rows (`omitted`), or the rows that have a result and a message. */
+static struct groups groups_of(const struct view *view, bool omitted) {
     struct groups groups = {0};
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
-        if (out ? is_omitted(view, row) : result_row_done(row) && *row->message) groups_add(&groups, row);
+        if (omitted ? is_omitted(view, row) : result_row_done(row) && *row->message) groups_add(&groups, row);
     }
     return groups;
 }
@@ -219,13 +223,15 @@ static void add_low_roof(const struct view *view, struct texts *lines) {
                                      count, count == 1 ? " is" : "s are"));
 }
 
-/* The lines below the table. `marked`: groups of rows with a message; large ones get a line here instead of remarks. */
-static struct texts lines_below(const struct view *view, const struct groups *marked) {
+/* The lines below the table. `remarked`: groups of rows with a message; large groups get a line here instead of
+ * remarks. */
+static struct texts lines_below(const struct view *view, const struct groups *remarked) {
     struct texts lines = {0};
-    FREED_BY(groups_free) struct groups out = groups_of(view, true);
-    for (int i = 0; i < out.count; i++) texts_add(&lines, group_line(view, &out.of[i], out.of[i].first->status));
-    for (int i = 0; i < marked->count; i++)
-        if (marked->of[i].runs >= MARKED_MANY) texts_add(&lines, group_line(view, &marked->of[i], "note"));
+    FREED_BY(groups_free) struct groups omitted = groups_of(view, true);
+    for (int i = 0; i < omitted.count; i++)
+        texts_add(&lines, group_line(view, &omitted.of[i], omitted.of[i].first->status));
+    for (int i = 0; i < remarked->count; i++)
+        if (remarked->of[i].runs >= MANY_REMARKS) texts_add(&lines, group_line(view, &remarked->of[i], "note"));
     for (int i = 0; i < view->shown_count; i++) {
         const char *name = view_column_name(&view->shown[i]);
         if (strcmp(name, "ratio") == 0) add_missing_ratios(view, &lines);
@@ -249,8 +255,8 @@ static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
 }
 
 /* Makes the table of the rows that are not omitted. A row's message becomes a remark below it, unless its group in
- * `marked` is so large that it gets a line (lines_below). */
-static struct table *table_of(const struct view *view, const struct groups *marked) {
+ * `remarked` is so large that it gets a line (lines_below). */
+static struct table *table_of(const struct view *view, const struct groups *remarked) {
     OWNED struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
     char ratio[VIEW_CELL], text[VIEW_CELL];
     bool ends_in_status = false;
@@ -276,24 +282,24 @@ static struct table *table_of(const struct view *view, const struct groups *mark
             view_column_cell(view, &view->shown[c], view->order[i], text);
             table_cell(table, c, "%s", text);
         }
-        const struct group *group = result_row_done(row) ? groups_find(marked, row) : NULL;
-        if (ends_in_status && !(group && group->runs >= MARKED_MANY)) table_remark(table, row->message);
+        const struct group *group = result_row_done(row) ? groups_find(remarked, row) : NULL;
+        if (ends_in_status && !(group && group->runs >= MANY_REMARKS)) table_remark(table, row->message);
     }
     return table;
 }
 
 void view_print(const struct view *view, int room, const char *hint, FILE *to) {
-    FREED_BY(groups_free) struct groups marked = room > 0 ? groups_of(view, false) : (struct groups){0};
-    FREED_BY(table_release) struct table *table = table_of(view, &marked);
-    FREED_BY(texts_clear) struct texts lines = lines_below(view, &marked);
+    FREED_BY(groups_free) struct groups remarked = room > 0 ? groups_of(view, false) : (struct groups){0};
+    FREED_BY(table_release) struct table *table = table_of(view, &remarked);
+    FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
     table_print(table, room, hint, to);
     for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.of[i], 0, room, to);
 }
 
 void view_print_markdown(const struct view *view, FILE *to) {
-    struct groups marked = {0};
-    FREED_BY(table_release) struct table *table = table_of(view, &marked);
-    FREED_BY(texts_clear) struct texts lines = lines_below(view, &marked);
+    struct groups remarked = {0};
+    FREED_BY(table_release) struct table *table = table_of(view, &remarked);
+    FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
     table_print_markdown(table, to);
     for (int i = 0; i < lines.count; i++) {
         fputs(i == 0 ? "\n- " : "- ", to);

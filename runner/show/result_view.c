@@ -51,7 +51,7 @@ static enum status find_base(const struct view *view, int first, int end, const 
 /* Sets the baselines of all rows. Without a name a task's baseline is its first variant, and a task with one variant
  * has none. */
 static enum status find_bases(struct view *view, const char *name, struct error *error) {
-    bool found = view->count == 0 || !name, several = false;
+    bool found = view->count == 0 || !name, any_base = false;
     view->baseline = name;
     view->own_baseline = name != NULL;
     for (int first = 0, end; first < view->count; first = end) {
@@ -60,12 +60,12 @@ static enum status find_bases(struct view *view, const char *name, struct error 
         if (name) {
             TRY(find_base(view, first, end, name, &base, error));
         } else if (end - first > 1) {
-            int given = first; /* a search may have dropped the first ones */
-            while (given < end - 1 && result_row_lost(&view->rows[given])) given++;
-            base = &view->rows[given];
-            if (!several) view->baseline = base->variant;
+            int candidate = first; /* a variant that lost its search is no baseline */
+            while (candidate < end - 1 && result_row_lost(&view->rows[candidate])) candidate++;
+            base = &view->rows[candidate];
+            if (!any_base) view->baseline = base->variant;
             if (view->baseline && strcmp(base->variant, view->baseline) != 0) view->baseline = NULL;
-            several = true;
+            any_base = true;
         }
         found = found || base;
         for (int i = first; i < end; i++) view->base[i] = base;
@@ -86,7 +86,7 @@ struct condition {
     enum comparison comparison;
     const char *value;
     double number;
-    bool whole; /* the value is the integer `integer` */
+    bool is_integer; /* the value is `integer` */
     int64_t integer;
 };
 
@@ -131,7 +131,7 @@ static enum status read_condition(const struct view *view, const char *text, str
                     view_column_name(&condition->column));
     }
     condition->number = NAN;
-    condition->whole = read_integer(condition->value, &condition->integer);
+    condition->is_integer = read_integer(condition->value, &condition->integer);
     if (!*condition->value && equality) return STATUS_OK; /* "error=" selects unknown values */
     if (read_number(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "--where %s: '%s' is not a number, but column '%s' holds numbers", text,
@@ -166,7 +166,7 @@ static bool meets_condition(const struct view *view, int row, const struct condi
     }
     double number = view_column_number(view, &condition->column, row), wanted = condition->number;
     int64_t integer;
-    if (condition->whole && view_column_integer(view, &condition->column, row, &integer)) {
+    if (condition->is_integer && view_column_integer(view, &condition->column, row, &integer)) {
         number = (integer > condition->integer) - (integer < condition->integer);
         wanted = 0;
     }

@@ -66,7 +66,8 @@ static double interval(const struct view *view, int row) {
     return 50 * (it->kernel_ci_high_s - it->kernel_ci_low_s) / median(view, row);
 }
 
-/* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%"; from ten medians on ">10x". */
+/* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%". An upper side of ten medians or more is
+ * ">10x". */
 static void interval_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     const struct result_row *it = &view->rows[row];
     double middle = median(view, row), down = 100 * (1 - it->kernel_ci_low_s / middle);
