@@ -86,12 +86,13 @@ def test_rules(folder):
     operations = [
         *({"id": n, "op": "reduce", "operator": n, "axis": "all"} for n in [*PLAIN, "prod", "argmin", "argmax"]),
         {"id": "flipped", "op": "transpose"},
-        {"id": "twice", "op": "scale", "alpha": 2, "beta": 1},
+        {"id": "twice", "op": "scale", "alpha": 2},
+        {"id": "shifted", "op": "scale", "alpha": 2, "beta": 1},
         {"id": "product", "op": "matmul", "inputs": ["x", "t"], "transpose_b": True},
         {"id": "half_known", "op": "matmul", "inputs": ["x", "r"]},
     ]
     expected = {n: "m" for n in [*PLAIN, "flipped", "twice"]} | {"argmin": "1", "argmax": "1", "product": "m s"}
-    assert units_after(folder, write, operations) == expected | {"prod": None, "half_known": None}
+    assert units_after(folder, write, operations) == expected | dict.fromkeys(["prod", "half_known", "shifted"])
 
 
 def test_a_plain_number_leaves_the_other_unit(folder):
