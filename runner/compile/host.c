@@ -83,19 +83,19 @@ static int run_command(struct command_words *command, const char *folder, char *
     if (out) posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_addopen(&actions, 2, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     command->words[command->count] = NULL;
-    int number = posix_spawnp(&child, command->words[0], &actions, NULL, command->words, environ);
+    int failure = posix_spawnp(&child, command->words[0], &actions, NULL, command->words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (out) close(ends[1]);
     if (out) *out = read_all(ends[0], length);
     if (out) close(ends[0]);
-    if (!number)
+    if (!failure)
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
         }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0) *messages = read_all(descriptor, NULL);
     if (descriptor >= 0) close(descriptor);
     unlink(path);
-    if (number) return errno = number, -1;
+    if (failure) return errno = failure, -1;
     return WIFEXITED(state) ? WEXITSTATUS(state) : 1;
 }
 

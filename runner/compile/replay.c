@@ -11,6 +11,7 @@
 #define MAX_WORK  (INT64_C(1) << 26) /* multiply-adds or elements: the simplest variant takes a tenth of a second */
 #define TOLERANCE 1e-3               /* allowed error of an element, as a share of the largest magnitude */
 
+/* The matrices of an operand in memory; without a stride all matrices of the stack are the same. */
 static int64_t matrices(int64_t stride, int64_t batch) {
     return stride ? batch : 1;
 }

@@ -12,13 +12,14 @@
 struct replay {
     const struct kernel *simplest;
     struct launch launch;
-    const void *
-        *in[2]; /* members of launch.args, at first those of the kernel's launch; in[1] NULL: there is one input */
+    /* Members of launch.args, at first those of the kernel's launch. in[1] NULL: there is one input. */
+    const void **in[2];
     void **out;
     int64_t in_bytes[2];
     int64_t summed; /* elements that are added to an output; 0: not a reduction */
 };
-/* false: the launch is not checked, because the simplest variant cannot do it or would take long. */
+/* Makes the replay of a launch. false: the launch is not checked, because the simplest variant cannot do it or would
+ * take long. */
 bool replay_make(const struct launch *launch, struct replay *replay);
 /* Changes every third element: the sign of a float, the lowest bit of an integer. */
 void replay_change(enum dtype dtype, char *data, int64_t bytes);

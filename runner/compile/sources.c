@@ -50,15 +50,15 @@ static char *read_file(const char *path) {
     if (!file) return NULL;
     bool fits = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= MAX_BYTES;
     char *text = fits ? must_malloc((size_t)about.st_size + 1) : NULL;
-    int number = EFBIG;
+    int failure = EFBIG;
     if (text) {
         text[fread(text, 1, (size_t)about.st_size, file)] = '\0';
-        number = ferror(file) ? errno : 0;
+        failure = ferror(file) ? errno : 0;
     }
     fclose(file);
-    if (!number) return text;
+    if (!failure) return text;
     free(text);
-    errno = number;
+    errno = failure;
     return NULL;
 }
 

@@ -309,9 +309,8 @@ static void make_results(struct units *units) {
             bool is_result = !task->panel && task->in[i] >= whole->input_count;
             int from_in = task->in[i];
             if (is_result) {
-                task->in[i] = number_of(units, from_in);
-                plan->arrays[task->in[i]].shape =
-                    whole->arrays[from_in].shape; /* the first panel's array stands for all */
+                task->in[i] = number_of(units, from_in); /* the first panel's array stands for all */
+                plan->arrays[task->in[i]].shape = whole->arrays[from_in].shape;
             }
             array_add_reader(&plan->arrays[task->in[i]], t);
         }

@@ -20,7 +20,7 @@
 /* What became of a run, for its line of progress. The caller frees. */
 static char *row_text(const struct task *task, const struct result_row *row, bool reused) {
     const bool done = result_row_done(row);
-    /* the name of a panel's run contains its message */
+    /* The name of a panel's run contains its message. */
     const bool has_own_message = row->message[0] && !(task->panel && strcmp(row->message, task->panel) == 0);
     char *text = must_strdup(row->status);
     if (!done && row->message[0]) must_append(&text, ": %s", row->message);
@@ -37,8 +37,8 @@ enum status execution_keep_row(struct execution *execution, const struct run *ru
     bool panel = execution->plan->tasks[run->task].panel;
     if ((!execution->options->shard && !panel && !run->search) || result_row_done(row)) return STATUS_OK;
     enum status status = execution_hash_task(execution, run->task, error);
-    if (execution_is_unreadable(execution, status,
-                                error)) { /* such a run has no key: it stays missing until --resume */
+    if (execution_is_unreadable(execution, status, error)) {
+        /* Such a run has no key: it stays missing until --resume. */
         *error = (struct error){.status = STATUS_OK};
         return STATUS_OK;
     }

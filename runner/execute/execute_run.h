@@ -64,9 +64,10 @@ struct execution {
     int waiting;              /* number of trials; those that a search has released have no run */
     struct run_options brief; /* of execution_measure_briefly */
     const char *remark;       /* for the message of a run that is kept; NULL: none */
-    bool failed, stop;
-    int lost;        /* number of runs lost because an input cannot be read */
-    bool incomplete; /* of `merge`: units are missing */
+    bool failed;              /* a run was wrong or failed */
+    bool stop;                /* no further run begins (`on_error: stop`) */
+    int lost;                 /* number of runs lost because an input cannot be read */
+    bool incomplete;          /* of `merge`: units are missing */
 };
 
 /* The clock of a trial runs while it is streamed, verified and timed; its timeout ends the trial. */

@@ -24,10 +24,10 @@
 
 struct candidate {
     const struct run *run;
-    uint64_t order;
+    uint64_t order; /* its position in the first round is by this number */
     bool begun;     /* in this search or an earlier one */
-    bool timed;     /* in this round, or for good */
-    double seconds; /* its time; NaN: it has none */
+    bool finished;  /* it needs no trial in this round */
+    double seconds; /* its time; INFINITY: not known yet; NaN: it has none */
 };
 
 struct search {
@@ -46,6 +46,7 @@ static bool is_final(const struct search *search, const struct candidate *candid
     return atomic_load(&search->execution->final[candidate->run->number]);
 }
 
+/* Has the search used up this share of its budget? It tries at least one candidate. */
 static bool is_over(const struct search *search, double share) {
     return search->tried > 0 && now_s() - search->begun_s > share * search->budget_s;
 }
@@ -71,7 +72,7 @@ static struct trial *trial_of(const struct search *search, const struct run *run
 static void drop_trial(struct trial *trial) {
     if (!trial) return;
     execution_release_trial(trial, false);
-    trial->timed = true;
+    trial->timed = true; /* an empty place is not measured */
 }
 
 static enum status keep(const struct search *search, const struct candidate *candidate, const char *status,
@@ -87,7 +88,7 @@ static enum status keep(const struct search *search, const struct candidate *can
 static enum status settle_candidate(struct search *search, struct candidate *candidate, struct trial *trial,
                                     struct error *error) {
     enum status status = trial->measurement.status;
-    candidate->timed = true;
+    candidate->finished = true;
     candidate->seconds = status ? NAN : trial->row->kernel_median_s;
     if (!status) return keep(search, candidate, "interrupted", "search: tried", error);
     const char *word = trial->measurement.wrong ? "wrong" : "failed";
@@ -128,7 +129,7 @@ static enum status begin_candidate(struct search *search, struct candidate *cand
 static struct candidate *find_next(const struct search *search) {
     for (int i = 0; i < search->left; i++) {
         struct candidate *candidate = &search->of[i];
-        if (!candidate->timed && !is_final(search, candidate) && !trial_of(search, candidate->run)) return candidate;
+        if (!candidate->finished && !is_final(search, candidate) && !trial_of(search, candidate->run)) return candidate;
     }
     return NULL;
 }
@@ -140,7 +141,7 @@ static enum status take_round(struct search *search, int64_t samples, struct err
     for (;;) {
         struct candidate *next = find_next(search);
         if (next && samples == FIRST_SAMPLES && is_over(search, FIRST_SHARE)) {
-            next->timed = true;
+            next->finished = true;
             continue;
         }
         enum status status = STATUS_MEMORY;
@@ -174,7 +175,7 @@ static enum status halve(struct search *search, struct error *error) {
         TRY(take_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
         drop_slower(search);
         if (search->left <= 1 || is_over(search, 1)) return STATUS_OK;
-        for (int i = 0; i < search->left; i++) search->of[i].timed = is_final(search, &search->of[i]);
+        for (int i = 0; i < search->left; i++) search->of[i].finished = is_final(search, &search->of[i]);
     }
 }
 
@@ -193,7 +194,6 @@ static enum status take_winner(struct search *search, const struct candidate **w
         for (int again = run->number; again == run->number && !status && !is_final(search, candidate);) {
             again = -1;
             if (isnan(candidate->seconds)) break;
-            candidate->seconds = NAN;
             status = begin_candidate(search, candidate, error);
             if (!status && execution->waiting > 0) status = execution_time_trials(execution, &again, error);
         }
@@ -234,9 +234,9 @@ static enum status collect(struct search *search, const struct run *first, int c
         int again = -1;
         TRY(execution_settle_run(execution, &first[i], &again, &settled, error));
         if (settled && !result_row_done(row)) continue; /* it cannot run */
-        candidate.timed = candidate.begun = !isnan(row->kernel_median_s);
+        candidate.finished = candidate.begun = !isnan(row->kernel_median_s);
         candidate.seconds = row->kernel_median_s;
-        search->tried += candidate.timed;
+        search->tried += candidate.finished;
         done |= settled;
         all &= settled || row->status[0];
         if (timed) candidate.order = XXH3_64bits_withSeed(first[i].label, strlen(first[i].label), seed);

@@ -135,8 +135,8 @@ static void raise_roof(struct execution *execution, const struct trial *trial) {
     char roof[64], name[320];
     if (!facts->limits || trial->measurement.devices != 1 || strcmp(row->verify, "none") == 0) return;
     if (trial->run->kernel->own) return; /* its time is not trusted: the roof applies to later jobs too */
-    if (strstr(row->flags, FLAG_COARSE))
-        return; /* without the flag, at least half of the samples are as fast as the median */
+    /* Without this flag, at least half of the samples are as fast as the median. */
+    if (strstr(row->flags, FLAG_COARSE)) return;
     const struct device_limits before = *facts->limits;
     if (!limits_prove(facts, limits_program(facts->kind), facts->limits, trial->run->kernel,
                       &execution->plan->tasks[trial->run->task].geometry, row->kernel_median_s, roof))

@@ -49,7 +49,7 @@ static enum status watched_read(void *context, int input, const struct box *box,
  * memory of its tiles and tries again, until no tiles are small enough. STATUS_MEMORY: the waiting trials should free
  * theirs first. */
 static enum status stream_in_what_is_free(struct execution *execution, struct trial *trial,
-                                          struct stream_result *passed, struct error *error) {
+                                          struct stream_result *streamed, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
     const struct team *team = &execution->teams[run->device];
@@ -59,7 +59,7 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     const struct pass pass = {plan, run, &trial->tiling, &execution->readers, &observer, is_profiled};
     enum status status;
     progress_tiles(&execution->progress, trial->tiling.steps);
-    while ((status = stream_run(team, &pass, &trial->sink, passed, &trial->stream, error)) == STATUS_MEMORY) {
+    while ((status = stream_run(team, &pass, &trial->sink, streamed, &trial->stream, error)) == STATUS_MEMORY) {
         if (execution->waiting > 0) return status;
         int64_t wanted = trial->tiling.memory_bytes;
         if (!plan_fit(plan, run, wanted / 2, &trial->tiling)) break;
@@ -82,10 +82,10 @@ static bool is_counted_before(const struct execution *execution, const struct ta
 /* Fills in the bytes that the pass has read from files, and what conversions have changed. Prints each input's losses
  * once. */
 static void fill_counts(struct execution *execution, const struct trial *trial, const struct task *task,
-                        const struct stream_result *passed) {
+                        const struct stream_result *streamed) {
     struct result_row *row = trial->row;
     const struct casts casts = part_casts(trial->part);
-    row->file_bytes = (double)passed->file_bytes;
+    row->file_bytes = (double)streamed->file_bytes;
     row->overflowed = (double)casts.overflowed;
     row->wrapped = (double)casts.wrapped;
     row->truncated = (double)casts.truncated;
@@ -133,18 +133,18 @@ static enum status stream_verify_and_count(struct execution *execution, struct t
     const struct task *task = &plan->tasks[run->task];
     struct result_row *row = trial->row;
     struct host_reader reader = {.read = watched_read, .context = &trial->watched};
-    struct stream_result passed = {.devices = 1};
+    struct stream_result streamed = {.devices = 1};
     struct verdict verdict;
     trial->watched = (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part),
                                            &execution->progress, overflows_begin(run, &task->geometry)};
     trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
     trial->tiling = run->tiling;
-    TRY(stream_in_what_is_free(execution, trial, &passed, error));
+    TRY(stream_in_what_is_free(execution, trial, &streamed, error));
     progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
-    trial->times = passed.times;
-    fill_counts(execution, trial, task, &passed);
-    plan_device_text(&plan->facts[run->device], passed.devices, row->device, sizeof row->device);
+    trial->times = streamed.times;
+    fill_counts(execution, trial, task, &streamed);
+    plan_device_text(&plan->facts[run->device], streamed.devices, row->device, sizeof row->device);
     row->error = verdict.error;
     row->tolerance = verdict.tolerance;
     snprintf(row->verify, sizeof row->verify, "%s", verdict.how);

@@ -29,16 +29,16 @@ static bool is_truth(const struct evaluation *evaluation, const struct node *nod
 
 /* `if`, `where`, `and`, `or`: evaluates the first operand, and then only the one that gives the result. */
 static bool choose(const struct evaluation *evaluation, const struct node *node, struct scalar *value) {
-    const struct node *condition = node->operands[0];
-    if (!evaluate(evaluation, condition, value) || !is_truth(evaluation, condition, value)) return false;
-    bool first = scalar_is_true(value);
-    if (node->function->choose == CHOOSE_IF) return evaluate(evaluation, node->operands[first ? 1 : 2], value);
-    if (first == (node->function->choose == CHOOSE_AND)) {
-        condition = node->operands[1];
-        if (!evaluate(evaluation, condition, value) || !is_truth(evaluation, condition, value)) return false;
-        first = scalar_is_true(value);
+    const struct node *operand = node->operands[0];
+    if (!evaluate(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
+    bool truth = scalar_is_true(value);
+    if (node->function->choose == CHOOSE_IF) return evaluate(evaluation, node->operands[truth ? 1 : 2], value);
+    if (truth == (node->function->choose == CHOOSE_AND)) {
+        operand = node->operands[1];
+        if (!evaluate(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
+        truth = scalar_is_true(value);
     }
-    *value = (struct scalar){.kind = SCALAR_BOOL, .integer = first};
+    *value = (struct scalar){.kind = SCALAR_BOOL, .integer = truth};
     return true;
 }
 

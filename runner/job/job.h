@@ -99,8 +99,7 @@ struct job_reference {
 
 struct job_operation {
     const struct yaml_node *where, *node;       /* its id, its map */
-    bool unread, options_unread, result_unread; /* reported mistakes: in `inputs`; in its operation's options; in
-                                                   `dtype` */
+    bool unread, options_unread, result_unread; /* a mistake was reported: in `inputs`; in its options; in `dtype` */
     char *id, *label;
     enum op op;
     struct op_options options;
@@ -174,8 +173,8 @@ RELEASED_BY(job, job_free)
  * the number of these operations. */
 int job_remove(struct job *job, const bool *inputs);
 
-/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory, and a duration.
- * false: malformed; `message` explains. */
+/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory. false: malformed;
+ * `message` explains. */
 bool job_parse_device(const char *text, struct job *job, char message[256]);
 bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
 /* Parses a duration, "90s" or "10min"; "none" is INFINITY. */

@@ -90,8 +90,8 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         free(input->file);
         input->file = path_beside(reader->job->path, plain);
     }
-    bool swept = input->file && match_is_pattern(input->file) && !input->concatenated; /* which it cannot be */
-    input->unread = reader->failed || (definition->uses & reader->unknown) || swept;
+    bool not_expanded = input->file && match_is_pattern(input->file) && !input->concatenated; /* by patterns_expand */
+    input->unread = reader->failed || (definition->uses & reader->unknown) || not_expanded;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
@@ -120,9 +120,10 @@ static void read_references(struct job_reader *reader, const struct definitions 
 /* Notes a `ddof` that has no effect; where the operator is swept, another value of it may use it. */
 static void note_idle_ddof(struct job_reader *reader, const struct job_operation *operation) {
     const struct yaml_node *ddof = yaml_get(operation->node, "ddof"), *name = yaml_get(operation->node, "operator");
-    enum reduce_operator of = operation->options.reduce;
+    enum reduce_operator reduction = operation->options.reduce;
     if (operation->op != OP_REDUCE || !ddof || !name || !name->text || strchr(name->text, '$')) return;
-    if (of != REDUCE_VAR && of != REDUCE_STD) job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
+    if (reduction != REDUCE_VAR && reduction != REDUCE_STD)
+        job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
 }
 
 static void read_operation(struct job_reader *reader, const struct definitions *definitions, int self,

@@ -166,8 +166,8 @@ static void load_range(struct parameters *parameters, struct parameter *paramete
     for (int i = 0; i <= MAX_VALUES; i++) {
         char text[SCALAR_TEXT_BYTES];
         if (up ? value.real > to.real + slack : value.real < to.real - slack) return;
-        snprintf(text, sizeof text, "%.15g",
-                 value.real); /* a digit less than doubles have: 0.3, not 0.30000000000000004 */
+        /* A digit less than doubles have: 0.3, not 0.30000000000000004. */
+        snprintf(text, sizeof text, "%.15g", value.real);
         if (integer) scalar_format(&value, text);
         const struct yaml_node *node = yaml_scalar(parameters->document, map, text, false);
         if (!integer) yaml_set_real(node, node->real);

@@ -207,16 +207,17 @@ struct expression *parameters_parse(const struct parameters *parameters, const s
     return expression;
 }
 
-struct choice {
+/* Where look_up finds values. */
+struct lookup {
     struct parameters *parameters;
-    const int *of;
+    const int *choice;
 };
 
 /* Gives an expression the value of a parameter; for expression_evaluate. */
 static bool look_up(void *context, const char *name, struct scalar *value, char message[200]) {
-    const struct choice *choice = context;
-    int found = parameters_find(choice->parameters, name, (int)strlen(name));
-    const struct yaml_node *node = found < 0 ? NULL : parameters_value(choice->parameters, found, choice->of);
+    const struct lookup *lookup = context;
+    int found = parameters_find(lookup->parameters, name, (int)strlen(name));
+    const struct yaml_node *node = found < 0 ? NULL : parameters_value(lookup->parameters, found, lookup->choice);
     message[0] = '\0'; /* it was reported where the parameter is defined, or as not set */
     if (!node) return false;
     *value = (struct scalar){.kind = SCALAR_TEXT, .text = node->text};
@@ -241,7 +242,7 @@ static void report_fault(const struct parameters *parameters, const struct yaml_
 bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *where,
                          const struct expression *expression, const int *choice, struct scalar *value) {
     struct expression_fault fault;
-    struct choice context = {parameters, choice};
+    struct lookup context = {parameters, choice};
     bool good = expression_evaluate(expression, look_up, &context, value, &fault);
     if (!good) report_fault(parameters, where, choice, &fault);
     return good;
@@ -250,7 +251,7 @@ bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *
 bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
                      const int *choice, bool *holds) {
     struct expression_fault fault;
-    struct choice context = {parameters, choice};
+    struct lookup context = {parameters, choice};
     bool good = expression_holds(expression, look_up, &context, holds, &fault);
     if (!good) report_fault(parameters, where, choice, &fault);
     return good;
@@ -259,7 +260,7 @@ bool parameters_hold(struct parameters *parameters, const struct yaml_node *wher
 struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
                            const struct expression *expression, const struct array_names *arrays, const int *choice) {
     struct expression_fault fault = {.message = ""};
-    struct choice context = {parameters, choice};
+    struct lookup context = {parameters, choice};
     struct map *map = expression_map(expression, arrays, look_up, &context, &fault);
     if (!map) report_fault(parameters, where, choice, &fault);
     return map;

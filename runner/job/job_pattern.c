@@ -19,17 +19,17 @@ static size_t extension_length(const char *pattern) {
  * job file's folder, which begins each path. */
 static char *add_pattern_parameter(struct job_reader *reader, const struct yaml_node *key, const char *pattern,
                                    const struct texts *paths, size_t skip) {
-    size_t length = (size_t)match_folder_length(pattern), end = extension_length(pattern);
-    bool keeps = memchr(pattern, '\\', length) != NULL; /* an escaped folder is spelled differently in matches */
-    if (keeps) length = 0;
+    size_t folder_length = (size_t)match_folder_length(pattern), ending = extension_length(pattern);
+    /* An escaped folder is spelled differently in matches. */
+    if (memchr(pattern, '\\', folder_length)) folder_length = 0;
     FREED_BY(texts_clear) struct texts values = {0};
     for (int i = 0; i < paths->count; i++) {
-        const char *from = paths->of[i] + skip + length;
-        texts_add(&values, parameters_escape(from, strlen(from) - end));
+        const char *from = paths->of[i] + skip + folder_length;
+        texts_add(&values, parameters_escape(from, strlen(from) - ending));
     }
     parameters_add(&reader->parameters, key, values.of, values.count);
-    const char *extension = pattern + strlen(pattern) - end;
-    OWNED char *before = parameters_escape(pattern, length), *after = parameters_escape(extension, end);
+    const char *extension = pattern + strlen(pattern) - ending;
+    OWNED char *before = parameters_escape(pattern, folder_length), *after = parameters_escape(extension, ending);
     return must_printf("%s${%s}%s", before, key->text, after);
 }
 

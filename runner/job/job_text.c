@@ -238,8 +238,8 @@ static void print_definition(FILE *to, const struct job_reader *reader, const st
         print_keys(to, SCOPE_RUN, NULL, node, reader->defaults, NULL, ", ");
     } else if (random) {
         const struct yaml_node *distribution = yaml_get(random, "distribution");
-        bool chosen = distribution && strchr(distribution->text, '$');
-        const char *kind = chosen ? NULL : distribution ? distribution->text : "uniform";
+        bool by_parameter = distribution && strchr(distribution->text, '$');
+        const char *kind = by_parameter ? NULL : distribution ? distribution->text : "uniform";
         fprintf(to, "  %s: {random: ", definition->name);
         print_keys(to, SCOPE_RANDOM, kind, random, NULL, NULL, "{");
         fputc('}', to);

@@ -12,12 +12,13 @@ enum status own_kernel_make(const struct job_variant *variant, enum op op, enum 
                             const struct kernel **made, const struct yaml_node **where, struct error *error);
 void own_kernel_free(const struct kernel *kernel);
 
-/* Evaluates the numbers of a launch, as a check. STATUS_USAGE, with *where set. */
+/* Evaluates the numbers of a launch (block, grid, shared memory), as a check. STATUS_USAGE: an expression is wrong;
+ * STATUS_DEVICE: no device can make the launch. Both set *where. */
 enum status own_kernel_check(const struct kernel *kernel, const struct launch *launch, const struct yaml_node **where,
                              struct error *error);
-/* Compiles and loads it, for a GPU of this compute capability; the thread must have set the device. STATUS_USAGE: a
- * mistake in the source, with its position. `warnings`: compiles it anew and appends the compiler's warnings; NULL: the
- * cache may serve. */
+/* Compiles and loads the kernel, for a GPU of this compute capability; the thread must have set the device.
+ * STATUS_USAGE: a mistake in the source, with its position. `warnings`: compiles it anew and appends the
+ * compiler's warnings; NULL: the cache may serve. */
 enum status own_kernel_build(const struct kernel *kernel, int capability, char **warnings, struct error *error);
 
 /* Is this a launch on the CPU with new sizes? Remembers the sizes. One thread at a time. */

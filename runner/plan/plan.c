@@ -278,6 +278,7 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     }
     plan->task_count = job->operation_count;
     plan->array_count = plan->input_count = job->input_count;
+    /* The inputs and results, and a second entry for each (plan_decode.c). */
     size_t most_arrays = 2 * (size_t)(job->input_count + plan->task_count);
     plan->arrays = must_zeroed(most_arrays * sizeof *plan->arrays);
     plan->tasks = must_zeroed((unsigned long)plan->task_count * sizeof *plan->tasks);

@@ -9,11 +9,14 @@
 #define WHOLE_FLOPS 3e9 /* `verify: auto` compares every element of a product of at most this many flops */
 
 /* How stream/measure.c times kernels: a short launch in batches, with one untimed launch before each sample, after a
- * warm-up of at least two blocks. */
+ * warm-up of WARM_BLOCKS blocks. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
 #define LEAD_BELOW_S  1e-3
 #define LONG_S        20e-3
+#define WARM_BLOCKS   3
+#define CPU_BLOCK_S   1e-3
+#define CUDA_BLOCK_S  10e-3
 #define LEAST_S       0.2 /* least total time of the samples with `until` */
 
 /* The speed of verify/, measured on two cores: one thread's flops per second for the truth of a product, and its
@@ -71,8 +74,8 @@ static double repeats_seconds(const struct run_options *options, const struct de
     if (tiling->steps != 1 || once) return 0; /* the pass was the only sample */
     double launch = tiling->kernel_s, sample = fmax(launch, launch < BATCH_BELOW_S ? BATCH_S : 0);
     double cold = 2 * (double)facts->cache_bytes / facts->memory_bytes_per_s;
-    double warm_up = (double)options->warmup * launch, block = facts->kind == DEVICE_CUDA ? 10e-3 : 1e-3;
-    if (options->warmup > 0 && !options->cold && launch < LONG_S) warm_up += 3 * fmax(block, sample);
+    double warm_up = (double)options->warmup * launch, block = facts->kind == DEVICE_CUDA ? CUDA_BLOCK_S : CPU_BLOCK_S;
+    if (options->warmup > 0 && !options->cold && launch < LONG_S) warm_up += WARM_BLOCKS * fmax(block, sample);
     double each = options->cold ? launch + cold : sample + (launch < LEAD_BELOW_S ? launch : 0);
     double samples = (double)options->repeat_max * each;
     if (options->repeat_until > 0) samples = fmin(samples, fmax(LEAST_S, (double)options->repeat_min * each));
@@ -90,23 +93,23 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
     double threads = fmax(1, plan->facts[DEVICE_CPU].host_threads), out = (double)shape_elements(&geometry->out.shape);
-    double in = 0, bytes = 0, again = 0, out_bytes = out * (double)dtype_size(geometry->out.dtype);
+    double in = 0, bytes = 0, reread_s = 0, out_bytes = out * (double)dtype_size(geometry->out.dtype);
     if (task->operation->run.verify == VERIFY_NONE || run->kernel->is_roof) return 0;
     for (int i = 0; i < geometry->inputs; i++) {
         double elements = (double)shape_elements(&geometry->in[i].shape);
         in += elements;
         bytes += elements * (double)dtype_size(geometry->in[i].dtype);
-        again += elements * (double)dtype_size(geometry->in[i].dtype) / run->tiling.in_storage[i].bytes_per_s;
+        reread_s += elements * (double)dtype_size(geometry->in[i].dtype) / run->tiling.in_storage[i].bytes_per_s;
     }
     bool product = operations[geometry->op]->product;
-    bool whole = plan_checks_whole(task), known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
-    if (bytes <= (double)plan_held_bytes(plan)) again = 0; /* the pass has left them in the cache */
-    if (known) return out * COMPARED_S / threads;
+    bool whole = plan_checks_whole(task), truth_known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
+    if (bytes <= (double)plan_held_bytes(plan)) reread_s = 0; /* the pass has left them in the cache */
+    if (truth_known) return out * COMPARED_S / threads;
     double flops_s = product ? geometry->flops / TRUTH_FLOPS_PER_S : 0;
-    if (whole) return again + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
+    if (whole) return reread_s + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
     double sampled = sampled_elements(geometry);
     if (product)
-        return VISITS * again +
+        return VISITS * reread_s +
                ((in + out) * SUMMED_S + sampled * SUSPECTED_S) * (ONE_THREAD + (1 - ONE_THREAD) / threads);
     bool packed = task->operation->run.compression != COMPRESSION_NONE;
     double rate = packed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;

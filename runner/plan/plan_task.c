@@ -87,22 +87,22 @@ static enum status make_geometry(const struct job_operation *operation, const st
     return STATUS_OK;
 }
 
-/* Finds mistakes that show from one known operand of two: it assumes that the other one fits, with the same or the
- * transposed shape. */
-static void check_one_operand(const struct job_operation *operation, int known, struct shape shapes[],
+/* Finds mistakes that show from one operand of two, number `given`: assumes that the other one fits, with the same or
+ * the transposed shape. */
+static void check_one_operand(const struct job_operation *operation, int given, struct shape shapes[],
                               enum dtype dtypes[], struct geometry *geometry, struct error *error) {
-    struct shape *other = &shapes[1 - known];
-    int rank = shapes[known].rank;
-    *other = rank < 2 ? (struct shape){2, {1, 1}} : shapes[known];
-    dtypes[1 - known] = dtype_is_float(dtypes[known]) ? dtypes[known] : FLOAT32;
+    struct shape *other = &shapes[1 - given];
+    int rank = shapes[given].rank;
+    *other = rank < 2 ? (struct shape){2, {1, 1}} : shapes[given];
+    dtypes[1 - given] = dtype_is_float(dtypes[given]) ? dtypes[given] : FLOAT32;
     if (make_geometry(operation, shapes, dtypes, geometry, error) == STATUS_OK) return;
     if (rank >= 2) {
-        other->size[rank - 1] = shapes[known].size[rank - 2];
-        other->size[rank - 2] = shapes[known].size[rank - 1];
+        other->size[rank - 1] = shapes[given].size[rank - 2];
+        other->size[rank - 2] = shapes[given].size[rank - 1];
         *error = (struct error){0};
         make_geometry(operation, shapes, dtypes, geometry, error);
     }
-    if (error->key && error->item != known) *error = (struct error){0}; /* the error is about the other operand */
+    if (error->key && error->item != given) *error = (struct error){0}; /* the error is about the other operand */
 }
 
 /* Makes the geometry of a task of which `known` inputs are known, and reports its mistakes. */
@@ -116,7 +116,7 @@ static void fit_task(const struct job *job, struct task *task, int known, struct
     if (all)
         make_geometry(operation, shapes, dtypes, &task->geometry, &error);
     else
-        check_one_operand(operation, unknown[0], shapes, dtypes, &task->geometry, &error);
+        check_one_operand(operation, unknown[0] ? 1 : 0, shapes, dtypes, &task->geometry, &error);
     bool options = !operation->options_unread;
     task->known = all && !error.status && options;
     task->typed = !operation->has_dtype || (!error.status && options);

@@ -22,14 +22,18 @@
 #define TURN_SAMPLES 3
 #define LONG_S       20e-3
 /* When a warm-up ends: after `calm` consecutive blocks of launches, of block_s seconds each, none of which was faster
- * than the fastest block by more than the fraction `part`. A GPU's clock takes tens of milliseconds to rise; after a
- * product that draws the full power it rises in steps of less than 1 %, and for longer than a turn. */
+ * than the fastest block by more than `fraction`. A GPU's clock takes tens of milliseconds to rise; after a product
+ * that draws the full power it rises in steps of less than 1 %, and for longer than a turn. */
 struct steadiness {
-    double block_s, part;
+    double block_s, fraction;
     int calm;
     double most_s; /* the warm-up stops after this time in any case */
 };
 static const struct steadiness gpu_steadiness = {50e-3, 0.005, 1, 0.5}, cpu_steadiness = {1e-3, 0.02, 2, 0.3};
+/* After the warm-up the batch is chosen anew if a launch takes less or more than these shares of its time when it was
+ * chosen. */
+#define MUCH_FASTER 0.7
+#define MUCH_SLOWER 1.4
 /* The rule `until` is not evaluated before the samples have taken this long: within a shorter time a device's speed may
  * be constant by chance. */
 #define MIN_SAMPLED_S 0.2
@@ -165,7 +169,7 @@ static enum status reach_steady(struct timing *timing, struct error *error) {
     for (int calm = 0; calm < steady->calm;) {
         double seconds;
         TRY(time_block(timing, steady->block_s, &spent, &seconds, error));
-        calm = seconds > (1 - steady->part) * fastest ? calm + 1 : 0;
+        calm = seconds > (1 - steady->fraction) * fastest ? calm + 1 : 0;
         fastest = fmin(fastest, seconds);
         timing->measurement->samples.unsteady = calm < steady->calm && spent > steady->most_s;
         if (timing->measurement->samples.unsteady) break;
@@ -183,7 +187,7 @@ static enum status warm_up(struct timing *timing, struct error *error) {
     if (options->warmup > 0 && !timing->measurement->options->cold && timing->seconds < LONG_S) {
         double seconds = timing->seconds;
         TRY(reach_steady(timing, error));
-        if (timing->seconds < 0.7 * seconds || timing->seconds > 1.4 * seconds) choose_batch(timing);
+        if (timing->seconds < MUCH_FASTER * seconds || timing->seconds > MUCH_SLOWER * seconds) choose_batch(timing);
     } else if (!timing->lead) {
         keep_sample(timing, &conditions, 0); /* it was timed in the same way as the following ones */
     }
@@ -237,7 +241,7 @@ static enum status keep_kernel_failure(struct timing *timing, enum status status
     return STATUS_OK;
 }
 
-static void tell_turn(const struct measure_watch *watch, int which, bool begins) {
+static void report_turn(const struct measure_watch *watch, int which, bool begins) {
     if (watch && watch->turn) watch->turn(watch->context, which, begins);
 }
 
@@ -286,27 +290,27 @@ static void mark_shared(struct timing *timings, int count) {
 }
 
 /* Warms up (turn 0) or takes a turn. */
-static enum status take_part(struct timing *timings, int which, int turn, bool alone, const struct measure_watch *watch,
-                             struct error *error) {
+static enum status warm_up_or_take_turn(struct timing *timings, int which, int turn, bool alone,
+                                        const struct measure_watch *watch, struct error *error) {
     struct timing *timing = &timings[which];
     report_samples(watch, timing, which); /* its turn begins */
-    tell_turn(watch, which, true);
+    report_turn(watch, which, true);
     enum status status = turn == 0 ? warm_up(timing, error) : take_turn(timing, turn, alone, error);
     status = keep_kernel_failure(timing, status, error);
-    tell_turn(watch, which, false);
+    report_turn(watch, which, false);
     return status;
 }
 
 static enum status time_all(struct timing *timings, int count, struct load_window *window,
                             const struct measure_watch *watch, struct error *error) {
-    for (int i = 0; i < count; i++) TRY(take_part(timings, i, 0, false, watch, error));
+    for (int i = 0; i < count; i++) TRY(warm_up_or_take_turn(timings, i, 0, false, watch, error));
     bool left = true;
     for (int turn = 1; left; turn++) {
         left = false;
         for (int i = 0; i < count; i++) {
             timings[i].done = timings[i].done || has_enough(&timings[i]);
             if (timings[i].done) continue;
-            TRY(take_part(timings, i, turn, count == 1, watch, error));
+            TRY(warm_up_or_take_turn(timings, i, turn, count == 1, watch, error));
             report_samples(watch, &timings[i], i);
             left = true;
         }

@@ -97,15 +97,14 @@ enum status poison_compare(struct device *device, const struct poisoned *out, co
     return status;
 }
 
-/* Launches with the changed first input, copied from in[0], whose copies `in` then are those of all inputs; `got`: the
- * result. */
+/* Uploads the changed first input in[0] and launches. Downloads the second input to in[1] and the result to `got`. */
 static enum status launch_changed(struct device *device, const struct kernel *kernel, const struct launch *launch,
                                   const struct replay *replay, const struct poisoned *out, void *const in[2], void *got,
                                   struct error *error) {
     struct launch again = *launch;
     TRY(transfer(device, QUEUE_UPLOAD, in[0], replay->in_bytes[0], (void *)*replay->in[0], error));
-    if (replay->in[1])
-        TRY(transfer(device, QUEUE_DOWNLOAD, *replay->in[1], replay->in_bytes[1], in[1], error)); /* maybe the first */
+    if (replay->in[1]) /* it may share memory with the first */
+        TRY(transfer(device, QUEUE_DOWNLOAD, *replay->in[1], replay->in_bytes[1], in[1], error));
     TRY(poison_fill(device, out, error));
     TRY(device->operations->launch(device, kernel, &again, error));
     return copy_out(device, out, 0, out->bytes, got, error);

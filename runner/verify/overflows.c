@@ -71,20 +71,20 @@ static void advance(const struct box *box, int64_t at[MAX_RANK]) {
 
 /* The row-major index of an element by the axes of its operand that are not reduced. */
 static int64_t kept_index(const struct geometry *geometry, const struct operand *operand, const int64_t at[LOOPS]) {
-    int64_t number = 0;
+    int64_t index = 0;
     for (int axis = 0; axis < operand->shape.rank; axis++) {
         enum loop loop = operand->loop[axis];
-        if (!geometry->reduces[loop]) number = number * operand->shape.size[axis] + at[loop];
+        if (!geometry->reduces[loop]) index = index * operand->shape.size[axis] + at[loop];
     }
-    return number;
+    return index;
 }
 
 /* The number of elements along the axes of an operand that are not reduced: kept_index is below it. */
 static int64_t kept_elements(const struct geometry *geometry, const struct operand *operand) {
-    int64_t numbers = 1;
+    int64_t elements = 1;
     for (int axis = 0; axis < operand->shape.rank; axis++)
-        if (!geometry->reduces[operand->loop[axis]]) numbers *= operand->shape.size[axis];
-    return numbers;
+        if (!geometry->reduces[operand->loop[axis]]) elements *= operand->shape.size[axis];
+    return elements;
 }
 
 /* Sets the bits of a packed box's infinities. */

@@ -20,8 +20,12 @@
 #include <xxhash.h>
 
 #define BOX_ELEMENTS (INT64_C(1) << 20) /* largest box in a full check: bounds memory */
-#define SAMPLES      24
-#define SAMPLE_READS (INT64_C(1) << 28) /* input elements that all samples together may read */
+/* As in plan/plan_cost.c, which predicts the time of samples: their number, and their elements along an axis if each is
+ * computed from one element of an input, or from many. */
+#define SAMPLES          24
+#define SAMPLE_EDGE      64
+#define SAMPLE_EDGE_SUMS 4
+#define SAMPLE_READS     (INT64_C(1) << 28) /* input elements that all samples together may read */
 
 /* ---- the truths of a task, cached for its other variants --------------------------------------------------------- */
 
@@ -104,9 +108,9 @@ static bool is_reduction(const struct geometry *geometry) {
 /* The box of sample number `number`: at the first corner, at the last corner, then at random positions. */
 static struct box sample_box(const struct geometry *geometry, uint64_t seed, int number) {
     const struct shape *shape = &geometry->out.shape;
-    int64_t edge = is_reduction(geometry) ? 4 : 64;
+    int64_t edge = is_reduction(geometry) ? SAMPLE_EDGE_SUMS : SAMPLE_EDGE;
     struct box box = {.rank = shape->rank};
-    uint64_t state = seed + (uint64_t)number * 7919;
+    uint64_t state = seed + (uint64_t)number * 7919; /* any odd factor gives each sample its own sequence */
     for (int axis = 0; axis < shape->rank; axis++) {
         int64_t size = shape->size[axis];
         box.count[axis] = shape->rank == 3 && axis == 0 ? 1 : size < edge ? size : edge;
