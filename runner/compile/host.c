@@ -77,7 +77,7 @@ static int run_command(struct command_words *command, const char *folder, char *
     int ends[2] = {-1, -1}, state = -1;
     pid_t child;
     *messages = NULL;
-    if (out && pipe2(ends, O_CLOEXEC) != 0) return free(path), -1;
+    if (out && pipe2(ends, O_CLOEXEC) != 0) return -1;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (out) posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
