@@ -11,6 +11,7 @@ const char *time_text(char text[TIME_TEXT]);
 
 /* The reading of a monotonic clock, in seconds. */
 double now_s(void);
+/* A reading of now_s, or a duration, as a timespec. */
 struct timespec timespec_of(double seconds);
 /* Initializes a condition whose timed waits use the clock of now_s. */
 void condition_init(pthread_cond_t *condition);

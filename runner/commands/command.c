@@ -246,15 +246,16 @@ enum status command_allow_source(const struct plan *plan, bool allowed, struct e
 
 void command_begin_log(const struct plan *plan, const struct shard *shard) {
     if (!text_is_log()) return;
-    char when[TIME_TEXT], part[64] = "";
+    char when[TIME_TEXT], shard_text[64] = "";
     OWNED char *place = environment_place();
     struct device_facts cpu;
     device_cpu_facts(&cpu);
     const char *gpu = plan && plan->present[DEVICE_CUDA] ? plan->facts[DEVICE_CUDA].name : NULL;
-    if (shard && shard->count > 0) snprintf(part, sizeof part, ", shard %d of %d", shard->index, shard->count);
+    if (shard && shard->count > 0)
+        snprintf(shard_text, sizeof shard_text, ", shard %d of %d", shard->index, shard->count);
     text_print_stderr("tilerun %s (%s), %s, %s, %s%s%s with %d core%s%s\n", tilerun_version, tilerun_git_commit,
                       time_text(when), place, gpu ? gpu : "", gpu ? " and " : "", cpu.name, cpu.host_threads,
-                      cpu.host_threads == 1 ? "" : "s", part);
+                      cpu.host_threads == 1 ? "" : "s", shard_text);
 }
 
 void command_name_output(const char *path) {

@@ -93,13 +93,13 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
 }
 
 /* Does the pattern match exactly the files of these entries, in this order? */
-static bool matches_all(const char *pattern, struct candidate *const part[], int count) {
+static bool matches_all(const char *pattern, struct candidate *const series[], int count) {
     char **paths = NULL;
     int found = match_files(pattern, &paths);
     bool all = found == count;
     for (int i = 0; i < found; i++) {
-        size_t length = strlen(paths[i]), name = all ? strlen(part[i]->entry->link_file) : 0;
-        all = all && length >= name && strcmp(paths[i] + length - name, part[i]->entry->link_file) == 0;
+        size_t length = strlen(paths[i]), name_length = all ? strlen(series[i]->entry->link_file) : 0;
+        all = all && length >= name_length && strcmp(paths[i] + length - name_length, series[i]->entry->link_file) == 0;
     }
     texts_free(paths, found);
     return all;
@@ -108,28 +108,28 @@ static bool matches_all(const char *pattern, struct candidate *const part[], int
 /* Joins external links that differ only by a number into one concatenated input. A detector's master file has such:
  * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns the index after the series. */
 static int join_links(struct listing *listing, int at) {
-    OWNED struct candidate **part = must_malloc((unsigned long)(listing->list.count - at) * sizeof *part);
+    OWNED struct candidate **series = must_malloc((unsigned long)(listing->list.count - at) * sizeof *series);
     struct candidate *first = &listing->candidates[at];
     int count = 1;
-    for (part[0] = first; at + count < listing->list.count; count++) {
-        part[count] = &listing->candidates[at + count];
-        if (!continues(part[count]->entry, part[count - 1]->entry)) break;
+    for (series[0] = first; at + count < listing->list.count; count++) {
+        series[count] = &listing->candidates[at + count];
+        if (!continues(series[count]->entry, series[count - 1]->entry)) break;
     }
     if (count > 1)
-        first->pattern = pattern_of(listing->path, first->entry->link_file, part[count - 1]->entry->link_file);
-    if (count > 1 && matches_all(first->pattern, part, count)) {
-        const struct job_input alone = first->source;
+        first->pattern = pattern_of(listing->path, first->entry->link_file, series[count - 1]->entry->link_file);
+    if (count > 1 && matches_all(first->pattern, series, count)) {
+        const struct job_input unjoined = first->source;
         first->source.concatenated = true;
         first->source.file = first->pattern;
         first->source.dataset = first->entry->link_object;
         array_free(&first->array);
         bool joined = !array_describe(&first->source, &first->array, &first->unusable);
-        for (int i = 1; i < count && joined; i++) part[i]->hidden = true;
+        for (int i = 1; i < count && joined; i++) series[i]->hidden = true;
         if (!joined) {
             array_free(&first->array);
-            first->source = alone;
+            first->source = unjoined;
             first->unusable = (struct error){0};
-            array_describe(&alone, &first->array, &first->unusable);
+            array_describe(&unjoined, &first->array, &first->unusable);
         }
     }
     if (!first->source.concatenated) {
@@ -361,8 +361,8 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
 
 /* `field`: why a field of a table cannot be read, or no error. */
 static enum status fail_nothing(const struct listing *listing, const struct error *field, struct error *error) {
-    const struct error *alone = field->status ? field : &listing->candidates[0].unusable;
-    if (listing->list.count == 1 && alone->status) return fail(error, STATUS_USAGE, "%s", alone->text);
+    const struct error *only_reason = field->status ? field : &listing->candidates[0].unusable;
+    if (listing->list.count == 1 && only_reason->status) return fail(error, STATUS_USAGE, "%s", only_reason->text);
     OWNED char *reasons = listing_reasons(listing);
     const char *sparse = NULL;
     for (int i = 0; i < listing->list.count && !sparse; i++) sparse = listing->list.entries[i].note;

@@ -211,16 +211,16 @@ static void write_y_axis(const struct scale *y, int right, FILE *to) {
 }
 
 /* Leaves out a tick whose text would meet the last one's. */
-static void write_x_tick(double place, const char *text, bool tilted, double *free_from, FILE *to) {
+static void write_x_tick(double x_pixels, const char *text, bool tilted, double *free_from, FILE *to) {
     double half = tilted ? 6 : characters_of(text) * CHARACTER / 2 + 2;
-    if (place - half < *free_from) return;
-    *free_from = place + half;
-    fprintf(to, "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"tick %s\" ", place, BOTTOM,
+    if (x_pixels - half < *free_from) return;
+    *free_from = x_pixels + half;
+    fprintf(to, "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"tick %s\" ", x_pixels, BOTTOM,
             tilted ? "end" : "mid");
     if (tilted)
-        fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", place + 3, BOTTOM + 14, TILT_DEGREES);
+        fprintf(to, "transform=\"translate(%.1f %d) rotate(-%d)\">", x_pixels + 3, BOTTOM + 14, TILT_DEGREES);
     else
-        fprintf(to, "x=\"%.1f\" y=\"%d\">", place, BOTTOM + 18);
+        fprintf(to, "x=\"%.1f\" y=\"%d\">", x_pixels, BOTTOM + 18);
     html(to, "%s</text>\n", text);
 }
 
@@ -299,15 +299,16 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
 
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
                         const struct scale *y, bool titled, FILE *to) {
-    double place = at(x, point->x);
+    double x_pixels = at(x, point->x);
     if (titled) html(to, "<g><title>%s</title>", point->about ? point->about : series->label);
     if (isfinite(point->low) && isfinite(point->high)) {
         double low = at(y, point->low), high = at(y, point->high);
-        fprintf(to, "<path class=\"l k%d\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", series->colour, place, low,
-                high, place - 3, low);
+        fprintf(to, "<path class=\"l k%d\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", series->colour, x_pixels, low,
+                high, x_pixels - 3, low);
     }
-    if (isfinite(point->mark)) fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", place - 4, at(y, point->mark));
-    write_marker(to, series, place, at(y, point->y));
+    if (isfinite(point->mark))
+        fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", x_pixels - 4, at(y, point->mark));
+    write_marker(to, series, x_pixels, at(y, point->y));
     fputs(titled ? "</g>\n" : "\n", to);
 }
 

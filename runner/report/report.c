@@ -45,10 +45,10 @@ int report_number_of(const char *text, const char **known, int *count) {
 }
 
 int report_largest(const double *values, int count) {
-    int place = 0;
+    int largest = 0;
     for (int i = 1; i < count; i++)
-        if (values[i] > values[place]) place = i;
-    return place;
+        if (values[i] > values[largest]) largest = i;
+    return largest;
 }
 
 /* ---- what is reported ---- */
@@ -190,7 +190,7 @@ static void write_messages(const struct report *report, FILE *to) {
     if (shown) fputs("</ul>\n", to);
 }
 
-/* The job's name; the caller frees. */
+/* The name of the job, followed by " and other jobs" if the files differ; the caller frees. */
 static char *title_of(const struct report *report) {
     char *title = NULL;
     bool others = false;

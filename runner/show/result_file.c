@@ -107,13 +107,13 @@ void results_file_close(struct results_file *file) {
 
 /* Does every component of the path exist? */
 static bool exists(hid_t file, const char *path) {
-    char part[512];
+    char prefix[512];
     if (strcmp(path, "/") == 0) return true;
     for (const char *end = path; *end;) {
         end = strchr(end + 1, '/');
         if (!end) end = path + strlen(path);
-        snprintf(part, sizeof part, "%.*s", (int)(end - path), path);
-        if (H5Lexists(file, part, H5P_DEFAULT) <= 0) return false;
+        snprintf(prefix, sizeof prefix, "%.*s", (int)(end - path), path);
+        if (H5Lexists(file, prefix, H5P_DEFAULT) <= 0) return false;
     }
     return true;
 }
