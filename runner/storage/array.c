@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define MOST_EMPTY_BYTES (64.0 * 1024 * 1024 * 1024) /* largest mostly empty data set that is read */
-#define LEAST_STORED     (1.0 / 65536)               /* smallest stored share of others; zstd of zeros has more */
+#define LEAST_STORED     (1.0 / 65536) /* smallest stored share of larger ones; zstd-compressed zeros take more */
 
 struct array array_copy(const struct array *array) {
     struct array copy = *array;
@@ -250,13 +250,14 @@ static enum status check_fits(const struct h5_dataset *dataset, const struct job
         shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
 }
 
-/* What the attributes of one file say of its elements; the caller owns all. */
+/* The meaning of a data set's elements, from its attributes. The caller owns all members. */
 struct meaning {
     struct decoding *decoding;
     char *units, *long_name, *remark;
 };
 
-/* The unit is that of decoded values. */
+/* Reads the meaning. The attribute `units` is for decoded values, so it is left out if the job reads stored numbers in
+ * another unit. */
 static struct meaning read_meaning(const struct h5_dataset *dataset, const struct job_input *input) {
     struct meaning meaning = {0};
     bool unit_lost, any = h5_has_attributes(dataset->id);
@@ -266,7 +267,7 @@ static struct meaning read_meaning(const struct h5_dataset *dataset, const struc
     return meaning;
 }
 
-/* Takes the decoding of one file, and what all files up to it agree on. */
+/* Takes the decoding of one file, and keeps those texts that all files so far agree on. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->input);
     array->parts->of[number].decoding = meaning.decoding;

@@ -58,7 +58,7 @@ struct array {
     /* The part of an input's data set, or of the generated shape, that the job reads (`rows`, `select`, a panel). */
     struct data_view view;
     struct array_band band;
-    bool has_bands;
+    bool has_bands; /* arrays of the plan are bands of this one */
     /* The members below are set only for an input in a file. */
     enum dtype stored;         /* type in the data set; elements are read as `dtype` */
     struct shape chunk;        /* the data set's; rank 0: not chunked */

@@ -14,8 +14,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Widens the elements of an array in place. The narrow elements are at the end of the memory; blocks are widened from
- * the front, so none is overwritten before it is read. */
+/* One block of `widen`. */
 struct widening {
     enum dtype from_type, to_type;
     int64_t count; /* elements of the block */
@@ -33,6 +32,8 @@ static void widen_some(void *context, int64_t item, int thread) {
                      block->to + start * (int64_t)dtype_size(block->to_type), &ignored);
 }
 
+/* Widens elements in place. The narrow ones are at the end of the memory; blocks are widened from the front, so none is
+ * overwritten before it is read. */
 static void widen(const struct operand_reading *reading, int64_t count, void *elements) {
     char *data = elements;
     enum dtype from = reading->reader->array->dtype, to = reading->operand->dtype;
@@ -47,10 +48,12 @@ static void widen(const struct operand_reading *reading, int64_t count, void *el
     }
 }
 
-struct walk {
-    const struct operand_reading *reading;
-    const struct operand_each *each;
-    char *data; /* destination of the next box */
+/* One call of operand_read or operand_for_each. */
+struct transfer {
+    const struct operand *operand;
+    const struct operand_reading *reading; /* operand_read */
+    const struct operand_each *each;       /* operand_for_each */
+    char *data;                            /* elements of the next box */
 };
 
 /* Maps a box in the axes of the operand to a box of the array. */
@@ -79,14 +82,14 @@ static enum status read_in_array(const struct operand_reading *reading, const st
 }
 
 static enum status read_box(void *context, const struct box *part, struct error *error) {
-    struct walk *walk = context;
-    const struct operand_reading *reading = walk->reading;
-    struct box box = box_in_array(reading->operand, part);
+    struct transfer *transfer = context;
+    const struct operand_reading *reading = transfer->reading;
+    struct box box = box_in_array(transfer->operand, part);
     int64_t elements = box_elements(&box), size = (int64_t)dtype_size(reading->reader->array->dtype);
     int64_t wide = (int64_t)dtype_size(reading->operand->dtype);
-    TRY(read_in_array(reading, &box, reading->fresh, walk->data + elements * (wide - size), error));
-    widen(reading, elements, walk->data);
-    walk->data += elements * wide;
+    TRY(read_in_array(reading, &box, reading->fresh, transfer->data + elements * (wide - size), error));
+    widen(reading, elements, transfer->data);
+    transfer->data += elements * wide;
     return STATUS_OK;
 }
 
@@ -94,7 +97,8 @@ static enum status read_box(void *context, const struct box *part, struct error 
 static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
-    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, place = 0, left = box_elements(part);
+    /* In elements: `stride` along an axis of `box`, `apart` along one of `part`. `at`: the index in `part`. */
+    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0, left = box_elements(part);
     int last = axes->rank - 1;
     for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
         stride[axis] = elements;
@@ -104,12 +108,12 @@ static void rearrange(const struct operand *operand, const struct box *part, con
     while (left > 0) {
         int64_t run = part->count[last];
         for (int64_t i = 0; i < run; i++, to += size)
-            memcpy(to, from + (place + i * apart[last]) * (int64_t)size, size);
+            memcpy(to, from + (offset + i * apart[last]) * (int64_t)size, size);
         left -= run;
         for (int axis = last - 1; axis >= 0; axis--) {
-            place += apart[axis];
+            offset += apart[axis];
             if (++at[axis] < part->count[axis]) break;
-            place -= at[axis] * apart[axis];
+            offset -= at[axis] * apart[axis];
             at[axis] = 0;
         }
     }
@@ -117,9 +121,9 @@ static void rearrange(const struct operand *operand, const struct box *part, con
 
 /* Reads pieces that are adjacent in the packed box. A repeated element is fresh only where it is first read. */
 static enum status read_rearranged(void *context, const struct box *part, struct error *error) {
-    struct walk *walk = context;
-    const struct operand_reading *reading = walk->reading;
-    const struct operand *operand = reading->operand;
+    struct transfer *transfer = context;
+    const struct operand_reading *reading = transfer->reading;
+    const struct operand *operand = transfer->operand;
     size_t size = dtype_size(reading->reader->array->dtype);
     int64_t wide = (int64_t)dtype_size(operand->dtype);
     struct cut cut = cut_box(part, NULL, PIECE);
@@ -132,35 +136,34 @@ static enum status read_rearranged(void *context, const struct box *part, struct
             fresh = fresh && (operand->axes.of[axis] >= 0 || piece.start[axis] == 0);
         status = read_in_array(reading, &box, fresh, memory, error);
         int64_t elements = box_elements(&piece);
-        if (!status) rearrange(operand, &piece, &box, memory, size, walk->data + elements * (wide - (int64_t)size));
-        if (!status) widen(reading, elements, walk->data);
-        walk->data += elements * wide;
+        if (!status) rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
+        if (!status) widen(reading, elements, transfer->data);
+        transfer->data += elements * wide;
     }
     return status;
 }
 
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,
                          struct error *error) {
-    struct walk walk = {.reading = reading, .data = data};
+    struct transfer transfer = {.operand = reading->operand, .reading = reading, .data = data};
     take_box *take = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
-    return operand_boxes(reading->operand, box, take, &walk, error);
+    return operand_boxes(reading->operand, box, take, &transfer, error);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static enum status take_one(void *context, const struct box *part, struct error *error) {
-    struct walk *walk = context;
-    struct box box = box_in_array(walk->reading->operand, part);
-    TRY(walk->each->each(walk->each->context, &box, walk->data, error));
-    walk->data += box_elements(&box) * (int64_t)dtype_size(walk->reading->operand->dtype);
+    struct transfer *transfer = context;
+    struct box box = box_in_array(transfer->operand, part);
+    TRY(transfer->each->each(transfer->each->context, &box, transfer->data, error));
+    transfer->data += box_elements(&box) * (int64_t)dtype_size(transfer->operand->dtype);
     return STATUS_OK;
 }
 
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
                              const struct operand_each *each, struct error *error) {
-    const struct operand_reading of = {.operand = operand};
-    struct walk walk = {&of, each, data};
-    return operand_boxes(operand, box, take_one, &walk, error);
+    struct transfer transfer = {.operand = operand, .each = each, .data = data};
+    return operand_boxes(operand, box, take_one, &transfer, error);
 }
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 16 };
-#define BAND_BYTES (INT64_C(16) << 20)
+enum { BLOCK = 1 << 16 };              /* elements that HDF5 reads and that are converted at a time */
+#define PART_BYTES (INT64_C(16) << 20) /* bytes of a piece that are read at a time, unless a chunk is larger */
 
-/* The readers of pieces are readers too, so each of the two calls the other. */
+/* A reader may have pieces, and each piece has a reader, so these functions and those of readers call each other. */
 static struct pieces *pieces_of_parts(const struct array *array, const char *object);
 static void pieces_close(struct pieces *pieces);
 static void pieces_free(struct pieces *pieces);
@@ -71,6 +71,7 @@ enum status reader_fail_changed(const struct reader *reader, struct error *error
     return fail(error, STATUS_IO, "%s: changed while the job ran; `--resume` reads it again", reader->file);
 }
 
+/* Callback of a guard: checks that the chunks of a source decode within bounds. */
 static void check_source_chunks(const char *path, const char *name, struct error *error) {
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     struct error ignored = {0}; /* the source is not a data set */
@@ -241,23 +242,23 @@ static void pieces_free(struct pieces *pieces) {
 
 /* ---- reading ---- */
 
-/* Reads by HDF5 and converts, in pieces that are adjacent in the packed box. */
+/* Reads by HDF5 and converts, in parts that are adjacent in the packed box. */
 static enum status read_converted(struct reader *reader, const struct box *box, const struct read_target *target,
                                   struct error *error) {
     enum dtype stored = reader->dataset->dtype;
-    struct cut cut = cut_box(box, NULL, PIECE);
-    OWNED uint64_t *piece = must_malloc(PIECE * sizeof *piece);
+    struct cut cut = cut_box(box, NULL, BLOCK);
+    OWNED uint64_t *block = must_malloc(BLOCK * sizeof *block);
     char *to = target->data;
     enum status status = STATUS_OK;
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
         struct box part = cut_piece(&cut, number);
         struct selection selection = view_selection(&reader->array->view, &part);
         int64_t elements = box_elements(&part);
-        status = h5_read_selected(reader->dataset, &selection, piece, error);
+        status = h5_read_selected(reader->dataset, &selection, block, error);
         if (!status && reader->decoding)
-            decode_elements(reader->decoding, piece, elements, target->dtype, to, &target->counts->casts);
+            decode_elements(reader->decoding, block, elements, target->dtype, to, &target->counts->casts);
         else if (!status)
-            convert_elements(stored, piece, elements, target->dtype, to, &target->counts->casts);
+            convert_elements(stored, block, elements, target->dtype, to, &target->counts->casts);
         to += elements * (int64_t)dtype_size(target->dtype);
     }
     return status;
@@ -302,8 +303,8 @@ static struct box relative_to(const struct box *box, const int64_t corner[MAX_RA
 
 /* Reads `part` of a piece into its position in `box`, whose packed elements are at `data`. `memory` has room for
  * `part`. */
-static enum status read_overlap(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
-                                char *memory, struct trace *trace, struct error *error) {
+static enum status read_part(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
+                             char *memory, struct trace *trace, struct error *error) {
     int64_t size = (int64_t)dtype_size(piece->reader.array->dtype);
     struct box source = relative_to(part, piece->place.start), target = relative_to(part, box->start);
     struct shape around = {.rank = box->rank};
@@ -311,31 +312,32 @@ static enum status read_overlap(struct array_piece *piece, const struct box *par
     struct selection all = selection_of_box(&target);
     struct rows rows = layout_rows(&all, &around, true, box_elements(part));
     struct row_run run;
-    bool together = rows.walk.rows == 1 && layout_run(&rows, 0, 0, &run);
-    if (together) return reader_read(&piece->reader, &source, data + run.in_array * size, trace, error);
+    bool adjacent = rows.walk.rows == 1 && layout_run(&rows, 0, 0, &run);
+    if (adjacent) return reader_read(&piece->reader, &source, data + run.in_array * size, trace, error);
     TRY(reader_read(&piece->reader, &source, memory, trace, error));
     for (int64_t number = 0; layout_run(&rows, 0, number, &run); number++)
         memcpy(data + run.in_array * size, memory + run.in_box * size, (size_t)(run.elements * size));
     return STATUS_OK;
 }
 
-/* Like read_overlap, but in parts of bounded size that are cut along the chunks of the piece. */
-static enum status read_piece(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
+/* Reads `overlap`, the elements that a piece and `box` share, in parts of bounded size that are cut along the chunks of
+ * the piece. */
+static enum status read_piece(struct array_piece *piece, const struct box *overlap, const struct box *box, char *data,
                               struct trace *trace, struct error *error) {
     const struct h5_dataset *dataset = piece->reader.dataset;
-    int64_t size = (int64_t)dtype_size(piece->reader.array->dtype), limit = BAND_BYTES / size;
+    int64_t size = (int64_t)dtype_size(piece->reader.array->dtype), limit = PART_BYTES / size;
     int64_t chunk = dataset->filtered ? shape_elements(&dataset->chunk) : 1;
     if (chunk > limit) limit = chunk;
     struct grid grid = {.grain = dataset->chunk};
-    for (int axis = 0; axis < part->rank; axis++) grid.shift[axis] = -piece->place.start[axis];
-    struct cut cut = cut_box(part, &grid, limit);
-    int64_t most = box_elements(part) < limit ? box_elements(part) : limit;
+    for (int axis = 0; axis < overlap->rank; axis++) grid.shift[axis] = -piece->place.start[axis];
+    struct cut cut = cut_box(overlap, &grid, limit);
+    int64_t most = box_elements(overlap) < limit ? box_elements(overlap) : limit;
     char *memory = malloc((size_t)(most * size));
     enum status status = STATUS_OK;
     if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
     for (int64_t number = 0; number < cut.pieces && !status; number++) {
-        struct box piece_of_it = cut_piece(&cut, number);
-        status = read_overlap(piece, &piece_of_it, box, data, memory, trace, error);
+        struct box part = cut_piece(&cut, number);
+        status = read_part(piece, &part, box, data, memory, trace, error);
     }
     free(memory);
     return status;
@@ -346,11 +348,11 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
     for (int i = 0; i < pieces->count; i++) {
         struct array_piece *piece = &pieces->of[i];
         struct stat now;
-        struct box part;
-        if (!box_intersect(box, &piece->place, &part)) continue;
+        struct box overlap;
+        if (!box_intersect(box, &piece->place, &overlap)) continue;
         TRY(open_piece(pieces, &piece->reader, error));
         piece->reader.counts = (struct read_counts){0};
-        TRY(read_piece(piece, &part, box, data, trace, error));
+        TRY(read_piece(piece, &overlap, box, data, trace, error));
         read_counts_add(counts, &piece->reader.counts);
         if (reader_is_written(&piece->reader, &now)) TRY(accept_version(&piece->reader, &now, error));
     }

@@ -18,9 +18,9 @@
 
 enum {
     SEGMENT = READER_SEGMENT,
-    GROUP = 128,
-    BAND_BYTES = 16 << 20,
-    MOST_REHASHES = 4 /* for a file that is written again and again */
+    GROUP = 128,           /* segments that a worker hashes at a time */
+    BAND_BYTES = 16 << 20, /* bytes that reader_hash reads at a time, unless a chunk is larger */
+    MOST_REHASHES = 4      /* for a file that is written again and again */
 };
 
 /* A sum modulo 2^128 does not depend on the order of boxes and threads. */
@@ -68,16 +68,16 @@ static void hash_group(void *context, int64_t group, int thread) {
     int64_t segments_in_row = (extent[last] + SEGMENT - 1) / SEGMENT;
     int64_t end = min_int64((group + 1) * GROUP, hashing->rows * hashing->in_row);
     for (int64_t i = group * GROUP; i < end; i++) {
-        int64_t r = i / hashing->in_row, c = i % hashing->in_row * SEGMENT;
+        int64_t row_of_box = i / hashing->in_row, column = i % hashing->in_row * SEGMENT;
         int64_t row = 0; /* row number in the whole array */
-        for (int64_t axis = last - 1, left = r, rows = 1; axis >= 0; rows *= extent[axis--]) {
+        for (int64_t axis = last - 1, left = row_of_box, rows = 1; axis >= 0; rows *= extent[axis--]) {
             row += (origin[axis] + box->start[axis] + left % box->count[axis]) * rows;
             left /= box->count[axis];
         }
-        int64_t number = row * segments_in_row + (origin[last] + box->start[last] + c) / SEGMENT;
+        int64_t number = row * segments_in_row + (origin[last] + box->start[last] + column) / SEGMENT;
         hash_add(&hashing->sums[thread],
-                 XXH3_128bits_withSeed(hashing->data + (r * columns + c) * size,
-                                       (size_t)(min_int64(SEGMENT, columns - c) * size), (XXH64_hash_t)number));
+                 XXH3_128bits_withSeed(hashing->data + (row_of_box * columns + column) * size,
+                                       (size_t)(min_int64(SEGMENT, columns - column) * size), (XXH64_hash_t)number));
     }
 }
 
@@ -141,7 +141,7 @@ static void hash_run(void *context, int thread, int64_t first, int64_t elements,
     const struct array *array = hashing->array;
     int64_t origin[MAX_RANK], size = (int64_t)dtype_size(array->dtype);
     numbering_of(array, origin);
-    int64_t before = array->view.first[0] - origin[0]; /* elements before the first segment's */
+    int64_t before = array->view.first[0] - origin[0]; /* elements of the data set before segment 0 */
     for (int axis = 1; axis < array->shape.rank; axis++) before *= array->shape.size[axis];
     for (int64_t done = 0; done < elements; done += SEGMENT)
         hash_add(&hashing->sums[thread], XXH3_128bits_withSeed((const char *)data + done * size,
@@ -217,7 +217,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
 
 /* ---- files that are written while the job runs ------------------------------------------------------------------ */
 
-/* Does the plan's description of an input, of which nothing was read yet, still hold for its file? */
+/* Does the plan's description of an input still fit its file? Asked while nothing was read. */
 static bool described_alike(const struct array *array) {
     FREED_BY(array_free) struct array again = {0};
     struct error ignored = {.status = STATUS_OK};
@@ -246,7 +246,8 @@ static bool holds_its_values(const struct reader *reader, const struct stat *now
     return !reader_hash(&again, &ignored) && strcmp(again.hash, reader->hash) == 0;
 }
 
-/* The file has another version: is that one as good? Takes it over then. */
+/* Accepts another version of the file if it holds the values that were read or, while nothing was read, if the plan's
+ * description fits it. STATUS_IO: it does not. */
 static enum status take_version(struct reader *reader, const struct stat *now, struct error *error) {
     const struct stat *version = &reader->version;
     bool good = !reader->foreign || now->st_ino != version->st_ino || now->st_dev != version->st_dev ? false
@@ -334,7 +335,7 @@ void readers_close_before(struct readers *readers, int task) {
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
-/* The first element of the first segment that begins at an element or behind it. */
+/* The beginning of the first segment at or after `element`; `most`, the end of the axis, if there is none. */
 static int64_t next_segment(int64_t element, int64_t most) {
     return min_int64((element + SEGMENT - 1) / SEGMENT * SEGMENT, most);
 }
@@ -374,6 +375,7 @@ static bool sum_bands(const struct readers *readers, struct reader *whole) {
         const struct array_band *band = &reader->array->band;
         if (band->of != whole->array) continue;
         bool known = reader->shared || (reader->hash[0] && band_is_whole_segments(reader->array));
+        /* The bands of a division are in order; one that begins at 0 begins another division. */
         if (band->first == 0) sum = (XXH128_hash_t){0, 0}, casts = (struct casts){0}, next = 0, counted = true;
         if (!known || band->first != next) continue;
         hash_add(&sum, reader->shared ? (XXH128_hash_t){reader->share_low, reader->share_high}

@@ -108,7 +108,7 @@ double view_excess(const struct data_view *view, const struct shape *seen, const
         axis += !view->dropped[source_axis];
         bool last = source_axis == view->source.rank - 1;
         if (chunk->rank == 0) {
-            if (last) excess *= (double)step;
+            if (last) excess *= (double)step; /* a row is read with the gaps between its elements */
         } else if (count > 0) {
             double span = (double)((count - 1) * step + 1),
                    chunks = step > size ? (double)count : span / (double)size + 1;

@@ -128,7 +128,7 @@ static enum finding look_for_all(struct awaited *awaited) {
 }
 
 /* Makes the reader of `array` read the result from the parts. */
-static void place_as(const struct awaited *awaited, const struct array *array) {
+static void point_reader(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
     const struct plan *plan = &results->units->plan;
     struct reader *reader = &results->readers->of[array - plan->arrays];
@@ -145,11 +145,12 @@ static void place_as(const struct awaited *awaited, const struct array *array) {
     }
 }
 
-static void place(const struct awaited *awaited) {
+/* Makes the readers of the result read it from the parts. */
+static void point_readers(const struct awaited *awaited) {
     const struct plan *plan = &awaited->results->units->plan;
     const struct array *out = &plan->arrays[plan->tasks[awaited->task].out];
-    place_as(awaited, out);
-    if (out->other) place_as(awaited, out->other);
+    point_reader(awaited, out);
+    if (out->other) point_reader(awaited, out->other);
 }
 
 bool awaited_look(struct awaited *awaited, int *result_run) {
@@ -159,7 +160,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
         enum finding found = run->skip || run->kernel->is_roof ? NOT_MADE : look_for_all(awaited);
         if (found == MISSING) return false;
         if (found == MADE) {
-            place(awaited);
+            point_readers(awaited);
             *result_run = run->number;
             return true;
         }
@@ -168,7 +169,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
     return true;
 }
 
-/* ---- who makes it ------------------------------------------------------------------------------------------------ */
+/* ---- the missing part -------------------------------------------------------------------------------------------- */
 
 static int first_missing(const struct awaited *awaited) {
     int number = 0;

@@ -99,7 +99,7 @@ static int compare_wanted(const void *one, const void *other) {
     return XXH128_cmp(&((const struct wanted *)one)->identity, &((const struct wanted *)other)->identity);
 }
 
-/* Gives the hash in a line to all readers of that input that lack it. Returns how many these are. */
+/* Gives the hash in a line to all readers of that input that lack it. Returns their number. */
 static int recall_line(const char *line, struct wanted *wanted, int count) {
     struct wanted key = {.reader = NULL};
     struct reader stored = {.file = NULL};

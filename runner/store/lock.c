@@ -77,15 +77,14 @@ static char *running_shard(const char *whole) {
     int index, shards;
     for (int i = 0; i < folders.count && !found; i++) {
         if (!parts_are_locked(folders.of[i])) continue;
-        OWNED char *place = manifest_host(folders.of[i]);
+        OWNED char *host = manifest_host(folders.of[i]);
         shard_folder_parse(strrchr(folders.of[i], '/') + 1, &index, &shards);
-        found =
-            must_printf("shard %d of %d%s%s%s", index, shards, place ? " (" : "", place ? place : "", place ? ")" : "");
+        found = must_printf("shard %d of %d%s%s%s", index, shards, host ? " (" : "", host ? host : "", host ? ")" : "");
     }
     return found;
 }
 
-/* ---- who holds it ------------------------------------------------------------------------------------------------ */
+/* ---- the holder -------------------------------------------------------------------------------------------------- */
 
 /* The text of a lock file whose lock one process holds alone. It is followed by "node n7, job 1234_3" and a newline. */
 static const char holder_head[] = "tilerun: held on ";
@@ -93,9 +92,9 @@ enum { HOLDER_BYTES = 256 };
 
 /* Writes the same number of bytes each time, so that nothing is left of the last holder's text. */
 static enum status write_holder(const char *path, int lock, struct error *error) {
-    OWNED char *place = environment_place();
+    OWNED char *host = environment_place();
     char text[HOLDER_BYTES] = {0};
-    int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, place);
+    int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, host);
     memset(text + length, ' ', sizeof text - (size_t)length);
     errno = 0;
     if (pwrite(lock, text, HOLDER_BYTES, 0) == HOLDER_BYTES) return STATUS_OK;

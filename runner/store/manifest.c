@@ -5,11 +5,13 @@
  *     /job, /job_resolved     as in the results file
  *     /environment            as in the results file
  *     /devices/cpu, /cuda     what the plan knew of each device that the job could use (record/facts.h)
+ *     /units                  the numbers of the runs of units that the shard does
  *     attributes              place ("node n7, job 1234_3"), command_line, created; partial: `--only` left something
- *                             out; shards, by: how the job is divided; busy: how many shards have something to do;
- *                             stopped: why the shard ended before its last run
+ *                             out; shards, divided, by: how the job is divided (struct shard_job); busy: how many
+ *                             shards have something to do; log: the file of stderr; stopped: why the shard ended
+ *                             before its last run
  *
- * It ends in a hash of its bytes, as a part does. When the shard has done all its units the file is made read-only. */
+ * It ends in a trailer, as a part does (seal.c). When the shard has done all its units the file is made read-only. */
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/text.h"
@@ -212,7 +214,7 @@ static bool same_division(const struct manifest *one, const struct manifest *oth
            one->job.by == other->job.by;
 }
 
-/* Is the job of this manifest, divided as it says, to be joined rather than that of the other? */
+/* Is the job of `one`, in its division, to be joined rather than that of `other`? */
 static bool is_preferred(const struct manifest *one, const struct manifest *other) {
     bool complete = one->alike >= one->busy, other_complete = other->alike >= other->busy;
     if (complete != other_complete) return complete;

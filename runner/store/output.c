@@ -20,9 +20,11 @@
 
 /* ---- attributes of inputs ---------------------------------------------------------------------------------------- */
 
+/* The next three decide which attributes of an input a result does not get. */
+
 /* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? A result has its
  * own such attributes. */
-static bool is_of_itself(const char *name) {
+static bool is_own(const char *name) {
     static const char *const names[] = {"CLASS",      "NAME", "DIMENSION_LABELS", "_ARRAY_DIMENSIONS",
                                         "axisLabels", "axes", LINK_TO_FILE,       LINK_TO_DATASET};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -30,14 +32,14 @@ static bool is_of_itself(const char *name) {
     return false;
 }
 
-/* Also: does the attribute state how numbers are packed? */
-static bool is_of_packing(const char *name) {
-    return is_of_itself(name) || h5cf_is_packing(name);
+/* Or does it state how numbers are packed? */
+static bool is_own_or_packing(const char *name) {
+    return is_own(name) || h5cf_is_packing(name);
 }
 
-/* Also: is it `units`? A result gets that from the plan, which knows whether the units still hold. */
-static bool is_of_stored(const char *name) {
-    return is_of_packing(name) || strcmp(name, "units") == 0;
+/* Or is it `units`? A result gets those from the plan, which knows whether the units still hold. */
+static bool is_own_or_packing_or_units(const char *name) {
+    return is_own_or_packing(name) || strcmp(name, "units") == 0;
 }
 
 /* Copies the attributes of the input that `array` was moved from, except those that no longer hold. */
@@ -52,7 +54,7 @@ static void copy_from(const struct results *results, const struct array *array, 
     enum status status = readers_open(readers, number, &error);
     const struct h5_dataset *dataset = readers->of[number].dataset;
     if (!status && !dataset) status = pieces_open_first(readers->of[number].pieces, &dataset, &error);
-    bool (*leave_out)(const char *) = decoded ? is_of_stored : array->packed ? is_of_packing : is_of_itself;
+    bool (*leave_out)(const char *) = decoded ? is_own_or_packing_or_units : array->packed ? is_own_or_packing : is_own;
     if (!status && !h5_copy_attributes(dataset->id, output, leave_out))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
@@ -62,8 +64,8 @@ static void copy_from(const struct results *results, const struct array *array, 
 }
 
 /* If `array` is a moved input, copies that input's attributes to the data set `output`, which holds the array. If the
- * numbers are still packed as they were stored, also writes the attributes that tell how to decode them. If the input's
- * attributes cannot be read any more, prints a warning and continues, so that the result is not lost. */
+ * numbers are still packed as they were stored, also writes the attributes that state how to decode them. If the
+ * input's attributes cannot be read any more, prints a warning and continues, so that the result is not lost. */
 static enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,
                                     struct error *error) {
     if (!array->moved) return STATUS_OK;
@@ -179,7 +181,7 @@ static enum status describe_output(hid_t file, const char *path, const struct re
     return h5_set_real(output, "tolerance", row->tolerance, error);
 }
 
-/* One without axes, or without elements, cannot be virtual. */
+/* Puts the values into the file, or links to them; an output without axes or elements cannot be virtual. */
 static enum status copy_values(const struct stored *from, hid_t file, const struct results *results,
                                const struct run *run, enum copied_as as, const char *path, struct error *error) {
     const struct shape *shape = &results->plan->tasks[run->task].geometry.out.shape;
@@ -196,7 +198,7 @@ enum status copy_output(const struct stored *from, hid_t file, const struct resu
     return describe_output(file, path, results, run->task, row, error);
 }
 
-/* ---- where they are ---- */
+/* ---- opening a part ---- */
 
 enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
                       struct error *error) {

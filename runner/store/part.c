@@ -25,9 +25,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_AHEAD    (INT64_C(1) << 30)  /* bytes whose pages are made ready before they are written */
-#define PIECE_BYTES  (INT64_C(16) << 20) /* of a copy */
-#define SMALL_OUTPUT (64 << 10)          /* bytes of an output that HDF5 reads, and that is removed in its file */
+#define MAX_AHEAD    (INT64_C(1) << 30)  /* bytes whose pages are populated before they are written, at most */
+#define PIECE_BYTES  (INT64_C(16) << 20) /* bytes that are copied at a time */
+#define SMALL_OUTPUT (64 << 10)          /* bytes; HDF5 reads such an output, and deletes it within its file */
 
 struct part {
     struct results *results;
@@ -99,7 +99,7 @@ enum status unit_begin(struct results *results, const struct run *run, struct pa
         /* A run of which only the time is wanted writes no output. */
         struct shape shape = operand_array(&new->stored);
         TRY(h5_create(new->file, "/output", new->stored.dtype, &shape, &layout, &new->output, error));
-        /* Makes pages ready for as many bytes as the run takes on its device, up to MAX_AHEAD. */
+        /* Populates pages for as many bytes as the run takes on its device, up to MAX_AHEAD. */
         int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
         TRY(rawwrite_open(new->output, ahead < MAX_AHEAD ? ahead : MAX_AHEAD, &new->raw, error));
     }
@@ -342,7 +342,7 @@ enum status output_join(const struct plan *plan, int number, const struct run_pa
     return h5_check_writes(to, error);
 }
 
-/* Copies what an earlier OUTPUT holds of a run: its samples and, `output` not NULL, its output. */
+/* Copies what an earlier OUTPUT holds of a run: its samples and, unless `output` is NULL, its output. */
 static enum status copy_data(const struct part *part, hid_t from, char *path, int run, const char *output,
                              struct error *error) {
     for (int i = 0; i < SAMPLE_KINDS; i++) {

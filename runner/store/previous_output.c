@@ -60,7 +60,7 @@ bool results_are_at(const char *path, char instead[512]) {
 
 /* ---- comparing with the job ------------------------------------------------------------------------------------- */
 
-static bool is_of(const struct result_row *row, const struct result_row *wanted) {
+static bool same_task(const struct result_row *row, const struct result_row *wanted) {
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
 
@@ -73,7 +73,7 @@ static bool is_ours(const struct previous *previous, const struct plan *plan, st
         const struct task *task = &plan->tasks[plan->runs[i].task];
         struct result_row wanted;
         result_row_init(&wanted, plan, &plan->runs[i]);
-        marked[i] = row < previous->count && is_of(&previous->rows[row], &wanted) &&
+        marked[i] = row < previous->count && same_task(&previous->rows[row], &wanted) &&
                     strcmp(previous->rows[row].variant, wanted.variant) == 0 &&
                     (i == task->first_run || marked[task->first_run]);
         row += marked[i];
@@ -142,9 +142,9 @@ void previous_close(struct previous *previous) {
 /* The file of a `to` whose data set *name the output shows; NULL: it has values of its own. The caller frees both. */
 static char *shown_file(const struct results *results, const struct previous *previous, const char *path, char **name) {
     OWNED_ID hid_t output = H5Oopen(previous->file, path, H5P_DEFAULT);
-    bool is = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
-    OWNED char *file = is ? h5_get_text(output, LINK_TO_FILE) : NULL, *folder = path_folder(results->place.path);
-    *name = is ? h5_get_text(output, LINK_TO_DATASET) : NULL;
+    bool is_shown = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
+    OWNED char *file = is_shown ? h5_get_text(output, LINK_TO_FILE) : NULL, *folder = path_folder(results->place.path);
+    *name = is_shown ? h5_get_text(output, LINK_TO_DATASET) : NULL;
     if (!file) return NULL;
     return *file == '/' ? must_strdup(file) : must_printf("%s/%s", folder, file);
 }
@@ -202,15 +202,15 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     *done = false;
     FENCE(place->path);
     enum status status = STATUS_OK;
-    bool are = open_results(place->path, &previous->file, instead) == STATUS_OK;
+    bool is_results = open_results(place->path, &previous->file, instead) == STATUS_OK;
     bool ours =
-        are &&
+        is_results &&
         result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
         is_ours(previous, plan, results->keys);
     if (!ours) {
         if (!results->policy.overwrite)
-            status = are ? refuse(results, previous->file, error)
-                         : fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
+            status = is_results ? refuse(results, previous->file, error)
+                                : fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
         previous_close(previous);
         return status;
     }
@@ -257,7 +257,7 @@ static const struct run *run_of(const struct plan *plan, const struct result_row
         const struct run *run = &plan->runs[(*next + i) % plan->run_count];
         struct result_row wanted;
         result_row_init(&wanted, plan, run);
-        if (!is_of(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
+        if (!same_task(row, &wanted) || strcmp(row->variant, wanted.variant) != 0) continue;
         *next = run->number + 1;
         return run;
     }

@@ -35,8 +35,8 @@ static enum status write_decoded(hid_t group, const struct reader *reader, struc
     int64_t missing;
     if (!array->decoding || array->packed) return STATUS_OK;
     bool known = reader_missing_count(reader, &missing);
-    OWNED char *said = reader_decoding_text(reader);
-    if (known && !said) return STATUS_OK;
+    OWNED char *change = reader_decoding_text(reader);
+    if (known && !change) return STATUS_OK;
     OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
     TRY(h5_set_text(group, "decoded", how, error));
     return known ? h5_set_integer(group, "missing", missing, error) : STATUS_OK;
@@ -159,9 +159,9 @@ static enum status copy_run(const struct results *results, const struct run *run
 #define OWN_BYTES 1e6
 #define RUN_BYTES 8e3
 
-/* Is there room for copies of all parts but one? */
-static bool has_room(const struct results *results, double one) {
-    double room, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - one;
+/* Is there room for copies of all parts but the adopted one? */
+static bool has_room(const struct results *results, double adopted_bytes) {
+    double room, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - adopted_bytes;
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
     for (int i = 0; i < paths.count; i++) {
         struct stat about;

@@ -26,7 +26,7 @@ struct found_part {
     char key[33];
     char *path;
     struct timespec written;
-    bool checked; /* its seal was found to be right */
+    bool checked; /* its hash was found to be right */
 };
 
 /* OUTPUT.parts, and this process's folder and locks in it. */
@@ -72,8 +72,8 @@ struct results {
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
 enum status results_take_lock(struct results *results, struct error *error);
 
-/* Counts the parts and the foreign files in results->parts, with the folders of shards in it. STATUS_USAGE: something
- * has one of tilerun's names but is not a regular file. */
+/* Counts the parts and the foreign files in results->folder.own, with the folders of shards in it. STATUS_USAGE:
+ * something has one of tilerun's names but is not a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
 /* Removes tilerun's own files from there: temporary files that killed writers left; with `finished` also the parts. */
 void results_clear(struct results *results, bool finished);
@@ -90,7 +90,7 @@ char *shard_own_folder(const char *whole, const struct shard *shard);
 bool manifests_find_job(const char *whole, struct shard_job *job);
 /* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
 char *manifest_host(const char *folder);
-/* Copies what the shards say of themselves to /shards, with the numbers of the runs that came from each. */
+/* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
 /* Fills results->found. */
 void shards_find_parts(struct results *results);
@@ -106,7 +106,7 @@ char *results_unit_path(const struct results *results, const struct run *unit);
 char *results_run_path(const struct results *results, const struct run *whole);
 /* Like results_unit_path, but by the unit's key; KEY.h5. */
 char *results_part_of_key(const struct results *results, const char key[33]);
-/* Was the seal of the part at this path found to be right already? */
+/* Was the hash of the part at this path found to be right already? */
 bool results_part_checked(const struct results *results, const char *path);
 /* Records where the part of that key is from now on: it replaces a damaged one that was found elsewhere. */
 void results_part_made(const struct results *results, const char key[33], const char *path);

@@ -11,11 +11,12 @@
 
 /* A scale in the results file: a copy of an input's, or of a band of it, or a placeholder. */
 struct scale_copy {
-    char *name;   /* its link's */
-    char *wish;   /* a placeholder's preferred name */
-    dev_t device; /* a copy's original: its file... */
+    char *name; /* in the group of copies */
+    char *wish; /* preferred name of a placeholder; NULL: it is a copy */
+    /* The original of a copy: its file, and its address there. */
+    dev_t device;
     ino_t inode;
-    haddr_t address;            /* ...and its address there */
+    haddr_t address;
     int64_t first, count, step; /* the copied elements of the original */
     hobj_ref_t reference;       /* refers to the copy */
     int attached_count;
@@ -26,7 +27,7 @@ struct scale_copy {
 struct axis_copies {
     bool known;
     int count;
-    int *copies; /* their numbers */
+    int *copies; /* their indices in scales->copies */
 };
 
 /* An output without a scale. */
@@ -38,7 +39,7 @@ struct bare {
 struct scales {
     const struct results *results;
     hid_t file;
-    const char *group; /* that the copies go to */
+    const char *group; /* the copies go to this group */
     int count;
     struct scale_copy *copies;
     struct axis_copies (*of)[MAX_RANK]; /* one for each array of the plan */
@@ -94,7 +95,7 @@ static char *choose_name(const struct scales *scales, hid_t outputs, const char 
     return name;
 }
 
-/* Notes a scale's file and address, so that its copy is found again whichever input leads to it. */
+/* Records a scale's file and address, so that its copy is found again whichever input leads to it. */
 static void identify(hid_t scale, struct scale_copy *copy) {
     char path[4096] = "";
     struct stat file = {.st_ino = 0};
@@ -147,7 +148,7 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
     return scales->count++;
 }
 
-static void say_left_out(const struct array *input, int axis, const char *why) {
+static void print_left_out(const struct array *input, int axis, const char *why) {
     text_print_stderr(
         "tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n", input->name,
         axis, why);
@@ -163,30 +164,30 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
     struct readers *readers = scales->results->readers;
     struct error error = {.status = STATUS_OK};
     if (readers_open(readers, number, &error)) {
-        say_left_out(input, axis->number, error.text);
+        print_left_out(input, axis->number, error.text);
         return copies;
     }
     const struct h5_dataset *dataset = readers->of[number].dataset;
     if (!dataset && pieces_open_first(readers->of[number].pieces, &dataset, &error)) {
-        say_left_out(input, axis->number, error.text);
+        print_left_out(input, axis->number, error.text);
         return copies;
     }
     int64_t length = dataset->shape.size[axis->number];
-    int seen = 0;
-    while (input->axes[seen].number != axis->number || input->axes[seen].of != input) seen++;
+    int axis_of_view = 0;
+    while (input->axes[axis_of_view].number != axis->number || input->axes[axis_of_view].of != input) axis_of_view++;
     const struct data_view *view = &input->view;
-    bool part = input->shape.size[seen] != length;
+    bool is_part = input->shape.size[axis_of_view] != length;
     OWNED hid_t *opened = NULL;
     int count = h5_axis_scales(dataset->id, axis->number, &opened);
     copies->copies = must_malloc((size_t)count * sizeof *copies->copies + 1);
     for (int i = 0; i < count; i++) {
         if (opened[i] < 0) {
-            say_left_out(input, axis->number, "this HDF5 cannot open it");
+            print_left_out(input, axis->number, "this HDF5 cannot open it");
             continue;
         }
-        struct scale_copy wanted = {.first = part ? view->first[axis->number] : 0,
-                                    .count = part ? input->shape.size[seen] : length,
-                                    .step = part ? view->step[axis->number] : 1};
+        struct scale_copy wanted = {.first = is_part ? view->first[axis->number] : 0,
+                                    .count = is_part ? input->shape.size[axis_of_view] : length,
+                                    .step = is_part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
         H5_GUARD(guard, input->input->external, input->input->file, "scale");
         error = (struct error){.status = STATUS_OK};
@@ -196,7 +197,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         if (copy >= 0)
             copies->copies[copies->count++] = copy;
         else
-            say_left_out(input, axis->number, why);
+            print_left_out(input, axis->number, why);
         H5Dclose(opened[i]);
     }
     return copies;
@@ -204,6 +205,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
 
 /* ---- attaching ------------------------------------------------------------------------------------------------- */
 
+/* Adds a copy to the list of an axis, and the axis to those that the copy is attached to. */
 static void attach(struct scales *scales, int number, hobj_ref_t dataset, int axis, struct h5_axis_list *list) {
     struct scale_copy *copy = &scales->copies[number];
     list->scales = must_realloc(list->scales, (size_t)(list->count + 1) * sizeof *list->scales);

@@ -1,10 +1,10 @@
-/* seal.c - makes a file durable, and seals it with a hash that shows whether a crash of the machine has damaged it. The
- * seal is the last 64 bytes of a part or manifest, after those that HDF5 has written: "tilerun-part-xxh3:", 32 hex
- * digits, a word or spaces, a newline.
+/* seal.c - makes a file durable, and seals it: appends a trailer with a hash that shows whether a crash of the machine
+ * has damaged it. The trailer is the last 64 bytes of a part or manifest, after those that HDF5 has written:
+ * "tilerun-part-xxh3:", 32 hex digits, a word or spaces, a newline.
  *
  * The file before the trailer is cut into blocks of 4 MiB, so that all cores can hash at once. Each block's XXH3-128 is
  * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. The word "synced"
- * says that all of that was on the disk before the trailer was written. */
+ * states that all of that was on the disk before the trailer was written. */
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../base/workers.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#define SYNC_BYTES (INT64_C(32) << 20)
+#define SYNC_BYTES (INT64_C(32) << 20) /* of a band */
 enum { TRAILER = 64, BLOCK = 4 << 20 };
 static const char trailer_format[] = "tilerun-part-xxh3:%016llx%016llx%13s\n", word_synced[] = "synced";
 
@@ -63,7 +63,7 @@ struct file_hash {
     int descriptor;
     off_t bytes;
     XXH128_hash_t *blocks;
-    char **rooms; /* buffers, by thread */
+    char **buffers; /* one for each thread */
     atomic_bool failed;
 };
 
@@ -71,14 +71,14 @@ static void hash_block(void *context, int64_t block, int thread) {
     struct file_hash *file = context;
     off_t at = (off_t)block * BLOCK;
     size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
-    if (!file->rooms[thread]) file->rooms[thread] = must_malloc(BLOCK);
+    if (!file->buffers[thread]) file->buffers[thread] = must_malloc(BLOCK);
     for (size_t done = 0; done < size;) {
-        ssize_t got = pread(file->descriptor, file->rooms[thread] + done, size - done, at + (off_t)done);
+        ssize_t got = pread(file->descriptor, file->buffers[thread] + done, size - done, at + (off_t)done);
         if (got <= 0) file->failed = true;
         if (got <= 0) return;
         done += (size_t)got;
     }
-    file->blocks[block] = XXH3_128bits(file->rooms[thread], size);
+    file->blocks[block] = XXH3_128bits(file->buffers[thread], size);
 }
 
 /* Hashes the first `bytes` bytes of a file. false: they cannot be read. */
@@ -87,10 +87,10 @@ static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
     int threads = workers_count();
     OWNED XXH128_hash_t *hashes = must_malloc((unsigned long)(blocks + 1) * sizeof *hashes);
     struct file_hash file = {.descriptor = descriptor, .bytes = bytes, .blocks = hashes};
-    file.rooms = must_zeroed((unsigned long)threads * sizeof *file.rooms);
+    file.buffers = must_zeroed((unsigned long)threads * sizeof *file.buffers);
     workers_run(blocks, hash_block, &file);
     *hash = XXH3_128bits(hashes, (size_t)blocks * sizeof *hashes);
-    texts_free(file.rooms, threads);
+    texts_free(file.buffers, threads);
     return !file.failed;
 }
 
@@ -99,8 +99,8 @@ static void print_trailer(XXH128_hash_t hash, bool synced, char text[TRAILER + 1
              synced ? word_synced : "");
 }
 
-/* Reads the trailer. *bytes: those before it. */
-static enum trailer look(int descriptor, char text[TRAILER], off_t *bytes) {
+/* Reads the trailer. *bytes becomes the number of bytes before it. */
+static enum trailer read_trailer(int descriptor, char text[TRAILER], off_t *bytes) {
     const char *word = &text[TRAILER - sizeof word_synced]; /* the newline is where the constant has its final zero */
     *bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;
     bool there = *bytes > 0 && pread(descriptor, text, TRAILER, *bytes) == TRAILER &&
@@ -112,7 +112,7 @@ enum trailer part_trailer(const char *path) {
     int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char text[TRAILER];
     off_t bytes;
-    enum trailer trailer = descriptor < 0 ? TRAILER_NONE : look(descriptor, text, &bytes);
+    enum trailer trailer = descriptor < 0 ? TRAILER_NONE : read_trailer(descriptor, text, &bytes);
     if (descriptor >= 0) close(descriptor);
     return trailer;
 }
@@ -123,7 +123,7 @@ bool part_is_whole(const char *path, off_t most) {
     char found[TRAILER], expected[TRAILER + 1];
     off_t bytes;
     XXH128_hash_t hash;
-    enum trailer trailer = look(descriptor, found, &bytes);
+    enum trailer trailer = read_trailer(descriptor, found, &bytes);
     bool whole = trailer != TRAILER_NONE;
     if (whole && bytes <= most && (whole = hash_file(descriptor, bytes, &hash))) {
         print_trailer(hash, trailer == TRAILER_SYNCED, expected);

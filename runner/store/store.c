@@ -25,8 +25,8 @@ static enum status check_output(struct results *results, struct error *error) {
         return fail(error, STATUS_USAGE, "output %s: is not a regular file", place->name);
     TRY(clash_check(place, results->plan, error));
     if (results->policy.overwrite) return STATUS_OK;
-    char foreign[512];
-    if (results_are_at(place->path, foreign)) {
+    char instead[512]; /* what the file is, if not a results file */
+    if (results_are_at(place->path, instead)) {
         if (resume) return STATUS_OK;
         return fail(error, STATUS_USAGE, "output %s: exists; --overwrite replaces it%s", place->name,
                     results->policy.single ? "" : ", --resume continues its job");
@@ -34,8 +34,8 @@ static enum status check_output(struct results *results, struct error *error) {
     if (resume)
         return fail(error, STATUS_USAGE,
                     "output %s: %s; --resume replaces nothing but results of its job, --overwrite any file",
-                    place->name, foreign);
-    return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", place->name, foreign);
+                    place->name, instead);
+    return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", place->name, instead);
 }
 
 /* May the files in OUTPUT.parts be used or removed? */

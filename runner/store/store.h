@@ -24,9 +24,9 @@
  * Publishing writes OUTPUT under a temporary name, syncs and renames it (output.h), so that it is never half a file. If
  * a job continues and its parts are gone, they are first made again from OUTPUT; after that only parts count.
  *
- * A part ends in a seal with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine
+ * A part ends in a trailer with a hash of all bytes before it (seal.c). Parts are not synced, so a crash of the machine
  * can damage one; a unit whose part has a wrong hash is done again. Only a shard syncs a large part, before it writes
- * the seal, because merge does not hash a large part again if it only links it. KEY is a hash of the program (its
+ * the trailer, because merge does not hash a large part again if it only links it. KEY is a hash of the program (its
  * version and sources), the operation's resolved text, the variant, the inputs' hashes and, for a panel, its place. So
  * a finished unit is found again, whichever process made it and however the job was divided. A part keeps its output
  * only if something will read it: for the operation's first right run, and for every run with `store: all`. */
@@ -149,6 +149,8 @@ bool results_run_row(const struct results *results, const struct run *whole, con
 /* For `merge`: prints to stderr, by shard, which units have no part, and which parts belong to other jobs.
  * `missing`: for each run of a unit. */
 void results_print_missing(const struct results *results, const bool *missing);
+/* Begins the part of a unit under a temporary name, with an output if something will read or verify it. End it with
+ * unit_keep or unit_discard. */
 enum status unit_begin(struct results *results, const struct run *run, struct part **part, struct error *error);
 /* A sink for stream_run that writes into the part. */
 struct sink part_sink(struct part *part, struct trace *trace);
@@ -221,7 +223,7 @@ struct survey {
     struct shard_job job;
     bool complete; /* all shards have finished and all parts are there: `merge` can join them */
 };
-/* false: there is no such folder of tilerun's. Free with survey_free, whatever it returns. */
+/* Surveys the job. false: there is no OUTPUT.parts of tilerun's. Free with survey_free, whatever it returns. */
 bool store_survey(const char *output, struct survey *survey);
 void survey_free(struct survey *survey);
 

@@ -88,7 +88,7 @@ static char *origin_of(const struct results *results, const char *path) {
 }
 
 /* Prints which job made each part that is not of this job. */
-static void print_foreign(const struct results *results) {
+static void print_other_jobs(const struct results *results) {
     int printed = 0;
     for (int i = 0; i < results->found.count && printed < MAX_LINES; i++) {
         if (is_of_job(results, results->found.of[i].key)) continue;
@@ -101,7 +101,7 @@ static void print_foreign(const struct results *results) {
 void results_print_missing(const struct results *results, const bool *missing) {
     FREED_BY(shard_job_free) struct shard_job job = {0};
     manifests_find_job(results->folder.whole, &job);
-    print_foreign(results);
+    print_other_jobs(results);
     print_shards(&results->units->plan, missing, &job);
     text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes those of shard I\n", job.shards);
 }

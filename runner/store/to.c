@@ -282,16 +282,16 @@ bool to_shows(const struct results *results, int task) {
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     const struct task *made = &results->plan->tasks[task];
     const struct shape shape = operand_array(&made->geometry.out);
-    OWNED char *way = relative_path(results, results->to->of[results->to->of_operation[task]].real);
-    const struct h5_source source = {way, made->operation->to_name, box_whole(&shape)};
+    OWNED char *link = relative_path(results, results->to->of[results->to->of_operation[task]].real);
+    const struct h5_source source = {link, made->operation->to_name, box_whole(&shape)};
     return h5_create_virtual(file, path, results->plan->arrays[made->out].dtype, &shape, &source, 1, error);
 }
 
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
-    OWNED char *way = relative_path(results, results->to->of[results->to->of_operation[task]].real);
+    OWNED char *link = relative_path(results, results->to->of[results->to->of_operation[task]].real);
     OWNED_ID hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     TRY(output < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text())
-                   : h5_set_text(output, LINK_TO_FILE, way, error));
+                   : h5_set_text(output, LINK_TO_FILE, link, error));
     return h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);
 }
 
@@ -349,9 +349,9 @@ static enum held held_by(const struct results *results, const struct job_operati
     OWNED_ID hid_t output = previous < 0 ? previous : H5Oopen(previous, path, H5P_DEFAULT);
     if (output < 0) return HELD_NOT;
     OWNED char *name = h5_get_text(output, LINK_TO_FILE), *object = h5_get_text(output, LINK_TO_DATASET);
-    OWNED char *way = file ? relative_path(results, file->real) : NULL;
+    OWNED char *link = file ? relative_path(results, file->real) : NULL;
     if (!name) return HELD_INSIDE;
-    bool in_file = object && way && strcmp(way, name) == 0 && strcmp(object, operation->to_name) == 0;
+    bool in_file = object && link && strcmp(link, name) == 0 && strcmp(object, operation->to_name) == 0;
     return in_file ? HELD_IN_FILE : HELD_ELSEWHERE;
 }
 

@@ -73,7 +73,6 @@ static bool has_halves(size_t size) {
     return size == 2 || size == 4 || size == 8;
 }
 
-/* Both buffers come from malloc, so they are aligned for any element. */
 void bytes_unshuffle(const uint8_t *restrict from, uint8_t *restrict to, size_t bytes, size_t size) {
     size_t elements = bytes / size;
     for (size_t i = 0; has_halves(size) && i < elements; i += BLOCK)

@@ -135,15 +135,16 @@ static void find_bounds(struct decoding *decoding) {
 
 enum dtype decoding_common(enum dtype one, enum dtype other) {
     if (one == other) return one;
-    bool narrow = dtype_is_float(one) && dtype_is_float(other) && one != FLOAT64 && other != FLOAT64;
-    return narrow ? FLOAT32 : FLOAT64;
+    bool float32_suffices = dtype_is_float(one) && dtype_is_float(other) && one != FLOAT64 && other != FLOAT64;
+    return float32_suffices ? FLOAT32 : FLOAT64;
 }
 
+/* The type of scaled elements, as in NumPy: float64 if a term is float64 or an integer, or if float64 is read. */
 static enum dtype type_of_scaling(const struct cf *attributes, enum dtype read_as) {
-    const struct cf_number *of[] = {&attributes->factor, &attributes->offset};
+    const struct cf_number *terms[] = {&attributes->factor, &attributes->offset};
     enum dtype type = FLOAT32;
     for (int i = 0; i < 2; i++)
-        if (of[i]->there && (of[i]->dtype == FLOAT64 || !dtype_is_float(of[i]->dtype))) type = FLOAT64;
+        if (terms[i]->there && (terms[i]->dtype == FLOAT64 || !dtype_is_float(terms[i]->dtype))) type = FLOAT64;
     return dtype_is_float(read_as) ? decoding_common(type, read_as) : type;
 }
 
@@ -162,8 +163,8 @@ bool decoding_make(const struct cf *attributes, enum dtype stored, struct decodi
     bool masks = decoding->mark_count > 0 || decoding->has_low || decoding->has_high;
     if (masks && !dtype_is_float(decoding->result)) decoding->result = FLOAT64;
     /* NumPy multiplies integers of more than 16 bits in float64. */
-    bool narrow = decoding->result != FLOAT64 && (!is_integer || dtype_size(stored) <= 2);
-    decoding->computed = narrow ? FLOAT32 : FLOAT64;
+    bool in_float32 = decoding->result != FLOAT64 && (!is_integer || dtype_size(stored) <= 2);
+    decoding->computed = in_float32 ? FLOAT32 : FLOAT64;
     return decoding->scales || masks || read_as != stored;
 }
 
@@ -173,12 +174,13 @@ struct decoding *decoding_copy(const struct decoding *decoding) {
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
+/* Elements that are decoded together. */
 struct block {
     int64_t count;
     const void *from;
-    double wide[BLOCK];
+    double doubles[BLOCK];   /* values */
     int64_t integers[BLOCK]; /* where marks are exact */
-    float narrow[BLOCK];
+    float floats[BLOCK];     /* values, while they are scaled in float32 */
     unsigned char missing[BLOCK];
 };
 
@@ -194,7 +196,7 @@ static void mask_missing_numbers(const struct decoding *decoding, struct block *
         if (mark.exact)
             for (int64_t i = 0; i < block->count; i++) block->missing[i] |= block->integers[i] == mark.integer;
         else
-            for (int64_t i = 0; i < block->count; i++) block->missing[i] |= block->wide[i] == mark.real;
+            for (int64_t i = 0; i < block->count; i++) block->missing[i] |= block->doubles[i] == mark.real;
     }
 }
 
@@ -232,15 +234,15 @@ static void scale(const struct decoding *decoding, struct block *block) {
     const struct cf_number *factor = &decoding->attributes.factor, *offset = &decoding->attributes.offset;
     int64_t count = block->count;
     if (decoding->computed == FLOAT64) {
-        for (int64_t i = 0; i < count && factor->there; i++) block->wide[i] *= factor->real;
-        for (int64_t i = 0; i < count && offset->there; i++) block->wide[i] += offset->real;
+        for (int64_t i = 0; i < count && factor->there; i++) block->doubles[i] *= factor->real;
+        for (int64_t i = 0; i < count && offset->there; i++) block->doubles[i] += offset->real;
         return;
     }
     float multiplier = (float)factor->real, addend = (float)offset->real;
-    for (int64_t i = 0; i < count; i++) block->narrow[i] = (float)block->wide[i];
-    for (int64_t i = 0; i < count && factor->there; i++) block->narrow[i] *= multiplier;
-    for (int64_t i = 0; i < count && offset->there; i++) block->narrow[i] += addend;
-    for (int64_t i = 0; i < count; i++) block->wide[i] = (double)block->narrow[i];
+    for (int64_t i = 0; i < count; i++) block->floats[i] = (float)block->doubles[i];
+    for (int64_t i = 0; i < count && factor->there; i++) block->floats[i] *= multiplier;
+    for (int64_t i = 0; i < count && offset->there; i++) block->floats[i] += addend;
+    for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)block->floats[i];
 }
 
 static void decode_block(const struct decoding *decoding, bool exact, struct block *block, enum dtype wanted, void *to,
@@ -251,20 +253,20 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
         result == decoding->read_as && !decoding->scales; /* masked floats keep the bits of valid elements */
     char room[BLOCK * sizeof(double)], *values = result == wanted ? to : room;
     memset(block->missing, 0, (size_t)count);
-    convert_to_double(decoding->read_as, block->from, count, block->wide);
+    convert_to_double(decoding->read_as, block->from, count, block->doubles);
     if (exact) convert_to_integer(decoding->read_as, block->from, count, block->integers);
     mask_missing_numbers(decoding, block);
-    if (!decoding->unpacked) mask_outside(decoding, block->wide, block);
+    if (!decoding->unpacked) mask_outside(decoding, block->doubles, block);
     if (copies_bits)
         memcpy(values, block->from, (size_t)count * dtype_size(result));
     else
         scale(decoding, block);
     if (decoding->unpacked) {
         if (result == FLOAT32)
-            for (int64_t i = 0; i < count; i++) block->wide[i] = (double)(float)block->wide[i];
-        mask_outside(decoding, block->wide, block);
+            for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)(float)block->doubles[i];
+        mask_outside(decoding, block->doubles, block);
     }
-    if (!copies_bits) convert_from_double(result, block->wide, count, values);
+    if (!copies_bits) convert_from_double(result, block->doubles, count, values);
     for (int64_t i = 0; i < count; i++) missing += block->missing[i];
     for (int64_t i = 0; i < count && missing; i++)
         if (block->missing[i]) dtype_store(result, values, i, NAN);
@@ -362,11 +364,11 @@ char *decoding_text(const struct decoding *decoding) {
              offset = attributes->offset.there && attributes->offset.real != 0;
         product =
             factor ? must_printf("stored * %s", cf_number_text(&attributes->factor, number)) : must_strdup("stored");
-        struct cf_number size = attributes->offset;
-        bool less = size.real < 0;
-        size.real = fabs(size.real);
-        size.integer = less ? -size.integer : size.integer;
-        sum = offset ? must_printf("%s %c %s", product, less ? '-' : '+', cf_number_text(&size, number))
+        struct cf_number magnitude = attributes->offset;
+        bool negative = magnitude.real < 0;
+        magnitude.real = fabs(magnitude.real);
+        magnitude.integer = negative ? -magnitude.integer : magnitude.integer;
+        sum = offset ? must_printf("%s %c %s", product, negative ? '-' : '+', cf_number_text(&magnitude, number))
                      : must_strdup(product);
         free(product);
         append(&text, sum);

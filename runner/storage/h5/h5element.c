@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FIELDS_SHOWN = 12, FIELDS_MOST = 256 };
+enum { FIELDS_SHOWN = 12, FIELDS_MOST = 256 }; /* fields of a table in a message, and in a list */
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
@@ -172,7 +172,7 @@ static bool find_element(hid_t type, const char *field, struct h5_element *eleme
 size_t h5_stored_bytes(hid_t type, size_t address_bytes) {
     H5T_class_t class = H5Tget_class(type);
     size_t bytes = H5Tget_size(type);
-    /* A length, and the address and the index of what it is the length of. */
+    /* The file holds a length, and the address and index of the data in its global heap. */
     if (class == H5T_VLEN || (class == H5T_STRING && H5Tis_variable_str(type) > 0)) return 4 + address_bytes + 4;
     const int members = class == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
     for (int i = 0; i < members; i++) {

@@ -12,7 +12,7 @@ struct h5_element {
     hid_t memory; /* memory type for H5Dread; H5I_INVALID_HID: the type of the file in the machine's byte order */
     int rank;     /* number of array dimensions of the element type, which become the last axes of the data set */
     int64_t size[MAX_RANK]; /* sizes of these dimensions */
-    const char *kind;       /* "bool" or "bit field", of which `dtype` says less; NULL: neither */
+    const char *kind;       /* "bool" or "bit field", which `dtype` does not show; NULL: neither */
 };
 
 /* Finds how elements of `type` are read. `field`: read this field of a table ("a/b" of a table in a table); NULL: none.
@@ -20,14 +20,14 @@ struct h5_element {
  * "holds strings; ...", which the caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
 
-/* The size of an element in its file, where addresses have `address_bytes`. H5Tget_size returns the size in memory, where
- * texts and sequences of varying length have another. */
+/* The size of an element in its file, where addresses have `address_bytes`. H5Tget_size returns the size in memory,
+ * where texts and sequences of varying length have another. */
 size_t h5_stored_bytes(hid_t type, size_t address_bytes);
 
 /* Adds the names of the numeric fields of a table, or of arrays of tables: what `field` may be. */
 void h5_list_fields(hid_t type, struct texts *fields);
 
-/* A short name of the type: "table of x, y, label", "complex of float32", "float of 20 bits". The caller frees. */
+/* A short name of the type: "table: x, y, label", "complex", "float32 (20 bits)". The caller frees. */
 char *h5_type_text(hid_t type);
 
 #endif

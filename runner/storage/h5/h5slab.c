@@ -78,7 +78,7 @@ hsize_t h5_slab_slices(hid_t space, hsize_t size) {
     return length / slab.stride[axis] * block + (last < block ? last : block);
 }
 
-bool h5_slab_reaches(hid_t seen, int axis, hsize_t size) {
+bool h5_slab_reaches(hid_t space, int axis, hsize_t size) {
     hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
-    return size == 0 || (H5Sget_select_bounds(seen, first, last) >= 0 && last[axis] + 1 == size);
+    return size == 0 || (H5Sget_select_bounds(space, first, last) >= 0 && last[axis] + 1 == size);
 }

@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  (INT64_C(2) << 20) /* size of one madvise call, which locks the address space */
-#define LEAST_BYTES (INT64_C(16) << 20)
+#define STEP_BYTES  (INT64_C(2) << 20)  /* size of one madvise call, which locks the address space */
+#define LEAST_BYTES (INT64_C(16) << 20) /* pages of smaller ranges are not populated ahead */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and pages are populated by their first write */
 #endif

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXTENT_BYTES  (INT64_C(1) << 17) /* bytes of one pread */
+#define PIECE_BYTES   (INT64_C(1) << 17) /* bytes of one pread of contiguous storage */
 #define BLOCK         1024               /* elements that are converted at a time */
 #define SMALL_BYTES   (INT64_C(1) << 16) /* chunks up to this size are read without checking the size of the file */
 #define BUFFERS_BYTES (INT64_C(128) << 20)
@@ -59,7 +59,7 @@ static int find_descriptor(hid_t id) {
 }
 
 /* Finds the address of a contiguous data set. false: it has none, so HDF5 must read the data set. */
-static bool open_extent(struct rawread *raw, hid_t creation) {
+static bool find_address(struct rawread *raw, hid_t creation) {
     if (H5Pget_external_count(creation) > 0) return false;
     raw->address = h5_extent_address(raw->dataset->id);
     return raw->address != HADDR_UNDEF;
@@ -75,8 +75,8 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     unsigned options = 0;
     if (H5Pget_chunk_opts(creation, &options) < 0) return false;
     raw->unfiltered_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
-    bool ours = filters_find(creation, &raw->filters);
-    if (purpose == TO_CHECK ? !filters_decompress(&raw->filters) : !ours) return false;
+    bool supported = filters_find(creation, &raw->filters);
+    if (purpose == TO_CHECK ? !filters_decompress(&raw->filters) : !supported) return false;
     if (purpose != TO_CHECK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
     if (purpose == TO_DESCRIBE) return true;
     raw->lookup = dataset->write_failure ? dataset->id : h5_open_lookup(dataset->id, raw->descriptor);
@@ -113,7 +113,7 @@ static struct rawread *open_raw(const struct h5_dataset *dataset, enum purpose p
     bool has_elements = raw->extent.rank > 0 && shape_elements(&dataset->shape) > 0;
     bool able = raw->descriptor >= 0 && (for_check || dataset->plain) && has_elements;
     if (layout == H5D_CONTIGUOUS)
-        able = able && !for_check && open_extent(raw, creation);
+        able = able && !for_check && find_address(raw, creation);
     else
         able = able && layout == H5D_CHUNKED && open_chunks(raw, creation, type, purpose);
     if (!able) rawread_close(&raw);
@@ -199,12 +199,12 @@ static void convert(const struct read_target *target, enum dtype stored, const v
         convert_elements(stored, from, count, target->dtype, to, casts);
 }
 
-/* Are elements the target's as they are in the file, but for the order of their bytes? */
+/* Does the target want elements as they are stored, apart from their byte order? */
 static bool is_as_stored(const struct reading *reading) {
     return reading->raw->dataset->dtype == reading->target->dtype && !reading->target->decoding;
 }
 
-/* Brings `count` elements, `step` apart, to their place in the target: picks them, swaps their bytes, converts them. */
+/* Copies `count` elements, `step` apart, to `to` in the target: gathers them, swaps their bytes and converts them. */
 static void store_run(const struct reading *reading, const char *from, int64_t count, int64_t step, char *to,
                       struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
@@ -219,10 +219,10 @@ static void store_run(const struct reading *reading, const char *from, int64_t c
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t some = count - at < BLOCK ? count - at : BLOCK;
         const char *first = from + at * step * raw->size;
-        bool as_it_is = step == 1 && !raw->swap;
-        if (!as_it_is) layout_gather(first, some, step, size, block);
+        bool direct = step == 1 && !raw->swap;
+        if (!direct) layout_gather(first, some, step, size, block);
         if (raw->swap) swap_bytes(block, some, size);
-        convert(reading->target, stored, as_it_is ? (const void *)first : block, some,
+        convert(reading->target, stored, direct ? (const void *)first : block, some,
                 to + at * (int64_t)dtype_size(wanted), &counts->casts);
     }
 }
@@ -283,7 +283,7 @@ static void read_piece(struct reading *reading, int64_t piece, int thread) {
     struct row_run run;
     const char *why = NULL, *from;
     bool straight = rows->walk.step == 1 && !rows->near && is_as_stored(reading);
-    OWNED char *room = straight ? NULL : must_malloc(EXTENT_BYTES);
+    OWNED char *room = straight ? NULL : must_malloc(PIECE_BYTES);
     struct window window = {room, 0, 0};
     for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
         char *to = target_at(reading, run.in_box);
@@ -452,7 +452,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
         if (!status)
             workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
     } else {
-        reading.rows = layout_rows(selection, &raw->extent, false, EXTENT_BYTES / raw->size);
+        reading.rows = layout_rows(selection, &raw->extent, false, PIECE_BYTES / raw->size);
         int64_t limit = atomic_load(&contiguous_threads), pieces = reading.rows.pieces;
         workers_run(limit > 0 && limit < pieces ? limit : pieces, read_rows, &reading);
     }

@@ -1,4 +1,4 @@
-/* rawwrite.c - writes boxes to extents and chunks.
+/* rawwrite.c - writes boxes to contiguous and chunked data sets.
  *
  *     contiguous          rows are written to their addresses in the file
  *     chunks, plain       rows of each chunk are written to their addresses in it
@@ -29,20 +29,20 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE_BYTES   (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
-#define BLOCK_BYTES   (16 << 10)         /* bytes of a block of converted elements */
-#define MAPPERS       4                  /* workers that write to one mapping */
-#define BUFFERS_BYTES (INT64_C(128) << 20)
+#define PIECE_BYTES   (INT64_C(1) << 20)   /* bytes that one pwrite writes, or one worker copies at a time */
+#define BLOCK_BYTES   (16 << 10)           /* bytes of a block of converted elements */
+#define MAPPERS       4                    /* workers that write to one mapping */
+#define BUFFERS_BYTES (INT64_C(128) << 20) /* bytes of all lanes' buffers, two of a chunk for each lane */
 
 struct rawwrite {
     struct h5_dataset *dataset;
-    int descriptor, *failure;
-    bool mappable;           /* blocks are allocated, and the file system writes mappings fast */
-    struct mapping *mapping; /* maps all unfiltered data; NULL: pwrite is used */
-    int64_t size;            /* bytes of an element */
-    haddr_t address;         /* contiguous */
-    haddr_t *addresses;      /* addresses of unfiltered chunks, in row-major order of the grid */
-    int64_t chunk_bytes;     /* bytes of an unencoded chunk; 0: contiguous */
+    int descriptor, *failure; /* the file's; errno of its first failed write (h5_descriptor) */
+    bool mappable;            /* blocks are allocated, and the file system writes mappings fast */
+    struct mapping *mapping;  /* maps all unfiltered data; NULL: pwrite is used */
+    int64_t size;             /* bytes of an element */
+    haddr_t address;          /* contiguous */
+    haddr_t *addresses;       /* addresses of unfiltered chunks, in row-major order of the grid */
+    int64_t chunk_bytes;      /* bytes of an unencoded chunk; 0: contiguous */
     struct filters filters;
     struct filter_buffers **buffers; /* one for each lane; filtered chunks only */
     int lanes;
@@ -295,18 +295,18 @@ static int64_t cell_bytes(const struct writing *writing, const struct cell *cell
 }
 
 /* Gathers the decoded bytes of a chunk; bytes outside the data set are zero. NULL: out of memory. */
-static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_buffers *room,
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_buffers *buffers,
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
-    char *plain = filter_buffers_reserve(room, (size_t)raw->chunk_bytes);
-    if (plain && cell_bytes(writing, cell) < raw->chunk_bytes) memset(plain, 0, (size_t)raw->chunk_bytes);
+    char *decoded = filter_buffers_reserve(buffers, (size_t)raw->chunk_bytes);
+    if (decoded && cell_bytes(writing, cell) < raw->chunk_bytes) memset(decoded, 0, (size_t)raw->chunk_bytes);
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
-    for (int64_t row = 0; plain && row < walk.rows; row++) {
+    for (int64_t row = 0; decoded && row < walk.rows; row++) {
         int64_t in_chunk, in_box;
         layout_row(&walk, row, &in_chunk, &in_box);
-        take_elements(writing, in_box, walk.length, plain + in_chunk * raw->size, casts);
+        take_elements(writing, in_box, walk.length, decoded + in_chunk * raw->size, casts);
     }
-    return plain;
+    return decoded;
 }
 
 static enum status place_chunk(const struct writing *writing, const struct cell *cell, size_t bytes, haddr_t *address,
@@ -328,9 +328,9 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     size_t bytes = 0;
     haddr_t address = HADDR_UNDEF;
     double begin = range_begin(STAGE_DEFLATE);
-    char *plain = gather_chunk(writing, cell, raw->buffers[lane], casts);
+    char *decoded = gather_chunk(writing, cell, raw->buffers[lane], casts);
     const char *stored =
-        plain ? filters_encode(&raw->filters, raw->buffers[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+        decoded ? filters_encode(&raw->filters, raw->buffers[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
     trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
     if (!stored) {
         writing->failure = ENOMEM;

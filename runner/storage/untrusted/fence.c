@@ -142,14 +142,14 @@ static bool is_hdf5(uintptr_t at) {
 }
 
 /* A walk of the stack from the innermost frame outwards. */
-struct walk {
+struct stack_walk {
     uintptr_t crash; /* address of the instruction that crashed */
     bool reached;    /* the frames before it are the handler and the kernel's call of it */
     bool hdf5;       /* a frame of HDF5 is between the crash and the program's own code */
 };
 
 static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *frame, void *of_walk) {
-    struct walk *walk = of_walk;
+    struct stack_walk *walk = of_walk;
     uintptr_t at = (uintptr_t)_Unwind_GetIP(frame);
     walk->reached = walk->reached || at == walk->crash;
     if (!walk->reached) return _URC_NO_REASON;
@@ -159,7 +159,7 @@ static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *frame, void *of_w
 
 /* Did HDF5 crash, or a function of another library that it called, such as memcpy? */
 static bool hdf5_was_running(uintptr_t at) {
-    struct walk walk = {.crash = at};
+    struct stack_walk walk = {.crash = at};
     _Unwind_Backtrace(visit_frame, &walk);
     return walk.hdf5;
 }

@@ -42,6 +42,7 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
     return *unusable ? 0 : (int)count;
 }
 
+/* Returns a sentence: the attribute is not `least` to `most` numbers, and is ignored. The caller frees. */
 static char *ignored_text(hid_t object, const char *name, int least, int most) {
     OWNED char *text = h5_get_text(object, name);
     char *sentence;
@@ -55,9 +56,10 @@ static char *ignored_text(hid_t object, const char *name, int least, int most) {
     return sentence;
 }
 
+/* One call of read_attributes. */
 struct cf_reading {
     hid_t object;
-    char **ignored;
+    char **ignored; /* receives ignored_text of the first such attribute */
 };
 
 /* read_numbers for `least` to `most` numbers, or none. */
@@ -228,8 +230,8 @@ static bool represents(enum dtype dtype, const struct cf_number *number) {
     return dtype_load(dtype, &room, 0) == number->real;
 }
 
-/* Sets *stored to the element of the stored type that equals the number; false: none does. If only the type of the other
- * sign represents the number, as which elements are read, that element has its bits there. */
+/* Sets *stored to the element of the stored type that equals the number; false: none does. If only the type of the
+ * other sign, as which elements are read, represents the number, the element has the number's bits. */
 static bool stored_number(const struct decoding *decoding, const struct cf_number *number, struct cf_number *stored) {
     uint64_t room = 0;
     *stored = *number;

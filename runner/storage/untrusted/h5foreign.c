@@ -12,6 +12,7 @@
 
 enum { BYTES_READ = 512 };
 
+/* What the file is, and a Python command that makes an HDF5 file of it. */
 #define IS(what)   "is not an HDF5 file but " what
 #define BY(python) ": `python3 -c \"import h5py, " python "\"` makes one"
 

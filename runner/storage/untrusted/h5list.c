@@ -145,7 +145,8 @@ static struct h5_entry describe(hid_t dataset, hid_t creation) {
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-struct walk {
+/* The context of visit_link. */
+struct link_walk {
     struct h5_list *list;
     const char *path, *group; /* path of the file; name of the group: "/raw", "" for the root */
     struct h5_guard *guard;
@@ -194,7 +195,7 @@ static void record_link(hid_t group, const char *name, const H5L_info_t *link, s
 
 /* Adds a data set to the list, and counts links that lead nowhere or that the guard refused. */
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
-    struct walk *walk = context;
+    struct link_walk *walk = context;
     fence_renew(); /* a file may contain a million links */
     OWNED char *path = must_printf("%s/%s", walk->group, name);
     walk->guard->error.status = STATUS_OK;
@@ -240,7 +241,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
                                   : h5_fail_object(file, path, name, error);
     enum status status = STATUS_OK;
     H5I_type_t kind = H5Iget_type(object);
-    struct walk walk = {list, path, name, &guard};
+    struct link_walk walk = {list, path, name, &guard};
     if (kind == H5I_DATASET)
         append(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)

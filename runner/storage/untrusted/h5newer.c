@@ -12,7 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST = 1 << 20, MOST_CHUNKS = 64, CONTINUATION = 0x10, DATATYPE = 3, COMPLEX = 11, SHARED = 2 };
+enum {
+    LONGEST = 1 << 20, /* bytes; larger headers are not read */
+    MOST_CHUNKS = 64,  /* continuation chunks that are walked */
+    /* From the specification: */
+    CONTINUATION = 0x10, /* message types */
+    DATATYPE = 3,
+    COMPLEX = 11, /* class of a data type */
+    SHARED = 2    /* message flag: the data only refer to another object */
+};
 
 /* A header message, a text in the HDF5 error that is about it, and the first library that wrote each of its versions.
  */
@@ -47,7 +55,7 @@ struct header {
     int count;
 };
 
-/* Notes a continuation chunk, or the version of the message to find. */
+/* Records a continuation chunk, or the version of the message to find. */
 static void take_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
     if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
         header->chunks[header->count++] = (struct extent){h5_little_endian(data, 8), h5_little_endian(data + 8, 8)};

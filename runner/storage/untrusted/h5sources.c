@@ -25,7 +25,7 @@ enum {
     SPARE_FILES = 64 /* file descriptors that remain for all but the sources */
 };
 
-struct walk {
+struct source_walk {
     const char *path, *name;  /* the outermost data set's, for messages */
     struct h5_absent *absent; /* counts absent elements; NULL: the walk reads */
     void *data;               /* where a walk that reads stores elements */
@@ -43,7 +43,7 @@ struct source {
 
 /* Visits the elements `seen`, a selection of a data set, and follows the mappings of a virtual one. A walk that reads
  * stores them at `memory`, a selection of walk->data. A walk that counts checks that they can be read. */
-static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory);
+static void visit(struct source_walk *walk, hid_t dataset, hid_t seen, hid_t memory);
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
@@ -106,7 +106,7 @@ static void close_mapping(const struct mapping *mapping) {
 }
 
 /* Opens the source of a mapping; if it fails, `dataset` is negative and `why` has the reason. */
-static struct source open_source(const struct walk *walk, const struct mapping *mapping) {
+static struct source open_source(const struct source_walk *walk, const struct mapping *mapping) {
     const char *file = mapping->file, *name = mapping->name;
     struct source source = {H5I_INVALID_HID, H5I_INVALID_HID, NULL};
     source.file = strcmp(file, ".") == 0 ? H5Iget_file_id(mapping->whole) : open_file(mapping->path, file, &source.why);
@@ -135,7 +135,8 @@ static void close_source(const struct source *source) {
 }
 
 /* Counts `elements` elements of the source of a mapping as absent. */
-static void count_absent(const struct walk *walk, const struct mapping *mapping, hssize_t elements, const char *why) {
+static void count_absent(const struct source_walk *walk, const struct mapping *mapping, hssize_t elements,
+                         const char *why) {
     const char *file = mapping->file, *name = mapping->name;
     if (!walk->absent) return;
     walk->absent->elements += elements;
@@ -161,7 +162,7 @@ static hid_t box_of_place(hid_t place, int rank) {
 
 /* Fits a mapping whose part is H5S_ALL, which does not state the shape of the source. HDF5 maps the same number of
  * elements of any shape, and fails if their number has changed. false: no shape fits the place. */
-static bool fit_whole_source(struct walk *walk, struct mapping *mapping, hid_t space) {
+static bool fit_whole_source(struct source_walk *walk, struct mapping *mapping, hid_t space) {
     bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
     hid_t part = same ? H5Scopy(space) : box_of_place(mapping->place, H5Sget_simple_extent_ndims(space));
     if (!same && walk->absent) walk->absent->read_by_source = true;
@@ -180,7 +181,7 @@ static void remove_outside(struct mapping *mapping, int rank, const hsize_t size
 }
 
 /* Fits a mapping to the shape of its source. Returns why a part of it is absent; NULL: nothing is. */
-static char *fit_to_source(struct walk *walk, struct mapping *mapping, hid_t source) {
+static char *fit_to_source(struct source_walk *walk, struct mapping *mapping, hid_t source) {
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
@@ -209,7 +210,8 @@ static hssize_t shared_points(hid_t place, hid_t part, hid_t seen) {
 }
 
 /* Visits the elements of a source that the seen elements of the virtual data set show. */
-static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t source, hid_t seen, hid_t memory) {
+static void visit_part(struct source_walk *walk, const struct mapping *mapping, hid_t source, hid_t seen,
+                       hid_t memory) {
     OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen),
                    space = H5Dget_space(source);
     hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
@@ -221,7 +223,7 @@ static void visit_part(struct walk *walk, const struct mapping *mapping, hid_t s
 }
 
 /* Visits the source of a mapping, if a part of the mapping is seen, and counts the seen elements that it lacks. */
-static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+static void visit_mapping(struct source_walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
     h5_as_slab(mapping->place);
     hssize_t wanted = shared_points(mapping->place, mapping->place, seen), present = 0;
     if (wanted == 0) return;
@@ -242,7 +244,7 @@ static void visit_mapping(struct walk *walk, struct mapping *mapping, hid_t seen
 
 /* Checks that the source of a mapping exists, although none of its elements are seen: it still determines the length of
  * the virtual data set. */
-static void check_exists(const struct walk *walk, const struct mapping *mapping) {
+static void check_exists(const struct source_walk *walk, const struct mapping *mapping) {
     if (!walk->absent) return;
     FREED_BY(close_source) struct source source = open_source(walk, mapping);
     if (source.dataset < 0) count_absent(walk, mapping, 0, source.why);
@@ -259,7 +261,7 @@ static hsize_t length_along(hid_t dataset, int axis) {
 
 /* Visits a mapping with numbered sources: block number i of it shows all of source number i, at a place that moves
  * along the unlimited axis. */
-static void visit_blocks(struct walk *walk, const struct mapping *stored, hid_t seen, hid_t memory) {
+static void visit_blocks(struct source_walk *walk, const struct mapping *stored, hid_t seen, hid_t memory) {
     struct h5_slab slab = h5_slab_of(stored->place);
     const int axis = slab.unlimited;
     const hsize_t length = length_along(stored->whole, axis);
@@ -281,7 +283,7 @@ static void visit_blocks(struct walk *walk, const struct mapping *stored, hid_t 
 }
 
 /* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
-static void visit_unlimited(struct walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+static void visit_unlimited(struct source_walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
     const hsize_t length = length_along(mapping->whole, h5_slab_of(mapping->place).unlimited);
     const hsize_t slices = h5_slab_slices(mapping->place, length);
     set_selections(mapping, h5_slab_limited(mapping->place, slices), h5_slab_limited(mapping->part, slices));
@@ -290,7 +292,7 @@ static void visit_unlimited(struct walk *walk, struct mapping *mapping, hid_t se
 }
 
 /* Stores the fill value of a virtual data set at `memory`. */
-static void fill_target(struct walk *walk, hid_t creation, hid_t memory) {
+static void fill_target(struct source_walk *walk, hid_t creation, hid_t memory) {
     size_t bytes = H5Tget_size(walk->type);
     OWNED char *value = must_zeroed(bytes);
     if (H5Pget_fill_value(creation, walk->type, value) < 0) memset(value, 0, bytes);
@@ -298,7 +300,7 @@ static void fill_target(struct walk *walk, hid_t creation, hid_t memory) {
 }
 
 /* Visits all mappings of a virtual data set. A walk that reads first fills the target with the fill value. */
-static void visit_virtual(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen, hid_t memory) {
+static void visit_virtual(struct source_walk *walk, hid_t dataset, hid_t creation, hid_t seen, hid_t memory) {
     size_t count = 0;
     char path[PATH_MAX] = "";
     H5Fget_name(dataset, path, sizeof path);
@@ -366,7 +368,7 @@ static enum status check_external(hid_t dataset, hid_t creation, const char *pat
 }
 
 /* Checks that the elements of a source can be read, and converted to the type of the virtual data set. */
-static void check_readable(struct walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
+static void check_readable(struct source_walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
     char path[PATH_MAX] = "", name[512] = "";
     OWNED char *missing = NULL;
     H5Fget_name(dataset, path, sizeof path);
@@ -385,7 +387,7 @@ static void check_readable(struct walk *walk, hid_t dataset, hid_t creation, hid
              walk->name, name, path);
 }
 
-static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
+static void visit(struct source_walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     OWNED_ID hid_t creation = H5Dget_create_plist(dataset);
     walk->depth++;
     if (walk->depth > DEEPEST + 1)
@@ -401,7 +403,7 @@ static void visit(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
 }
 
 /* Begins a walk at the outermost data set. The result is in walk->absent or walk->data, and walk->error. */
-static void walk_dataset(struct walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
+static void walk_dataset(struct source_walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     h5_guard_begin(&walk->guard, EXTERNAL_ALLOW, walk->path, walk->name);
     visit(walk, dataset, seen, memory);
     h5_guard_end(&walk->guard);
@@ -410,7 +412,7 @@ static void walk_dataset(struct walk *walk, hid_t dataset, hid_t seen, hid_t mem
 enum status h5_find_absent(hid_t dataset, const char *path, const char *name, const struct selection *seen,
                            struct h5_absent *absent, struct error *error) {
     *absent = (struct h5_absent){0};
-    struct walk walk = {.path = path, .name = name, .absent = absent, .type = H5Dget_type(dataset)};
+    struct source_walk walk = {.path = path, .name = name, .absent = absent, .type = H5Dget_type(dataset)};
     OWNED_ID hid_t space = H5Dget_space(dataset);
     if (seen)
         h5_slab_select(space, seen);
@@ -433,7 +435,7 @@ char *h5_absent_source(hid_t dataset, const char *path) {
 }
 
 herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data) {
-    struct walk walk = {.path = "", .name = "", .data = data, .type = type};
+    struct source_walk walk = {.path = "", .name = "", .data = data, .type = type};
     OWNED_ID hid_t memory = H5Scopy(memory_space), seen = H5Scopy(file_space);
     h5_as_slab(memory);
     h5_as_slab(seen);
