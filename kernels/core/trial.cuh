@@ -6,14 +6,14 @@
 #include <cmath>
 #include <vector>
 
-#define TRIAL_BEHIND 1.15f /* who is that much slower than the fastest after a round is out */
+#define TRIAL_BEHIND 1.15f /* a way is out once it takes this many times as long as the fastest */
 
 /* One way, on trial. */
 struct trial {
-    cudaGraphExec_t graph = nullptr; /* its launches; NULL: one, or they cannot be captured */
-    int launches = 1;                /* number in one timing */
-    float least = INFINITY;          /* milliseconds of a launch so far */
-    bool out = false;
+    cudaGraphExec_t graph = nullptr; /* the launches of one timing; NULL: they are started one by one */
+    int launches = 1;                /* number of launches in one timing */
+    float least = INFINITY;          /* the shortest launch so far, in milliseconds */
+    bool out = false;                /* it failed, or is too slow to be timed again */
 };
 
 /* The trials of one launch: `start(way)` starts it on `stream` and returns a cudaError_t. */
@@ -40,8 +40,8 @@ template <typename START> struct trials {
         return milliseconds / float(of[way].launches);
     }
 
-    /* Has as many launches timed together as last about `together` milliseconds, from a graph, as the runner times
-     * short launches: a way of several kernels may be faster or slower there. */
+    /* Prepares a graph of launches that last about `together` milliseconds. The runner times short launches in the same
+     * way, and a way of several kernels may be faster or slower in a graph. */
     void gather(int way, float together) {
         trial &it = of[way];
         cudaGraph_t graph = nullptr;
@@ -58,8 +58,8 @@ template <typename START> struct trials {
         cudaGetLastError(); /* clears the error of what cannot be captured */
     }
 
-    /* They take turns, so that a change of the clock hits all alike. The first launch of each also loads its code, the
-     * second says how long a trial is; neither counts. */
+    /* The ways take turns, so that a change of the clock hits all alike. The first launch of each also loads its code,
+     * the second decides the number of launches in a timing; neither counts. */
     int fastest(int rounds, float together) {
         int best = 0;
         const int count = int(of.size());
@@ -81,7 +81,7 @@ template <typename START> struct trials {
     }
 
     /* Long launches draw the card's full power, and its clock may sink within a second: the fastest is then the one
-     * that needs the least power. Those that are left work for `lasting` milliseconds each, of which the second half
+     * that needs the least power. Each way that is not out runs for `lasting` milliseconds, and the second half
      * counts. */
     int fastest_that_lasts(int best, float lasting) {
         const float launch = of[best].least;
@@ -105,8 +105,9 @@ template <typename START> struct trials {
     }
 };
 
-/* The fastest of `count` ways; the first if all fail. Waits for the trials: `rounds` of so many milliseconds each, and
- * where the best takes `longest` or more, `lasting` (0: never) for each that is left. */
+/* Returns the number of the fastest of `count` ways; 0 if all fail. Waits for the trials: in each of `rounds` every way
+ * runs for `together` milliseconds. If the best then takes `longest` or more, each way that is not out runs for
+ * `lasting` milliseconds (0: never). */
 template <typename START>
 int trial_fastest(cudaStream_t stream, int count, int rounds, float together, float longest, float lasting,
                   START start) {

@@ -1,7 +1,7 @@
 /* transpose/copy.cu - measures the roof: copies the number of bytes that a transpose moves.
  *
  * This is not a transpose. Every element is read once and written once, in order, so no transpose can be faster. The
- * variants are measured against it. Its output has no use and is never taken for a result (`limit`). */
+ * variants are measured against it. Its output has no use and is never taken for a result (`is_roof`). */
 #include "transpose.cuh"
 
 static int transpose_copy_launch(const struct launch *launch) {

@@ -10,9 +10,8 @@
  *
  *     blocks it takes * tile * k of a piece / speed + start of each round of blocks
  *
- * but no less than memory needs, and what the planes cost. Blocks of even.cuh do not wait for the busiest; they
- * take their share of all tiles. Speeds are an H200's, as measured; another GPU's differ in
- * much the same proportion. */
+ * but no less than memory needs, and what the planes cost. Blocks of even.cuh do not wait for the busiest; they take
+ * their share of all tiles. Speeds are an H200's, as measured; other GPUs' are in much the same proportion. */
 #ifndef KERNELS_MATMUL_CUT_CUH
 #define KERNELS_MATMUL_CUT_CUH
 
@@ -45,7 +44,7 @@ struct matmul_cut {
     int least;         /* k per piece for which a piece is worth its start */
     double flops;      /* per second, of a multiprocessor whose slots are taken */
     double alone;      /* the share of `flops` that a single block reaches */
-    double start;      /* seconds that each round of blocks takes in addition */
+    double start;      /* seconds that each round of blocks takes besides */
     int order;         /* equal for tiles that add a piece's terms in the same order; 12 bits */
     bool shares;       /* can blocks of a cluster share a tile? */
     double even;       /* flops if blocks continue each other's tiles (even.cuh); 0: they do not */
@@ -126,7 +125,8 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
  * 18, 10 of 8 but not 16; nor did 16 of 7. For multicast.cu's clusters it was fitted (multicast_choice.cuh). */
 static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
-/* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. */
+/* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. Bare
+ * numbers are measured: 2.2 us for a launch, 3 us for that of the planes' addition, and bytes per second of memory. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;

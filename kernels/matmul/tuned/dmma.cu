@@ -27,9 +27,10 @@ static uint64_t matmul_dmma_way(const struct launch *launch) {
     return matmul_way(launch, choice, cuts.cut[choice.cut]);
 }
 
-/* With at most this many rows or columns tiles mostly copy, because a tile has at least 16 rows and 32 columns.
- * Measured time over the model's: 1.7 for 11 x 2458 x 14650, whose k is cut; 1.3 for 7028 x 6 x 1240; but 0.87 for 10 x
- * 22016 x 5504 and 0.99 for 11 x 6664 x 13334. */
+/* The model is wrong for at most FEW rows or columns, where tiles mostly copy, because a tile has at least 16 rows and
+ * 32 columns. So its time is divided by one of these paces if the operands exceed L2. Measured time over the model's:
+ * 1.7 for 11 x 2458 x 14650, whose k is cut; 1.3 for 7028 x 6 x 1240; but 0.87 for 10 x 22016 x 5504 and 0.99 for 11 x
+ * 6664 x 13334. */
 #define FEW      16
 #define CUT_PACE (1 / 1.5)
 #define ROW_PACE (1 / 1.3)

@@ -85,8 +85,9 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
-/* The speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took 103,
- * so half of them is counted on. Elements that do not lie in eights are copied one by one: ten times as long. */
+/* The cuts' speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took
+ * 103, so it counts on half of the speeds. Elements that do not lie in eights are copied one by one, by small tiles:
+ * that takes ten times as long. */
 inline matmul_choice matmul_mma_choice(const struct launch *launch) {
     const bool eights = matmul_in_groups(launch->args.matmul, 8);
     return matmul_choose(launch, cuts, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);

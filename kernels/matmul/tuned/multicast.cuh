@@ -31,8 +31,8 @@ struct multicast_layout {
     int down, across, pieces; /* blocks of a cluster: down * across * pieces */
     int rows, columns;        /* of C, in tiles of clusters */
     int clusters;             /* tiles of clusters in all */
-    bool once;                /* a cluster does one */
-    int a_lines, b_lines;     /* of an operand's tile, copied by one block: rows of 128 bytes */
+    bool once;                /* each cluster does one tile */
+    int a_lines, b_lines;     /* rows of 128 bytes of an operand's tile that one block copies */
     enum multicast_out out;
 };
 
@@ -42,8 +42,8 @@ struct multicast_ring {
     uint64_t taken;     /* has every consumer of every piece taken the sums that this block left for it? */
 };
 
-/* A thread's position in the ring, of `stages` (tma.cuh: ring_position, where their number is known to the compiler).
- */
+/* A thread's position in the ring. It is ring_position (tma.cuh) for a number of stages that is known only at run
+ * time. */
 struct multicast_position {
     int stage = 0;
     uint32_t phase = 0;
@@ -56,7 +56,7 @@ struct multicast_position {
     }
 };
 
-/* x / y, where y is a power of 2 if there are many. (A division takes a hundred cycles.) */
+/* x / y. A division takes a hundred cycles, so a y that is a power of 2 becomes a shift. */
 __device__ inline int shared_out(int x, int y) {
     return y & (y - 1) ? int(unsigned(x) / unsigned(y)) : x >> (31 - __clz(y));
 }
@@ -65,7 +65,7 @@ __device__ inline int shared_out(int x, int y) {
 struct multicast_place {
     int down = 0, across = 0, piece = 0;
     int first = 0;     /* rank of the first block of the same piece */
-    uint32_t peer = 0; /* rank of the block in this one's place, of the first piece */
+    uint32_t peer = 0; /* rank of the block that does the first piece of the same tile */
     int begin, end;    /* of k, in steps */
 
     __device__ multicast_place(const multicast_layout &layout, int64_t k) {
@@ -85,7 +85,7 @@ struct multicast_place {
     __device__ int rank_at(const multicast_layout &layout, int at_down, int at_across) const {
         return first + at_across * layout.down + at_down;
     }
-    /* Of the blocks that share A with this one, and of those that share B: a bit for each rank. */
+    /* The ranks of the blocks that share A with this one, and of those that share B, a bit each. */
     __device__ uint16_t row_of_blocks(const multicast_layout &layout) const {
         uint32_t bits = 0;
         for (int i = 0; i < layout.across; i++) bits |= 1u << rank_at(layout, down, i);
@@ -113,17 +113,16 @@ __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layou
             (column * layout.across + place.across) * SHAPE::COLUMNS};
 }
 
-/* How many boxes of an operand's tile are copied, where `left` of m or n are left from its first line on. Tiles that
- * lie largely beyond the operand's end were slower than their bytes explain: it seems that a line that the copy engine
- * makes of zeros takes it several times as long as another. So boxes of nothing but zeros are left out, and what is
- * then in the stage multiplies into sums that are not stored. */
+/* The number of boxes of an operand's tile to copy, if `left` lines of m or n exist from its first one on. Boxes beyond
+ * the operand's end are not copied: the copy engine seems to take several times as long for a line of zeros as for one
+ * that it reads. What the stage holds instead multiplies into sums that are not stored. */
 template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
     return left <= 0 ? 0 : MN ? min(BOXES, (left + 63) / 64) : 1;
 }
 
-/* Is one of the cluster's rows of blocks beyond C? If a column is too, a block beyond both would wait for no copy of
- * the others: it would run ahead, and release a stage twice before another block has released it once. So boxes of that
- * column are copied. */
+/* Is one of the cluster's rows of blocks beyond C? If a column of blocks is too, the block beyond both would wait for
+ * no copy: it would run ahead, and release a stage twice before another block has released it once. So a box of B is
+ * copied for that column all the same. */
 template <typename SHAPE>
 __device__ inline bool multicast_corner(const matmul_args &args, const multicast_layout &layout,
                                         const multicast_place &place, const multicast_tile &tile) {
@@ -145,7 +144,7 @@ __device__ inline void multicast_copy(const CUtensorMap *map, uint8_t *to, uint6
     }
 }
 
-/* What is copied of an operand for a tile of C: from which line of m or n on, how many boxes, of which matrix. */
+/* What is copied of an operand for a tile of C: the first line (of m or n), the number of boxes, the matrix. */
 struct multicast_source {
     int begin, boxes, matrix;
 };
@@ -165,11 +164,11 @@ __device__ inline multicast_source multicast_source_of(const matmul_args &args, 
     return {begin, boxes, (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0};
 }
 
-/* What a copying thread needs before its first copy. Of a tile's lines it copies a share: rows of 128 bytes, of m or n
- * where the operand lies along k, else of k. */
+/* What a copying thread computes before its first copy. The blocks that share an operand's tile divide its lines, rows
+ * of 128 bytes: a line belongs to one of m or n if the operand lies along k, else to one of k. */
 struct multicast_share_of {
-    int line, box;   /* the share's first line, the bytes of a box, with what other blocks copy of it */
-    uint32_t blocks; /* that get them */
+    int line, box;   /* the first line that this block copies; bytes of a box, the other blocks' shares included */
+    uint32_t blocks; /* the blocks that get the copies, a bit for each rank */
     multicast_source of;
 };
 
@@ -182,8 +181,8 @@ __device__ inline multicast_share_of multicast_first(const matmul_args &args, co
             multicast_source_of<SHAPE, IS_B, MN>(args, layout, place, number)};
 }
 
-/* The thread that copies an operand keeps its part of the ring full. What it does for a step is kept short: a small
- * tile waits for nothing else. */
+/* Copies an operand's share of all the block's tiles, stage by stage, as stages become empty. SHARED: other blocks get
+ * the copies too; BYTES: of a stage. A step takes few instructions, because a small tile waits for nothing else. */
 template <typename SHAPE, bool IS_B, bool MN, bool SHARED, int BYTES>
 __device__ inline void multicast_fill(const matmul_args &args, const multicast_layout &layout,
                                       const multicast_place &place, const CUtensorMap *map, multicast_ring &ring,
@@ -207,6 +206,7 @@ __device__ inline void multicast_fill(const matmul_args &args, const multicast_l
     }
 }
 
+/* What a copying warp does: one thread of it copies one operand, B if `is_b`. */
 template <typename SHAPE, bool A_MN, bool B_MN>
 __device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
                                          const multicast_place &place, const CUtensorMap *map, bool is_b,
@@ -231,9 +231,9 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
  * So a block's copying thread waits for every signal to the block, and a block may end without waiting for the others
  * of its cluster. */
 struct multicast_release {
-    bool tells;
-    uint32_t whom;
-    int tiles;       /* of this block, that are still to come */
+    bool tells;      /* does this thread signal? */
+    uint32_t whom;   /* rank of the block that it signals */
+    int tiles;       /* tiles that this block has still to begin */
     int in_tile = 0; /* stages that this tile empties and that will be filled again */
 
     __device__ multicast_release(const multicast_layout &layout, const multicast_place &place, int count)
@@ -255,8 +255,8 @@ struct multicast_release {
 
 /* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
 
-/* Where the sums of other pieces land, which this block adds up: [its units of 16 columns][other
- * pieces][consumers][2][thread of a consumer]. The columns of a tile are dealt out in units. */
+/* The shared memory in which sums of the other pieces arrive: [units][other pieces][consumers][2][threads of a
+ * consumer]. The columns of a tile are dealt to the pieces in units of 16 (multicast_unit); a block adds up its own. */
 template <typename SHAPE> struct multicast_landing {
     static constexpr int UNITS = SHAPE::COLUMNS / 16, EACH = 2 * WARPGROUP, BYTES = EACH * int(sizeof(float4));
     float4 *at;
@@ -265,14 +265,15 @@ template <typename SHAPE> struct multicast_landing {
     __device__ float4 *place(const multicast_unit &unit, int from) const {
         return at + (unit.turn * (pieces - 1) + from - (from > unit.owner)) * SHAPE::CONSUMERS * EACH;
     }
-    /* What a consumer of this piece gets. */
+    /* The bytes that arrive for one consumer of piece number `piece`. */
     __device__ static int bytes(int pieces, int piece) {
         return (UNITS - piece + pieces - 1) / pieces * (pieces - 1) * BYTES;
     }
 };
 
-/* Adds up a tile whose k was cut. A block leaves the units that belong to others in its own shared memory, whence they
- * are copied to these blocks' landings, and adds what it gets to its own: pieces in order, the same bits every run. */
+/* Adds up a tile whose k was cut. A block stores the sums of units that belong to other pieces in its own shared
+ * memory, in `room`, and copies them to the landings of those blocks. Of its own units it adds all pieces' sums in the
+ * order of the pieces: the same bits every run. */
 template <typename SHAPE>
 __device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t peer, uint32_t sharing,
                                           multicast_ring &ring, const multicast_room &room, uint8_t *landings,

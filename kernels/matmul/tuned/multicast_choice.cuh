@@ -63,17 +63,18 @@ struct multicast_config {
     multicast_share share;
     int pieces;
     bool turned;
-    bool leaves; /* half of a multiprocessor's memory free, so that the next launch's blocks can prepare */
+    bool leaves; /* half of a multiprocessor's shared memory stays free, so that the next launch's blocks can begin */
     int stages;
     bool once; /* a block does one tile */
     double seconds;
 };
 
-/* The share of all multiprocessors that clusters of 1 to 8 blocks can take: a cluster lies within one part of the chip.
- */
+/* The share of all multiprocessors that clusters of 1 to 8 blocks can take. A cluster lies within one part of the
+ * chip. */
 static const double multicast_room_for[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
 
-/* The columns of a box in which C is stored, unless k is cut (then 16); a consumer's rooms for parts of 64 columns. */
+/* The columns of a box in which C is stored, unless k is cut (then 16); the number of parts of 64 columns for which a
+ * consumer has room in shared memory. */
 template <int COLUMNS> constexpr int multicast_box = COLUMNS % 64 == 0 ? 64 : COLUMNS % 32 == 0 ? 32 : 16;
 template <int COLUMNS> constexpr int multicast_parts = COLUMNS > 64 ? 2 : 1;
 
@@ -108,8 +109,9 @@ inline int64_t multicast_clusters(const matmul_args &args, const multicast_tile_
     return args.batch * ceil_div(args.m, tile.rows * share.down) * ceil_div(args.n, tile.columns * share.across);
 }
 
-/* The lines of 128 bytes, of an operand's tile, that each of `blocks` copies: of k where the operand lies along m or n
- * (`tile` 0), else of m or n, and of these no more than there are. Where blocks share them, groups of 8 (tma.cuh). */
+/* The lines of 128 bytes of an operand's tile that each of `blocks` copies. They are lines of k if the operand lies
+ * along m or n (`tile` 0), else lines of m or n, of which `extent` exist. Blocks share groups of 8 of them
+ * (tma.cuh). */
 inline int multicast_lines(int64_t extent, int tile, int blocks) {
     if (tile == 0) return TILE_K / blocks;
     const int lines = int(std::min<int64_t>(tile, extent));
@@ -127,8 +129,8 @@ struct multicast_copies {
     double arriving; /* with those that others of its cluster ask for */
     double boxes;    /* that it copies them in */
     double distinct; /* lines that all blocks want together */
-    double cost;     /* of asking for a line, relatively */
-    double apart;    /* the same, where many ask for it */
+    double cost;     /* of asking for a line, relative to one that begins on 128 bytes */
+    double apart;    /* the same, where many blocks ask for it */
     double bytes;    /* of the operand */
 
     multicast_copies(const tma_stack &stack, int64_t batch, int64_t extent, int tile, int blocks, bool along)
@@ -166,7 +168,9 @@ inline double multicast_multiply(const multicast_tile_size &tile) {
     return tile.rows / 64 * 4 * std::max(tile.columns / 2.0, 31.61 + tile.columns / 8.0) / MULTICAST_CLOCK;
 }
 
-/* Of one launch, `args` being turned if it is; without the copies that TMA may need. Fills in the stages. */
+/* The predicted seconds of one launch, without the copies that TMA may need (pack.cuh). `args` are turned already if
+ * config.turned. Sets config.stages and config.once. The constants are fitted, as the head of this file says; rates are
+ * bytes per second, of one multiprocessor but for `far`, which is the whole chip's. */
 inline double multicast_seconds_of(const matmul_args &args, multicast_config &config, int multiprocessors) {
     const double clock = MULTICAST_CLOCK, l2 = 94.2e9, port = 790e9, far = 10000e9, half_l2 = 25e6;
     const multicast_tile_size &tile = config.tile;
@@ -225,7 +229,8 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     return 1.071 * whole + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
 }
 
-/* The least of all; `rows`, `columns`, `pieces` and `turned` above 0 (turned: 1 no, 2 yes) admit only these. */
+/* The configuration with the least predicted time. `rows`, `columns` and `pieces` above 0, and `turned` (1: no, 2:
+ * yes), admit only this value. config.pieces is 0 if there is none. */
 inline multicast_config multicast_choose(const struct launch *launch, int rows, int columns, int pieces, int turned) {
     const matmul_args &args = launch->args.matmul, other = matmul_turn(args);
     const int multiprocessors = std::max(1, launch->multiprocessors);

@@ -1,4 +1,10 @@
-/* multicast_kernel.cuh - the kernel of multicast.cu and its launch. */
+/* multicast_kernel.cuh - the kernel of multicast.cu and its launch. multicast.cu explains the design, multicast.cuh the
+ * ring of stages.
+ *
+ * In a block, each consumer (a warpgroup) multiplies its 64 rows, and one thread of each of the last two warps copies
+ * an operand. The blocks of a cluster compute adjacent tiles, or pieces of k of them. In the kernel `first` is the
+ * number of the block's cluster and `clusters` the number of clusters in the grid: a cluster does the tiles first,
+ * first + clusters, first + 2 clusters ... below layout.clusters. */
 #ifndef KERNELS_MATMUL_MULTICAST_KERNEL_CUH
 #define KERNELS_MATMUL_MULTICAST_KERNEL_CUH
 
@@ -52,8 +58,8 @@ __device__ inline void multicast_consume(const multicast_work &work, const multi
         if (reading >= 0) release(&ring.empty[reading]);
         const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, place.piece};
         uint8_t *const end = stages + layout.stages * BYTES;
-        /* A block's only tile is stored through what it has multiplied: this consumer's slab of A, stage after stage.
-         */
+        /* A block's only tile is stored through the stages, which are free: through this consumer's slab of A in
+         * each. */
         const multicast_room room =
             layout.once ? multicast_room{stages + consumer * SLAB_BYTES, BYTES}
                         : multicast_room{end + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES, SLAB_BYTES};
@@ -125,8 +131,9 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-/* Beginning early saves 0.3 to 1.2 us. But then tiles move between multiprocessors from launch to launch, and less of
- * operands that just fill L2 is found in the half of it where it is wanted: that cost 2 to 6 % from 40 to 70 MB. */
+/* Should the launch begin before the one before it ends? That saves 0.3 to 1.2 us. But tiles then move between
+ * multiprocessors from launch to launch, so that operands that just fill L2 are more often in the far half of it: from
+ * 40 to 70 MB of operands this cost 2 to 6 %. */
 inline bool multicast_early(const matmul_args &args) {
     const double bytes = multicast_bytes(wgmma_stack_a(args)) + multicast_bytes(wgmma_stack_b(args));
     return bytes < 38e6 || bytes > 90e6;
@@ -189,7 +196,7 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                               size_t(bytes), size, stream_of(launch), work, a_map, b_map, c_map, layout);
 }
 
-/* Launches a tile of the group. */
+/* Launches the kernel of config.tile, which is one of the tiles of group number GROUP. */
 template <typename T, size_t GROUP>
 int matmul_multicast_group(const struct launch *launch, const multicast_config &config) {
     constexpr size_t FIRST = multicast_groups[GROUP];

@@ -35,8 +35,9 @@ struct multicast_tile {
     int batch, row, column;
 };
 
-/* How sums are stored in C. Units of 16 columns are dealt to the pieces of k in turn. */
+/* How sums are stored in C, as in the table above: by the copy engine, in words from registers, or one by one. */
 enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_EACH };
+/* The number of pieces of k, and this block's. Units of 16 columns are dealt to the pieces in turn. */
 struct multicast_owner {
     int pieces, piece;
 };
@@ -48,7 +49,7 @@ struct multicast_unit {
     }
 };
 
-/* Where a consumer's parts of 64 columns lie: the first, and how far apart. */
+/* Where a consumer's parts of 64 columns lie in shared memory: the first one, and the bytes from one to the next. */
 struct multicast_room {
     uint8_t *part;
     int apart;
@@ -64,7 +65,8 @@ __device__ inline uint32_t fragment_transpose(uint32_t word) {
     return transposed;
 }
 
-/* Four fragments of 8 x 8 to shared memory; thread 8i + j says where row j of fragment i lies, or column j. */
+/* Stores four fragments of 8 x 8 in shared memory; thread 8i + j gives the address of row (`columns`: column) j of
+ * fragment i. */
 __device__ inline void fragments_store(void *to, const uint32_t (&word)[4], bool columns) {
     if (columns)
         asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)),
@@ -94,8 +96,8 @@ template <typename T> __device__ inline void store_word(void *c, int64_t at, uin
     if (count >= 2) to[1] = uint16_t(word >> 16);
 }
 
-/* A row's sums, of which a quad holds two in every eight; sum `at` is the thread's first one. The rest of the row, from
- * `column` on, has `left` elements. */
+/* Stores a row of a tile in words, from c[line] on, where the row of C has `left` elements left. A quad of threads
+ * holds it, each two sums of every eight; sum[at] is the thread's first. */
 template <typename T, int SUMS>
 __device__ inline void store_row(void *c, int64_t line, int64_t left, float scale, bool exists, int at,
                                  const float (&sum)[SUMS]) {
@@ -118,7 +120,7 @@ __device__ inline void store_row(void *c, int64_t line, int64_t left, float scal
     }
 }
 
-/* A warpgroup's 64 rows of sums, which lie along columns of C: each thread of a quad stores two neighbours. */
+/* Stores a warpgroup's 64 rows of sums, each of which is a column of C: a thread stores two neighbours at a time. */
 template <typename T, int SUMS>
 __device__ inline void multicast_store_turned(const multicast_work &work, int64_t batch, int64_t row, int64_t column,
                                               const float (&sum)[SUMS]) {
@@ -142,7 +144,7 @@ __device__ inline void multicast_store_turned(const multicast_work &work, int64_
 
 /* Leaves 64 rows and WIDE columns of a consumer's sums in shared memory, from column `first` on: in boxes of WIDTH
  * columns or, turned, in lines of 64 rows; swizzled (tma.cuh). A warp writes 16 x 16 at a time: each of its threads
- * says where 8 neighbours in C go. */
+ * gives the address of 8 neighbours in C. */
 template <typename T, int WIDTH, int WIDE, int SUMS>
 __device__ inline void multicast_write_part(const multicast_work &work, uint8_t *part, int first,
                                             const float (&sum)[SUMS]) {
@@ -197,8 +199,8 @@ __device__ inline void multicast_store_each(const multicast_work &work, const mu
     }
 }
 
-/* Stores a consumer's 64 rows of sums; the first sum is C[row][column] of matrix `batch`. `turn`: which of its rooms
- * for parts, at `room`, is next. */
+/* Stores a consumer's 64 rows of sums at `tile`, through its parts in shared memory. `turn`: the number of the part to
+ * use next, where tile after tile is stored; `once`: there is one tile, and room for all of its parts. */
 template <typename T, int SUMS>
 __device__ inline void multicast_store(const multicast_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
                                        enum multicast_out out, bool once, const multicast_owner &owns,

@@ -73,8 +73,8 @@ struct ring_doubles : fragment_sums<double, ROWS, COLUMNS> {
         }
     }
 
-    /* Stores the sums. Runs once a tile, and spends most of its time on fetching instructions; so the rare cases have
-     * code of their own. */
+    /* Stores the sums. It runs once a tile and spends most of its time on fetching instructions, so the frequent cases
+     * have short code of their own. */
     __device__ void leave(const matmul_args &args, const ring_place &place) const {
         const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4, n = int(args.n);
         const int64_t at = (int64_t(place.product) * args.m + place.row + g) * n + place.column + 2 * t;
@@ -114,9 +114,9 @@ static constexpr ring_shape shapes[SHAPES] = {shape_of<ring_doubles<2, 6, LINES,
 /* Times on a multiprocessor, in microseconds. Fitted to all tiles and grids of warps for 20 stacks on an H200: the
  * standard deviation is 10 %, and the predicted best takes 1.03 times as long as the measured best. */
 struct ring_pace {
-    double multiply; /* of 16 x 8 sums, for each k */
-    double copy;     /* instruction of a warp */
-    double store;    /* instruction of a warp */
+    double multiply; /* 16 x 8 sums, for each k */
+    double copy;     /* a warp's copy instruction */
+    double store;    /* a warp's store instruction */
     double step;     /* overhead of a stage; the blocks of a multiprocessor share it */
     double tile;     /* overhead of a tile, likewise */
 };
@@ -130,6 +130,7 @@ struct ring_choice {
     double seconds;
 };
 
+/* The predicted time of a plan. A block takes 1 KiB of shared memory for the system; a launch takes 2.5 us. */
 static double ring_seconds(const struct launch *launch, const ring_shape &shape, const ring_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const ring_work &work = plan.work;

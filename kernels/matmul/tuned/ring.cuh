@@ -99,10 +99,10 @@ struct ring_place {
 
 /* The next stage that a block copies. */
 struct ring_ahead {
-    unsigned item; /* the tile, */
-    int begin;     /* the first k of the next stage */
-    const char *from_a, *from_b;
-    int a_lines, b_lines;
+    unsigned item;               /* its tile */
+    int begin;                   /* its first k */
+    const char *from_a, *from_b; /* where it begins in memory */
+    int a_lines, b_lines;        /* of the tile that exist */
 
     __device__ void enter(const ring_work &work) {
         const ring_place at(work, item, 0, 0);

@@ -26,9 +26,10 @@
  * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. Of all these ways
  * the one is taken whose predicted time is least (time_of).
  *
- * Lines may begin anywhere. Loads stay aligned: of an odd extent, lines (or, with lines adjacent, k) that lie 16 bytes'
- * elements apart begin equally far behind 16 bytes. Those a warp takes, and it is S or the sums that are shifted. The
- * vectors that a line shares with its neighbours are taken element by element.
+ * Lines may begin anywhere, but loads are aligned. With P elements in 16 bytes, lines that are P apart (or, with lines
+ * adjacent, k that are P apart) begin at the same distance from a boundary of 16 bytes. So a warp takes such lines or k
+ * together, and S or the sums are shifted by that distance. The vectors that a line shares with its neighbours are
+ * taken element by element.
  *
  * Measured on an H200 against cuBLAS, 1 to 16 rows by 7168 by 7168. Float32: 1.0 for one row, 1.5 to 1.9 for 2 to 8,
  * 1.2 to 1.3 for 16. Float64: 0.92 to 1.07 up to 3, 0.83 to 1.1 for 5 and 8, 0.62 to 0.74 for 16. 16-bit types: 0.82 to
@@ -42,6 +43,7 @@
 
 /* ---- which worker ------------------------------------------------------------------------------------------------ */
 
+/* Which operand is X, and how it lies in memory (skinny.cuh: BY_K, ALIGNED); `small`: lines of S. */
 struct skinny_form {
     bool x_is_a, by_k, aligned;
     int64_t lines, small, x_stride;
@@ -128,6 +130,7 @@ static bool begins_early(const struct launch *launch) {
 #define CLOCK      7.6e9  /* cycles per second of four schedulers */
 #define NOT_HIDDEN 0.38   /* the share of the shorter of reading and multiplying that is not hidden */
 
+/* The predicted time of a product that is cut in this way. */
 template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
     constexpr double size = sizeof(typename W::element);
     const double device = launch->multiprocessors, slots = W::RESIDENT * device;
@@ -157,6 +160,7 @@ template <typename W> static double time_of(const struct launch *launch, const s
     return seconds;
 }
 
+/* The product cut for `abreast` units side by side, with k split over up to `splits` blocks. */
 template <typename W>
 static skinny_work work_of(const struct launch *launch, const skinny_form &form, int abreast, int64_t splits) {
     const matmul_args &args = launch->args.matmul;
@@ -199,7 +203,8 @@ static int64_t most_blocks(const struct launch *launch) {
     return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
 }
 
-/* The fastest of the ways to cut it. It tries as many blocks as fill the device once, twice and so on. */
+/* Finds the fastest way to cut the product, and its time. It tries numbers of blocks that fill the device once, twice
+ * and so on. */
 template <typename W> static skinny_work plan_of(const struct launch *launch, double *seconds) {
     const skinny_form form = form_of(launch);
     const matmul_args &args = launch->args.matmul;

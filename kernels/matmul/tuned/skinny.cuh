@@ -9,13 +9,15 @@
  *     P                           elements of 16 bytes
  *     RESIDENT                    blocks per multiprocessor: one, if its sums need many registers
  *     UNITS                       warps, or parts of them, into which it divides a block
- *     LINES, STEP                 that a unit takes; k that it takes at a time, of its share
+ *     LINES, STEP                 lines of a unit; k that it takes at a time, of its share
+ *     TOGETHER                    adjacent lines whose groups interleave (1: they do not)
+ *     HALO                        k in shared memory before and behind a chunk, where lines begin anywhere
  *     CLOCKS                      of a scheduler for 512 bytes of X, as measured: sums over threads, reads of S, waits
- *     WIDEST                      units that may stand side by side along the lines; the others share k
- *     rows(), staged(), at()      lines of S and elements in shared memory; where an element lies there
- *     SUMS                        of a warp, in shared memory
+ *     WIDEST                      most units that stand side by side along the lines; the others share k
+ *     rows(), staged(), at()      lines of S in shared memory, its elements there, the place of an element
+ *     SUMS                        sums that a warp leaves in shared memory
  *     start(), step(), leave()    the first loads; STEP of k, and the loads of the next; the sums to shared memory
- *     line(), total()             a line of the block's tile; a sum of all warps that share it */
+ *     line(), total()             the number in X of a line of the block's tile; a sum over all warps that share it */
 #ifndef KERNELS_MATMUL_SKINNY_CUH
 #define KERNELS_MATMUL_SKINNY_CUH
 
@@ -42,7 +44,8 @@ struct skinny_work {
     bool small_by_k, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
     int abreast, parts;          /* units side by side along the lines; units that share their k */
     int tile_lines;
-    int walked;         /* of k, in steps: without the last rows, or with as much as lines begin before a vector */
+    int walked;         /* k that workers step through: without the last rows, or with the most that a line's first
+                           vector begins early */
     int last_rows;      /* of k, added one by one at the end: a vector there could reach past the operand */
     int splits, k_each; /* blocks that share a tile; k of each, the last may have less */
     int chunk;          /* of k, in shared memory at a time */
@@ -65,10 +68,10 @@ template <typename W> __device__ inline int skinny_phase(int64_t at) {
 
 /* ---- the small operand into shared memory ------------------------------------------------------------------------ */
 
-/* Numbers 0, 1, 2... in runs of `length`: a thread's first, and then every THREADS-th, with two divisions in all. Every
- * block pays for this before it multiplies, so it must be cheap. */
+/* Divides the numbers 0, 1, 2 ... into runs of `length`, and walks from a thread's own number to every THREADS-th after
+ * it: number `at` of run `run`. It takes two divisions in all, because every block pays for it before it multiplies. */
 struct skinny_walk {
-    int length, run, at, runs_on, on;
+    int length, run, at, runs_on, on; /* runs_on, on: what an advance adds to `run` and to `at` */
 
     __device__ explicit skinny_walk(int length_) : length(max(length_, 1)) {
         run = int(threadIdx.x / unsigned(length)), at = int(threadIdx.x) - run * length;
@@ -81,9 +84,9 @@ struct skinny_walk {
     }
 };
 
-/* Copies S from k0 - HALO on, for `chunk` of k, in the worker's layout, with zeros beyond its ends. Few registers are
- * free: X's loads are in flight. Copies past the registers take 4 bytes at least; of 16-bit types 16 bytes are read at
- * a time, aligned, and taken apart. */
+/* Copies S, `chunk` of k from k0 - HALO on, into the worker's layout in shared memory, with zeros beyond its ends. Few
+ * registers are free, because X's loads are in flight. Copies past the registers take at least 4 bytes, so elements of
+ * 16 bits are read in aligned vectors of 16 bytes and taken apart. */
 template <typename W, typename T = typename W::element>
 __device__ inline void skinny_stage(const skinny_work &work, const skinny_place &place, int k0, T *to) {
     const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, place.k_end), work.k);
@@ -165,9 +168,9 @@ template <typename T> __device__ inline T skinny_small(const skinny_work &work, 
 
 /* ---- lines that begin anywhere ----------------------------------------------------------------------------------- */
 
-/* Of a line of X with k adjacent, the vectors that are wholly its own are walked. Up to two are not: the first, if the
- * line begins within it, and the last. Element e of the first (`last`: the last) is this k; -1: it does not exist, or
- * the vector is walked. */
+/* A worker walks the vectors that belong to one line of X alone (k adjacent). Up to two vectors belong to others too:
+ * the line's first, if it begins within a vector, and its last. Returns the k of element e of the first vector (`last`:
+ * of the last one); -1: the line has no such element, or the vector is walked. */
 template <int P> __device__ inline int skinny_edge(int k, int phase, bool last, int e) {
     const int tail = (k + phase) / P; /* the number of the last vector, if it is not whole */
     const int at = (last ? tail * P : 0) - phase + e;
@@ -222,7 +225,7 @@ __device__ inline void skinny_finish(const matmul_args &args, const skinny_work 
 
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
-/* The compiler needs more registers for 8.0. */
+/* Blocks per multiprocessor; the compiler needs more registers for 8.0. */
 #if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
 template <typename W> constexpr int skinny_resident = 1;
 #else

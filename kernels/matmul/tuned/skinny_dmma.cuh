@@ -7,8 +7,9 @@
  *                     the next one's
  *     lines adjacent  2 lines of a k: rows g and g + 8 of one instruction
  *
- * Lines two apart begin equally far behind 16 bytes: with k adjacent a warp takes those, with lines adjacent every
- * second k. Multiply-adds would read S once a column, and hold as many sums in chains: they fall behind memory. */
+ * Lines two apart begin at the same distance from a boundary of 16 bytes: with k adjacent a warp takes such lines, with
+ * lines adjacent every second k. Multiply-adds (skinny_fma.cuh) would read S once for each of its lines, and wait for
+ * chains of additions: they are slower than memory. */
 #ifndef KERNELS_MATMUL_SKINNY_DMMA_CUH
 #define KERNELS_MATMUL_SKINNY_DMMA_CUH
 
@@ -34,7 +35,7 @@ struct skinny_dmma_by_k : skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_d
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }
 
-    static constexpr int CHAINS = TILES > 1 ? 1 : 2; /* of additions */
+    static constexpr int CHAINS = TILES > 1 ? 1 : 2; /* of additions, which do not wait for each other */
     double sums[CHAINS][TILES][4] = {};
 
     using base::base;

@@ -4,15 +4,16 @@
  *                     ROWS - 1 more times four lines. An element of S, read once, meets ROWS lines.
  *     lines adjacent  a warp reads 512 bytes of a k. All lanes use the same S: one read for 16 bytes of it.
  *
- * With k adjacent and k odd, lines begin anywhere. Lines four apart begin equally far behind 16 bytes: a lane's lines
- * do. With lines adjacent every fourth (float64: second) k does, and those a warp takes. */
+ * If rows of X are no whole vectors, they begin anywhere. With k adjacent, lines four apart begin at the same distance
+ * from a boundary of 16 bytes, and a lane's lines are four apart. With lines adjacent every fourth k (float64: second)
+ * begins so, and a warp takes these. */
 #ifndef KERNELS_MATMUL_SKINNY_FMA_CUH
 #define KERNELS_MATMUL_SKINNY_FMA_CUH
 
 #include "skinny.cuh"
 
-/* Adds up `v` of eight lanes. Each exchange halves the sums that a lane still holds, down to one. Returns the index of
- * the first sum that the lane holds in the end, in v[0] and on. */
+/* Adds up the arrays `v` of eight lanes. Each exchange halves the number of sums that a lane still holds, down to one.
+ * In the end these are in v[0], v[1] ...; returns the index that v[0] had at first. */
 template <int COUNT, int BIT, typename S> __device__ inline int skinny_halve(S *v, int lane) {
     if constexpr (BIT == 8) {
         return 0;
@@ -58,6 +59,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     }
 
     const T *from; /* the next loads' vector in slot 0, of the first line */
+    /* A line's vector exists where its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k on
+     * no whole vector begins. `part`: the share of k; `phase`: elements by which the first vector begins early. */
     int limit[ROWS], next, end;
     int part, phase;
     uint4 ring[SLOTS][ROWS];
@@ -169,8 +172,9 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     }
 };
 
-/* A team of 4 to 256 / P threads reads a k, 16 bytes each; all teams of a block read the same lines. A warp's teams, or
- * the warps of a team, have the same residue of k by P, and take turns with the others that have it. */
+/* A team of 4 to 256 / P threads reads the lines of one k, 16 bytes each; all teams of a block read the same lines.
+ * All k of a team, and of the teams of one warp, leave the same remainder by P; the teams with that remainder take
+ * turns. */
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     using element = T;
     using S = accumulator<T>;

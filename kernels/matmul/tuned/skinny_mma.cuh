@@ -1,16 +1,17 @@
 /* skinny_mma.cuh - the workers of skinny.cu for 16-bit types, on tensor cores.
  *
- * X is the left operand of the instruction, 16 lines by 16 of k, S the right one, 16 of k by 8 lines. Which 16 of k is
- * free, if both agree: so 16 bytes of X, as they lie in memory, are registers of the instruction. Thread 4g + t:
+ * X is the left operand of the instruction, 16 lines by 16 of k, S the right one, 16 of k by 8 lines. Any 16 of k will
+ * do, in any order, if both operands have the same. So a vector of 16 bytes of X goes into the instruction's registers
+ * as it lies in memory. Thread 4g + t has
  *
  *     k adjacent      8 of k of line "g" and 8 of line "g + 8": both operands' words 0, 1 are one instruction's,
  *                     words 2, 3 the next one's
  *     lines adjacent  8 lines of four k: byte permutes pair the k; lines 2i and 2i + 1 are rows g and g + 8 of
  *                     instruction i
  *
- * Elements begin on 16 bytes only where the extent is a multiple of 8. Else lines 8 apart begin equally far behind 16
- * bytes. So with k adjacent a warp takes lines 8 apart, with lines adjacent it takes every eighth k. It reads
- * aligned vectors, and begins its walk up to 7 elements early: `phase`. */
+ * Rows of X begin on 16 bytes only where their length is a multiple of 8. Lines 8 apart always begin at the same
+ * distance from a boundary of 16 bytes. So with k adjacent a warp takes lines 8 apart, with lines adjacent every eighth
+ * k. It reads aligned vectors, and begins its walk up to 7 elements early: `phase`. */
 #ifndef KERNELS_MATMUL_SKINNY_MMA_CUH
 #define KERNELS_MATMUL_SKINNY_MMA_CUH
 
@@ -76,8 +77,8 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
         return k >= 0 && own < work.lines ? matrix[own * work.k + k] : narrow<T>(0.0f);
     }
 
-    /* Groups of 16 lines are numbered P to 16 P lines, which they take in turns. Line `x` of a block: its groups in
-     * turns, too. */
+    /* 16 P adjacent lines are P groups of 16, each of lines that are P apart. Consecutive lines `x` of a block belong
+     * to its groups in turn. */
     __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
         const int64_t group = tile * work.abreast + x % work.abreast;
         return group / P * TOGETHER + group % P + P * (x / work.abreast);
@@ -213,8 +214,8 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 8 * (chunk / 8) + k / 8; }
 
-    const T *from; /* the next loads' first vector */
-    int limit, next;
+    const T *from;   /* the next loads' first vector */
+    int limit, next; /* the k at which loads end; k of that vector */
     int g, t, warp;
     uint4 ring[DEPTH][4];
     float sums[4][TILES][4] = {};

@@ -26,11 +26,11 @@ struct stacks_operand {
     int64_t stride, k_stride; /* in memory, from product to product (0: one matrix for all), from k to k */
     bool by_k;
     int lines;        /* of a matrix */
-    int unit;         /* a copy: 16, 8, 4 or 2; 0: the run as it lies, 16 at a time */
+    int unit;         /* of one copy: 16, 8, 4 or 2; 0: the run is copied as it lies, 16 at a time */
     int width, pitch; /* from row to row, in memory and in a buffer */
-    int across;       /* threads side by side copy a row, 16 bytes each: 2 to the power of it */
+    int across;       /* 2^across threads side by side copy a row, 16 bytes each */
     int per_row;      /* copies of a row in a buffer */
-    unsigned magic;   /* of it */
+    unsigned magic;   /* magic_of(per_row) */
     int line, k;      /* in a buffer, from line to line, from k to k */
     int matrix;       /* in a buffer, from product to product; 0: one for all */
 };
@@ -46,7 +46,7 @@ struct stacks_work {
     unsigned tiles_magic, columns_magic;
 };
 
-/* u / d by the magic number of d: exact while u d < 2^31. */
+/* u / d, by the magic number of d; exact while u d < 2^31. */
 __device__ inline unsigned divided(unsigned u, unsigned magic) {
     return __umulhi(2 * u, magic);
 }
@@ -57,7 +57,7 @@ inline unsigned magic_of(int64_t d) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* The first `units` times 16 bytes of each of `rows` rows. */
+/* Copies the first `units` times 16 bytes of each of `rows` rows. */
 __device__ inline void stacks_copy_rows(const stacks_operand &o, char *to, const char *from, int rows, int units) {
     const int across = 1 << o.across, down = int(blockDim.x) >> o.across, y = int(threadIdx.x) >> o.across;
     for (int x = int(threadIdx.x) & (across - 1); x < units; x += across) {
@@ -71,8 +71,8 @@ __device__ inline void stacks_copy_rows(const stacks_operand &o, char *to, const
     }
 }
 
-/* The same for short copies, all threads side by side: rows of odd width are many of them, and eight threads a row
- * would leave threads without work and read memory in scraps. */
+/* The same by shorter copies. A row of odd width takes many of them, so the threads are numbered through all copies of
+ * all rows: eight threads a row would leave others idle, and would not read adjacent memory. */
 template <int UNIT>
 __device__ inline void stacks_copy_short(const stacks_operand &o, char *to, const char *from, int rows, int units) {
     const int first = int(divided(threadIdx.x, o.magic)), down = int(divided(blockDim.x, o.magic));
@@ -94,7 +94,7 @@ __device__ inline void stacks_copy_short(const stacks_operand &o, char *to, cons
     }
 }
 
-/* How far behind a boundary of 16 bytes a run begins, in memory and in a buffer. */
+/* The bytes from the last boundary of 16 bytes to the begin of a run, in memory and in a buffer. */
 __device__ inline int stacks_skew(const void *run) {
     return int(reinterpret_cast<uintptr_t>(run) & 15);
 }
@@ -108,7 +108,7 @@ __device__ inline int stacks_begin(const stacks_operand &o, const stacks_work &w
     return o.unit ? 0 : stacks_skew(stacks_run(o, work, group));
 }
 
-/* Starts the copies of an operand: of `count` products, `k` of k from `begin` on. */
+/* Starts the copies of an operand for `count` products of a group: `k` elements of k, from `begin` on. */
 template <typename T>
 __device__ inline void stacks_copy(const stacks_operand &o, const stacks_work &work, char *to, int64_t group,
                                    int64_t begin, int count, int k) {
@@ -148,9 +148,9 @@ template <typename T> __device__ inline void stacks_copy_out(char *c, const char
 
 /* Where a tile's sums go: C of one product, at element `at` of C, or if it is staged at `run` in shared memory.
  *
- * each() passes a function that takes COUNT neighbours of a row of C, `f(row, column, sums)`, to `tile`, which calls it
- * for all of its sums. There are three, with the rare code apart: it runs once a product, and fetching its instructions
- * takes most of its time. */
+ * each() calls `tile` with a function `put(row, column, sums)`, which stores COUNT neighbours of a row of C; `tile`
+ * calls it for all of its sums. There are three such functions, so that the frequent ones are short: storing runs once
+ * a product, and fetching its instructions takes most of its time. */
 template <typename T> struct stacks_end {
     using S = accumulator<T>;
     const matmul_args &args;
@@ -192,10 +192,10 @@ template <typename T> struct stacks_end {
     }
 };
 
-/* A block does group after group. While it multiplies what lies in one buffer, copies fill the other. TILE multiplies:
- * TILE::TEAM threads hold the sums of TILE_M x TILE_N elements of C. Where k is cut into pieces no team has more than
- * one tile, and keeps its sums from piece to piece. BLOCKS is for the compiler, which may use that share of the
- * registers. */
+/* A block does group after group. While it multiplies what lies in one buffer, copies fill the other. A TILE
+ * multiplies: the sums of its TILE_M x TILE_N elements of C are held by TILE::TEAM threads. Where k is cut into pieces,
+ * a team has at most one tile, and keeps its sums from piece to piece. TILE::BLOCKS tells the compiler how many blocks
+ * share the registers of a multiprocessor. */
 template <typename TILE>
 __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
     matmul_stacks_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ stacks_work work) {
@@ -338,13 +338,14 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     work.columns = unsigned(ceil_div(args.n, shape.n));
     work.tiles = unsigned(ceil_div(args.m, shape.m)) * work.columns;
     work.tiles_magic = magic_of(work.tiles), work.columns_magic = magic_of(work.columns);
-    /* 16 of k are taken at a time, or four, and of adjacent lines a tile: what is read behind the last is not used, but
-     * must be there. Behind both buffers it is a place of its own: where C lies others may be writing. */
+    /* A tile reads 16 of k at a time (or four) and all of its adjacent lines (up to 64 floats), so it reads up to
+     * `behind` bytes behind a buffer. It does not use them, but the memory must exist, and C must not lie there: other
+     * warps may be writing it. */
     const int64_t behind =
         ceil_div((size == 2 ? 16 : 4) * std::max(std::max(a.line, a.k), std::max(b.line, b.k)) + 288, 16) * 16;
     work.at[1] = int(a_bytes), work.buffer = int(a_bytes + b_bytes), work.c_at = int(2 * work.buffer + behind);
     const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16;
-    /* Threads that hold 16 bytes of a row of C write them as well themselves. */
+    /* Threads that hold 16 bytes of a row of C write them just as fast themselves. */
     const bool in_16 = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
     const int64_t most_staged = size == 2 && args.n % 2 ? STACKS_SINGLY : STACKS_STAGED;
     work.staged =
@@ -360,11 +361,11 @@ inline bool stacks_odd(const struct launch *launch) {
            ((args.transpose_a ? args.m : args.k) % 2 || (args.transpose_b ? args.k : args.n) % 2);
 }
 
-/* Cuts a stack for tiles of this shape: as many products a group as leave room for six blocks, if that is two or more.
- * One product is cut along k only where a block has threads for all of its C, since each piece costs another turn: if
- * it does not fit, or (float32 and float64) its block would be alone on a multiprocessor. Then there is room for as
- * many blocks as registers allow, three at most: while one waits, the others work. Of float32 1020 of 65 x 19 x 181
- * took 104 us whole and 66.6 in pieces. Pieces of odd rows are copied by elements. */
+/* Cuts a stack for tiles of this shape. A group has as many products as leave room for six blocks, if that is two or
+ * more. A single product is cut along k if it does not fit, or (float32 and float64) if its block would be alone on a
+ * multiprocessor; but only where a block has threads for all of its C. The pieces are then so small that as many blocks
+ * fit as registers allow, three at most: while one waits, the others work. In float32, 1020 of 65 x 19 x 181 took 104
+ * us whole and 66.6 in pieces. Pieces of odd rows are copied by elements. */
 inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
     const matmul_args &args = launch->args.matmul;
     if (double(args.m) * double(args.n) > STACKS_MOST || args.k > STACKS_K) return {};
@@ -394,7 +395,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
     return plan;
 }
 
-/* The issue slots that a group's copies of an operand take. */
+/* The issue slots that a group's copies of an operand take; fitted, like those of stacks_clocks. */
 inline double stacks_copy_turns(const stacks_operand &o, const stacks_plan &plan, int64_t k) {
     const int64_t step = plan.work.step, across = int64_t(1) << o.across;
     const int64_t rows = (o.by_k ? std::min(step, k) : o.lines) * (o.stride ? plan.products : 1);
