@@ -29,6 +29,7 @@
 #define MIN_CHUNK     256  /* steps of a block that shares a tile, at least */
 #define LOADS         8    /* of 16 bytes, in flight in each thread */
 
+/* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
 struct reduction {
     long long outer, length, inner, offset, chunk, column_tiles, tiles;
     int columns, rows, groups, splits, first, last;

@@ -1,4 +1,5 @@
-/* reduce/rung.cuh - what the lessons share: accumulators for floats, and how any shape is divided among blocks.
+/* reduce/rung.cuh - what the lessons ("rungs" of a ladder) share: accumulators for floats, and how any shape is divided
+ * among blocks.
  *
  * x[outer][length][inner] -> y[outer][inner]. A block stands over up to 32 neighbouring outputs, its columns. `rows` of
  * its threads share each of them, so that the threads of a warp read neighbours in memory:
@@ -74,9 +75,9 @@ inline rung_layout rung_lay_out(const reduce_args &args) {
     return layout;
 }
 
-/* unsigned tickets[RUNG_BLOCKS], zero before and after a launch, then an accumulator partial[splits][outputs]. A block
- * that shares a tile has 8 rows or more, so 64 elements for each partial result, and at most 32 columns: enough for
- * every smaller launch too. */
+/* The workspace: unsigned tickets[RUNG_BLOCKS], zero before and after a launch, then accumulators
+ * partial[splits][outputs]. A block that shares a tile has 8 rows or more, so at least 64 elements for each partial
+ * result, and at most 32 columns. This bound suffices for every smaller launch too. */
 inline size_t rung_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t most = args.outer * args.length * args.inner / (8 * RUNG_UNROLL);

@@ -56,7 +56,7 @@ __device__ __noinline__ float exact_dot(const matmul_args &args, int64_t batch, 
     return sum;
 }
 
-/* Is a sum right whose lines have tiny numbers? */
+/* Is the sum of an element with lines of these extremes right? */
 __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, uint2 b) {
     if (!(fabsf(sum) <= FLT_MAX)) return false;
     const int i = exact_least(a), j = exact_least(b);
@@ -65,7 +65,8 @@ __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, 
     return fabsf(sum) >= float(args.k) * (0x1p-101f + 0x1p-102f * beside);
 }
 
-/* Adds this block's part of the tile, the planes of all blocks that share it in order, and stores it. */
+/* Adds up this block's part of the tile, from the planes of all blocks that share the tile, in their order; computes
+ * what is not right (exact_right) anew, and stores the part. */
 template <typename SHAPE, int WIDTH>
 __device__ inline void exact_add(const matmul_args &args, const matmul_work &work, const tile_place &tile,
                                  typename SHAPE::shared_t &shared) {
@@ -185,7 +186,7 @@ template <int WHICH> using exact_tile = std::tuple_element_t<WHICH, exact_shapes
 
 static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 4.1e-6), exact_tile<1>::cut(5.8e+11, 3e-6),
                                       exact_tile<2>::cut(6e+11, 3.8e-6), exact_tile<3>::cut(4.7e+11, 2.9e-6)};
-#define APART 0.77 /* of its speed, on operands whose rows are not in fours */
+#define APART 0.77 /* the share of its speed on operands whose rows are not in fours */
 
 static matmul_choice matmul_exact32_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;

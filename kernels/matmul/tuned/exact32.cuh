@@ -24,7 +24,8 @@
 #define SHARED_REGISTERS 128
 #define ADDER_REGISTERS  184
 
-/* A tile of a block. Two consumers have 64 rows each; or, of a tile of 64 rows, every other slot each. */
+/* A block's tile. Of 128 rows, each of two consumers has 64. Of a tile of 64 rows, each has all rows but every other
+ * slot: then PARTS is 2, and two sums make an element. */
 template <int ROWS_, int COLUMNS_> struct exact_shape {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, PARTS = 128 / ROWS, SLOTS = 4;
     static constexpr int PITCH = COLUMNS + 8; /* of a row of sums: the four rows that half a warp writes, 8 bytes a
@@ -33,8 +34,8 @@ template <int ROWS_, int COLUMNS_> struct exact_shape {
     struct shared_t {
         uint8_t b[SLOTS / 2][SLICES][COLUMNS / 64][SLAB_BYTES];
         float a[SLOTS][ROWS * SLOT_K], raw[AHEAD + 1][COLUMNS * SLOT_K]; /* copies of A; of B */
-        uint64_t full[SLOTS], empty[SLOTS];                              /* a, b */
-        uint64_t cut; /* each loader has cut all slots: for racecheck, which does not see it by warps' arrivals */
+        uint64_t full[SLOTS], empty[SLOTS];                              /* barriers of the slots of a and b */
+        uint64_t cut;               /* barrier: every loader has cut all slots. racecheck cannot see this by `full` */
         uint2 line[ROWS + COLUMNS]; /* of A, then of B: exact_line */
         uint32_t tiny;              /* has any of them tiny numbers? */
     };
@@ -71,7 +72,7 @@ __device__ inline int exact_least(uint2 line) {
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Adds a number to the extremes of its line. */
+/* Adds a number to a thread's extremes of its line: high as x above, low the complement of y. */
 __device__ inline void exact_note(float x, uint32_t &high, uint32_t &low) {
     const uint32_t twice = __float_as_uint(x) * 2;
     high = max(high, twice);
@@ -106,8 +107,8 @@ template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_place(
         return line * SLOT_K + (l / 4 ^ (line % 4 * 2 | (line / 4 & 1))) * 4 + l % 4;
 }
 
-/* The place of the element `line` lines and `l` of k further. Both are steps in a pattern: neither may carry into the
- * bits by which vectors trade places. */
+/* The place of the element that is `line` lines and `l` of k further than the one at `place`. Neither step may carry
+ * into the bits by which vectors trade places. */
 template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_further(uint32_t place, int line, int l) {
     return LAYOUT == LINES ? (place ^ line ^ l / 2 % 4 * 8) + l * COUNT : (place ^ l) + line * SLOT_K;
 }
@@ -121,10 +122,10 @@ template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
     static constexpr int ABREAST = (LAYOUT == LINES ? COUNT : SLOT_K) / EACH; /* threads along adjacent memory */
     static constexpr int DOWN = LOADERS / ABREAST; /* lines (LINES: k) from one copy to the next */
 
-    const float *matrix, *from; /* all; the first copy of this slot */
-    int64_t step, next;         /* from copy to copy, from slot to slot */
-    int lines, k;               /* that exist from there on */
-    uint32_t to;                /* where it goes */
+    const float *matrix, *from; /* the whole operand; the source of this slot's first copy */
+    int64_t step, next;         /* elements from copy to copy, from slot to slot */
+    int lines, k;               /* that exist from the first copy on */
+    uint32_t to;                /* the first copy's place in a slot */
 
     __device__ exact_copy(const float *matrix, int64_t extent, int64_t first, int64_t depth, int64_t k_begin,
                           int64_t k_end)
@@ -175,7 +176,7 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
         for (int i = 0; i < KNOWN; i++) high[i] = 0, low[i] = ~0u;
     }
 
-    /* `slices`: the first slab of the first of them. */
+    /* Cuts a slot. `slices`: the address of the first slice's first slab; `half`: the half of the slabs to fill. */
     __device__ void slot(const float *slot, uint32_t slices, int half) {
 #pragma unroll
         for (int unit = 0; unit < UNITS; unit++) {

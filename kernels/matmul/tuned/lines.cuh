@@ -10,7 +10,7 @@
 /* A line's extremes: the bits of its largest finite magnitude, and the negated bits of its least non-zero one; after it
  * was cut in two, the count of its tiny numbers. All zero: nothing seen yet. */
 struct alignas(16) split_line {
-    uint32_t high, low, tiny, again; /* `again` is scaled16.cu's, which has its own use for all of them */
+    uint32_t high, low, tiny, again; /* scaled16_cut.cuh gives them another meaning, and alone uses `again` */
 };
 
 __device__ inline split_line line_load(const split_line *line) {

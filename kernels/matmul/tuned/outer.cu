@@ -292,7 +292,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 #define WARP    62.0   /* cycles of each warp of a tile, on top of these */
 #define STORE   64.0   /* bytes of C in a cycle */
 #define ENOUGH  24     /* warps that a multiprocessor needs at the same time */
-#define EDGES   0.35 /* share by which a tile that reaches beyond C takes longer (422 of 115^3, H100: 97 us, not 61) */
+#define EDGES   0.35   /* by this share a tile that reaches beyond C takes longer (422 of 115^3, H100: 97 us, not 61) */
 #define ALONE   2000.0 /* cycles of a lone block, without its cost for each k */
 #define MEMORY  2.9e12 /* of the device, bytes in a second */
 

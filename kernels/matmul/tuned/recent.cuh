@@ -25,7 +25,7 @@ inline matmul_facts matmul_facts_of(const struct launch *launch, int device, con
                           launch->multiprocessors,
                           device,
                           int64_t(reinterpret_cast<intptr_t>(of)),
-                          1}; /* what is empty has 0 here */
+                          1}; /* an empty entry has 0 here */
     std::copy_n(launch->choice, KERNEL_MAX_PARAMETERS, facts.end() - KERNEL_MAX_PARAMETERS);
     return facts;
 }

@@ -67,7 +67,7 @@ template <typename BYTE> __device__ inline void residues_write(uint4 *to, const 
     }
 }
 
-/* Keeps a thread's sums, all of one plane and unit. */
+/* Stores a thread's sums, which are all of one plane and unit, as bytes. */
 __device__ inline void residues_keep(const residues_panel &panel, const residues_divisors &divisors, int plane,
                                      int64_t unit, const int (&sum)[128]) {
     uint4 *const to = residues_sums(panel, plane, unit);
@@ -114,7 +114,7 @@ __device__ inline bool residues_fails(const residues_line &a, const residues_lin
     return !((a.sum + b.sum) / 2 <= ENOUGH * bound_of(byte) * double_power(a.high - 6) * double_power(b.high - 6));
 }
 
-/* A block of a warpgroup does a unit. */
+/* Joins a unit of C in each block of one warpgroup; notes in panel.failed which elements are not proven. */
 __global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __grid_constant__ residues_panel panel) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* other GPUs never run it, and the registers of some do not suffice */
     constexpr residues_table table = residues_make_table();

@@ -19,8 +19,9 @@
 #define OFFSET    (uint64_t(1) << 59) /* makes integers of BITS bits positive */
 #define SUM_RANGE (uint32_t(1) << 30) /* largest magnitude of a sum of products */
 
-/* [2]: for A, which is multiplied by V, and for B. An operand's number x becomes a residue between -p/2 and p/2: the
- * dot product of the 8 bytes of x + OFFSET with `bytes`, plus `start`, modulo p, minus p / 2. */
+/* The constants of one modulus. Members with [2] differ for A, which is multiplied by V, and for B. An operand's number
+ * x becomes a residue between -p/2 and p/2: the dot product of the 8 bytes of x + OFFSET with `bytes`, plus `start`,
+ * modulo p, minus p / 2. */
 struct residues_modulus {
     uint32_t p;
     uint32_t quotient[4]; /* Q, its lowest 32 bits first */

@@ -48,7 +48,7 @@ struct scaled_plan {
     split_pair pair;
     uint32_t *again;
     tf32_wanted failed;
-    int64_t words;
+    int64_t words; /* number of words from `again` on */
     uint8_t *room; /* for slices; later for what tf32 packs */
     size_t bytes;  /* of the workspace */
 };
@@ -62,8 +62,8 @@ struct scaled_work {
     bool copies;                       /* does the copy engine store C? */
 };
 
-/* What storing needs of a line, in a word: the power by which it was scaled, and a power of two that is no less than
- * the count of its tiny numbers. A line that does not exist counts as a line of ones. */
+/* What storing must know of a line, packed into a word: the exponent by which the line was scaled, and a power of two
+ * that is no less than the number of its tiny numbers. A line that does not exist counts as a line of ones. */
 struct scaled_word {
     int word;
 
@@ -223,7 +223,7 @@ __device__ inline void scaled_store(const scaled_work &work, const tile_place &t
     }
 }
 
-/* Rooms of each consumer's warps, beside what wgmma.cuh describes. */
+/* A block's shared memory: what wgmma.cuh describes, and two rooms for parts of sums for each consumer warp. */
 template <int TILE_N> struct scaled_shared : wgmma_shared<wgmma_stage<1, TILE_N / 64>, TILE_N == 256 ? 4 : 6> {
     static constexpr int STAGES = TILE_N == 256 ? 4 : 6;
     alignas(1024) uint8_t room[2 * WARPGROUP / 32][2][SCALED_PART];
@@ -316,7 +316,7 @@ static scaled_plan scaled_plan_make(const struct launch *launch) {
     return plan;
 }
 
-/* The predicted time, and the tile's columns: the job's, or what is predicted to be faster. */
+/* The tile's columns, chosen by the job or predicted to be faster, and the predicted time. */
 struct scaled_config {
     int columns;
     double seconds;
@@ -326,7 +326,7 @@ struct scaled_config {
 static scaled_config scaled_choose(const struct launch *launch) {
     static const struct {
         int columns;
-        double step, own; /* seconds of 64 of k, of the tile itself */
+        double step, own; /* seconds for 64 of k; for the tile besides */
     } costs[] = {{256, 0.66e-6, 4.5e-6}, {128, 0.40e-6, 2.5e-6}};
     const matmul_args &args = launch->args.matmul;
     const double elements = double((args.a_batch_stride ? args.batch : 1) * args.m * args.k +

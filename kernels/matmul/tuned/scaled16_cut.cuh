@@ -7,20 +7,21 @@
 #include "lines.cuh"
 #include <cuda_fp16.h>
 
-#define SAMPLE       64 /* numbers of a line, in 8 groups */
-#define SAMPLE_LINES 32 /* that a block samples */
-#define SAMPLE_TOP   12 /* the exponent given to the largest of them */
-#define CUT_TOP      14 /* the exponent given to the largest number of a line that is cut again */
-#define TOO_LARGE    65520.f
-#define MOST_SHIFT   150 /* makes the least float32 2 */
+#define SAMPLE       64      /* numbers of a line, in 8 groups */
+#define SAMPLE_LINES 32      /* that a block samples */
+#define SAMPLE_TOP   12      /* the exponent given to the largest of them */
+#define CUT_TOP      14      /* the exponent given to the largest number of a line that is cut again */
+#define TOO_LARGE    65520.f /* the least number that float16 rounds to infinity */
+#define MOST_SHIFT   150     /* makes the least float32 2 */
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* What is known of a line, in the members of split_line: `low`, the bits of the sample's largest magnitude; `high`,
- * those of its largest number, if that is too large for the sample's scale; how many are tiny: `tiny`, by the sample's
- * scale, and `again`, by the other. */
+/* Here the members of split_line mean: `low`, the bits of the largest magnitude in the sample; `high`, those of the
+ * line's largest magnitude if it is too large for the sample's scale, else 0; `tiny` and `again`, the number of tiny
+ * numbers by the sample's scale and, if the line is cut again, by that of `high`. */
 
-/* The exponent of the power of two by which a line is scaled. A sample of zeros is as one of the least number. */
+/* The exponent of the power of two by which a line is scaled; `is_final`: after it was cut again. A sample of zeros is
+ * scaled as one of the least number. */
 __device__ inline int scaled_shift(const split_line &line, bool is_final) {
     const bool by_high = is_final && line.high;
     return min((by_high ? CUT_TOP - float_exponent(line.high) : SAMPLE_TOP - float_exponent(line.low)), MOST_SHIFT);
@@ -67,7 +68,8 @@ __global__ void __launch_bounds__(8 * SAMPLE_LINES)
 
 /* ---- cut --------------------------------------------------------------------------------------------------------- */
 
-/* Cuts a thread's share of a patch (lines.cuh), all of it or, `AGAIN`, where lines are cut by their largest number. */
+/* Cuts a thread's share of a patch (lines.cuh). AGAIN: only lines with a number that was too large, by their
+ * largest. */
 template <bool BY_ROW, bool AGAIN>
 __device__ inline void scaled_cut(const split_operand &operand, const split_place &at, uint32_t *again) {
     constexpr int LINES = BY_ROW ? PATCH_EACH : 4;
@@ -117,7 +119,7 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
     }
 }
 
-/* Cuts a patch a block; again, patch after patch. */
+/* Cuts a patch in each block; AGAIN: a block takes patch after patch. */
 template <bool AGAIN>
 __global__ void __launch_bounds__(PATCH_THREADS, AGAIN ? 2 : 4)
     scaled_cut_kernel(const __grid_constant__ split_pair pair, uint32_t *again) {

@@ -256,12 +256,13 @@ static split_plan split_plan_make(const struct launch *launch) {
     return plan;
 }
 
-/* Is everything asked for in three slices? */
+/* Does the job want three slices for all elements? */
 static bool split_in_three(const struct launch *launch) {
     return launch->choice[1] == 1;
 }
 
-/* The time of one way to cut (H200): passes over the operands, tiles in rounds of the whole device. */
+/* The time of cutting and multiplying in one way on an H200: `bytes_pace` seconds for each number of the operands, and
+ * `stage` seconds for each stage of a tile, in rounds of the whole device. */
 static double split_pass_seconds(const matmul_args &args, double bytes_pace, double rounds, double stage) {
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
@@ -337,8 +338,8 @@ template <typename WAY> static int split_encode(CUtensorMap *map, const split_op
                       {o.slice, WAY::SLICES * o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
 }
 
-/* Cuts the operands and multiplies their slices. What three slices mend is unknown here: where nothing failed, both
- * launches return at once. */
+/* Cuts the operands, `patches` blocks at a time, and multiplies their slices. The host does not know whether any
+ * element needs three slices: where none failed, both launches return at once. */
 template <typename WAY, bool A_MN, bool B_MN>
 static int split_start(const struct launch *launch, const split_plan &plan, int64_t patches) {
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];

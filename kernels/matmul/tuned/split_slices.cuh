@@ -18,8 +18,8 @@
  * numbers is "good", any other is "wide". An element of C whose lines are good is right wherever zeros are. If its
  * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. Where the sum is at least 2
  * t that is 2^-22 of it, less than its own rounding. The largest product of two lines may be 2^30, so practically all
- * sums of ordinary numbers are so large, whatever one of the lines is: a row of a softmax, numbers spread over 2^-60 ..
- * 2^60. What is smaller has failed, and is computed again.
+ * sums of ordinary numbers are so large, even if one of the lines is a row of a softmax or holds numbers spread over
+ * 2^-60 .. 2^60. A smaller sum has failed, and is computed again.
  *
  * Three of bfloat16: six products, slower. All 24 bits of a float are there, and bfloat16 has the range of float32. The
  * products left out, b c, c b and c c, are below 2^-25 of x y. A bit of c is lost only if x, scaled, is below 2^-96;
@@ -30,9 +30,9 @@
  * others, so of a sum that is not finite only the part from first slices counts. That has what arithmetic makes of it:
  * a first slice is zero only where the number is, or is tiny, and then the sum is NaN and has failed.
  *
- * All this is known of an element's two lines and of its sum. So its bits do not depend on other elements: a panel of C
- * has the same as the whole. Slices give practically every element at once: a number of N(0,1) is tiny with a
- * probability of 1e-8.
+ * Whether an element fails depends on its two lines and its sum alone. So its bits do not depend on other elements: a
+ * panel of C has the same bits as the whole. Two slices give practically every element: a number of N(0,1) is tiny with
+ * a probability of 1e-8.
  *
  * In memory, 8 bytes are read and 4 written per element: one pass measures the lines, one writes slices. */
 #ifndef KERNELS_SPLIT_SLICES_CUH
@@ -44,8 +44,8 @@
 
 /* ---- ways to cut ----------------------------------------------------------------------------------------------- */
 
-/* Two of float16. TOP: the exponent of a line's largest number; LO_SCALE: of what the products of first slices with
- * others must be divided by. */
+/* Two of float16. TOP: the exponent of a line's largest number, once scaled; LO_SCALE: products of a first slice with
+ * another one are divided by it. */
 struct split_two {
     using type = __half;
     static constexpr int SLICES = 2, TOP = 14;
@@ -78,7 +78,7 @@ template <typename WAY> __device__ inline int line_shift(uint32_t high) {
     return high == 0 ? 0 : min(WAY::TOP - float_exponent(high), 126);
 }
 
-/* The exponent of its least number, scaled. */
+/* The exponent of a line's least number, once scaled. */
 template <typename WAY> __device__ inline int line_least(const split_line &line) {
     return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
 }

@@ -1,5 +1,5 @@
-/* split_store.cuh - from the sums of split.cu to C: undoes the scaling, finds the elements at which two slices fail,
- * and mends them.
+/* split_store.cuh - stores the sums of split.cu in C: undoes the scaling, and finds the elements at which two slices
+ * fail; later stores these from three slices, or from a plain sum.
  *
  * split_slices.cuh has the rule for which elements fail. A thread holds 64 sums of a tile in the layout of wgmma.cuh,
  * the same with two slices and with three: so a word of 64 bits marks which of its sums have failed, and the same
@@ -12,13 +12,13 @@
 
 #define TILE_N 128
 
-/* Elements that two slices did not give. A cluster's tile is listed once; for each thread a bit marks each of its 64
- * sums that failed. The order of the list depends on timing, its tiles do not. No `count`: three slices give
- * everything. */
+/* The elements that two slices did not give. A cluster's tile is listed once; for each thread, a bit marks each of its
+ * 64 sums that failed. The order of the list depends on timing, its tiles do not. `count` NULL: three slices give all
+ * elements. */
 #define FAILED_EACH (WGMMA_CLUSTER * 2 * WARPGROUP) /* threads with sums of a tile */
 struct split_failed {
-    uint32_t *count;
-    uint32_t *listed; /* [tiles] */
+    uint32_t *count;  /* of listed tiles */
+    uint32_t *listed; /* [tiles]: is it listed? */
     uint64_t *sums;   /* [tiles][FAILED_EACH] */
     uint32_t *list;   /* [tiles] */
 };

@@ -1,5 +1,6 @@
-/* tf32.cuh - the kernel of tf32.cu, which explains its design, and its launch: of a whole product, or of those elements
- * that scaled16.cu hands over. */
+/* tf32.cuh - the kernel of tf32.cu, which explains its design, and its launch: for a whole product or (MENDS) for those
+ * elements that scaled16.cu hands over. The kernel sees the product transposed: its `a` and `m` are the job's B and
+ * n. */
 #ifndef KERNELS_MATMUL_TF32_CUH
 #define KERNELS_MATMUL_TF32_CUH
 
@@ -30,8 +31,8 @@ template <bool A_MN> __device__ inline uint32_t tf32_element(const uint8_t *tile
     return *reinterpret_cast<const uint32_t *>(tile + line * 128 + (place * 4 ^ line % 8 * 16));
 }
 
-/* The elements that another variant failed to compute, which this one computes instead: a word that is 0 if there are
- * none, then a bit for each element of C. NULL: all of C. */
+/* The elements that another variant failed to compute: a word that is 0 if there are none, then a bit for each element
+ * of C. NULL: all of C. */
 struct tf32_wanted {
     const uint32_t *word;
 };
@@ -131,14 +132,14 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 #endif
 }
 
-/* In the transposed problem b, the job's A, must lie along k. */
+/* Room for copies that TMA can read (pack.cuh). In the transposed problem b, the job's A, must lie along k. */
 inline size_t tf32_workspace(const struct launch *launch) {
     const matmul_args turned = matmul_turn(launch->args.matmul);
     return pack_bytes(wgmma_stack_a(turned), sizeof(float), false) +
            pack_bytes(wgmma_stack_b(turned), sizeof(float), !turned.transpose_b);
 }
 
-/* The whole product, or what is `wanted` of it. */
+/* Launches the whole product or, if MENDS, the elements that are `wanted`. */
 template <bool MENDS> int tf32_start(const struct launch *launch, const tf32_wanted &wanted) {
     const matmul_args turned = matmul_turn(launch->args.matmul);
     const int64_t tiles = wgmma_tiles(turned, TF32_N);

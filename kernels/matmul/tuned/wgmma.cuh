@@ -42,7 +42,7 @@ template <int REGISTERS> __device__ inline void registers_take() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-/* So many threads of a block, of whole warpgroups, wait for each other. */
+/* THREADS threads of a block, which are whole warpgroups, wait for each other at the barrier of this number. */
 template <int BARRIER, int THREADS> __device__ inline void warpgroups_sync() {
     asm volatile("bar.sync %0, %1;" ::"n"(BARRIER), "n"(THREADS) : "memory");
 }
@@ -75,7 +75,7 @@ template <typename STAGE, int STAGES> struct wgmma_shared {
     ring_barriers<STAGES> ring;
 };
 
-/* The operands as memory holds them. */
+/* The operands as they lie in memory, for TMA. */
 inline tma_stack wgmma_stack_a(const matmul_args &args) {
     const int64_t rows = args.transpose_a ? args.k : args.m, columns = args.transpose_a ? args.m : args.k;
     return {args.a, args.a_batch_stride ? args.batch : 1, rows, columns, columns, args.a_batch_stride};

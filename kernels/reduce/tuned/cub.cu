@@ -103,7 +103,7 @@ KERNEL(reduce_cub) = {
     .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT64),
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) | REDUCE_BIT(REDUCE_ARGMIN) |
                  REDUCE_BIT(REDUCE_ARGMAX),
-    .edges = {{1}, {1}, {1}}, /* the library does not tell */
+    .edges = {{1}, {1}, {1}}, /* unknown: the library does not report its tiles */
     .accuracy = ACCURACY_FULL,
     .compute_capability = 80,
     .workspace = reduce_cub_workspace,

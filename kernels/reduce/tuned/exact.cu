@@ -126,7 +126,7 @@ __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, i
 
 /* ---- a block's accumulators -------------------------------------------------------------------------------------- */
 
-/* Which of a block's threads has accumulator number `number` of those in rows below `rows`. */
+/* Returns the thread that has accumulator `number`, counted over the rows below `rows` of all groups and columns. */
 __device__ inline int thread_of(const exact_layout &layout, int number, int rows) {
     const int group = number / (rows * layout.columns);
     return group * layout.rows * layout.columns + number - group * rows * layout.columns;
@@ -147,7 +147,7 @@ __device__ inline void merge_rows(int64_t (&words)[WORDS][THREADS], const exact_
     __syncthreads();
 }
 
-/* The element of the output that a thread's group and column belong to; -1: none. */
+/* The number of the output that a thread's group and column belong to; -1: none. */
 __device__ inline int64_t output_of(const reduce_args &args, const exact_layout &layout, int64_t tile, int thread) {
     const int64_t outer_tile = quotient(tile, layout.column_tiles);
     const int64_t o = outer_tile * layout.groups + thread / (layout.columns * layout.rows);

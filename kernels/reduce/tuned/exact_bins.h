@@ -15,9 +15,8 @@
  *
  * Two bins are a window of 80 bits, for float32 numbers whose exponents span 57. Three bins are the window for float64,
  * whose exponents may span 68. One bin holds every float16. A batch that does not fit moves the window so that its
- * largest number fits.
- * Numbers that do not fit even then (1e30 and 1 and 1e-30 side by side) go to the limbs, one by one. That is slower and
- * just as exact.
+ * largest number fits. Numbers that do not fit even then (1e30 and 1 and 1e-30 side by side) go to the limbs, one by
+ * one. That is slower and just as exact.
  *
  * Keys decide whether a batch fits. A key is 32 bits of a number; keys have the order of the magnitudes. */
 #ifndef KERNELS_REDUCE_EXACT_BINS_H

@@ -10,7 +10,7 @@
 #include "../rung.cuh"
 #include "scaled.cuh"
 
-/* value * 2^index, 1 <= |value| < 2. */
+/* The product is value * 2^index, 1 <= |value| < 2. */
 template <bool SKIPS_NAN> struct scaled_product {
     static constexpr bool POSITION = false;
     double value;
@@ -26,7 +26,7 @@ template <bool SKIPS_NAN> struct scaled_product {
     __device__ double result(double) const { return with_exponent(value, index); }
 };
 
-/* `index` is the level. */
+/* The sum of squares is `value`, at level `index`. */
 template <bool SKIPS_NAN> struct scaled_squares {
     static constexpr bool POSITION = false;
     double value;

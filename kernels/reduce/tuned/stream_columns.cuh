@@ -192,7 +192,7 @@ struct stream_glue {
     int columns; /* of a block, at most */
 };
 
-/* Converts a result of part `part` of the glued rows to the original rows: only positions change. */
+/* Converts a result of row number `part` of each glued row to the original rows: only positions change. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
 __device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {

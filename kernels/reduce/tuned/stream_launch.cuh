@@ -1,4 +1,4 @@
-/* stream_launch.cuh - which of stream.cu's kernels reduces a shape, with which layout. */
+/* stream_launch.cuh - chooses which of stream.cu's kernels reduces a shape, and with which layout; launches it. */
 #ifndef KERNELS_REDUCE_STREAM_LAUNCH_CUH
 #define KERNELS_REDUCE_STREAM_LAUNCH_CUH
 
@@ -10,13 +10,15 @@
 /* The values of the parameter `glue`. */
 enum { GLUE_AUTO, GLUE_YES };
 
-#define KIB_OF_ROW 64 /* loads of 16 bytes */
+#define KIB_OF_ROW 64 /* loads of 16 bytes: 1 KiB of a row */
 
 /* A row that begins inside a load touches one more load than a row that begins on one. */
 inline int64_t loads_of_row(const reduce_args &args, int lanes) {
     return ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes);
 }
 
+/* Divides a reduction among blocks and threads. `lanes`: elements of a load; `batch`: a thread's loads in flight;
+ * `most_columns`: of a block, unless its threads have few steps; `in_pieces`: blocks may draw pieces (stream.cu). */
 inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int most_columns, bool in_pieces = false) {
     stream_layout layout = {};
     const bool along = args.inner == 1;
@@ -89,7 +91,7 @@ int launch_columns(const struct launch *launch, uint64_t mirror, int most_column
     return cudaGetLastError();
 }
 
-/* The part that whole loads reduce: glued rows. Each of their columns gives a partial result. */
+/* The arguments of the reduction of glued rows, by whole loads. Each of their columns gives a partial result. */
 inline reduce_args glued(reduce_args args, const stream_glue &glue) {
     args.length = glue.steps;
     args.inner *= glue.rows;

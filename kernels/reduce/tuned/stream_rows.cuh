@@ -1,4 +1,5 @@
-/* stream_rows.cuh - reductions over the last axis: rows are contiguous, long or short. */
+/* stream_rows.cuh - reduces the last axis, whose rows are contiguous in memory. Defines stream_long_kernel and
+ * stream_short_kernel, for long rows and for rows of up to 256 loads; stream.cu explains both. */
 #ifndef KERNELS_REDUCE_STREAM_ROWS_CUH
 #define KERNELS_REDUCE_STREAM_ROWS_CUH
 
@@ -161,7 +162,7 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
 
 /* ---- short rows -------------------------------------------------------------------------------------------------- */
 
-/* Threads per row, and a thread's loads per row as a power of two. */
+/* The number of threads per row, and the binary logarithm of the number of a thread's loads per row. */
 struct short_layout {
     int threads, loads_log;
 };

@@ -3,6 +3,8 @@
  *     row of 1025 loads, 5 warps    thread 0:  |u|.159.|u|.159.|u|.159.|u|.159.|u|.159.|u|.159.|u|
  *                                   thread 64: one load fewer
  *
+ * (u: a unit that thread 0 or 64 loads; the units of the 159 other threads lie between.)
+ *
  * A thread has at most 8 loads, all on their way before the first is used, adds what they bring, and is done; only rows
  * of 4-byte elements that 16 warps cannot hold take up to 4 such turns. What a warp waits for, other blocks of the
  * multiprocessor hide; they also take turns at the end of a row, where its threads merge. What a thread does once for a
@@ -22,7 +24,7 @@
 #define WHOLE_WARPS 16 /* of a row, at most */
 #define WHOLE_BLOCK 8  /* warps of a block, if rows have fewer */
 
-/* Whose rows are read so: lanes that are few and small once a row is read. */
+/* Does a lane type read rows in this way? Its lanes must become few and small once a row is read. */
 template <typename L> constexpr bool in_one_go = plain_in_rows<L> || lanes_merge<L>;
 template <> constexpr bool in_one_go<total_of<double>> = true;
 template <typename T, bool PRODUCT> constexpr bool in_one_go<modular_lane<T, PRODUCT>> = true;
@@ -31,9 +33,10 @@ template <typename T> constexpr bool in_one_go<position_lane<T>> = sizeof(T) >= 
  * a thread: elements that are unpacked, or have 8 bytes, leave no room for a sum from the turn before. */
 template <typename L> constexpr int whole_loads = batch_of<typename L::element_type>;
 template <typename L> constexpr int whole_turns = sizeof(typename L::element_type) == 4 ? 4 : 1;
-template <typename L> constexpr int whole_turn = WHOLE_WARPS * 32 * whole_loads<L>; /* loads of a row */
+template <typename L> constexpr int whole_turn = WHOLE_WARPS * 32 * whole_loads<L>; /* most loads of a row in a turn */
 
-/* A block is [groups][warps * 32] over (outer, length), and `turns` times as long. */
+/* A block's threads are an array [groups][warps * 32] over (outer, length). Each group reads a row, in `turns`
+ * turns. */
 struct whole_layout {
     int groups, warps, turns;
 };
@@ -54,8 +57,7 @@ template <typename P> __device__ inline P combine_warps(P part, int warps) {
     return part;
 }
 
-/* What a thread's loads come to, in the cheapest type that merges. Load i begins at element first + i * step of the
- * row. */
+/* Reduces a thread's loads to the cheapest type that merges. Load i begins at element first + i * step of the row. */
 template <typename L, typename T, int LANES, int LOADS>
 __device__ inline auto part_of_loads(const unit_of<T, LANES> (&batch)[LOADS], int first, int step,
                                      const reduce_args &args) {

@@ -194,7 +194,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     const int thread = int(threadIdx.x), storing = tiling.storing;
     const int height = tile.height, width = tile.width, begin = int(tile.x % V) * E;
     const int pitch = SHAPE == WIDE ? tiling.pitch : width * E; /* bytes from one row of x to the next */
-    const int on = width * (height - 1) * E;                    /* stack: what a matrix is more than a row */
+    const int on = width * (height - 1) * E; /* stack: bytes from behind a matrix's first row to the next matrix */
     const int elements = tile.matrices * height * width, head = min(int(-tile.y & (V - 1)), elements);
     const int units = (elements - head) / V;
     T *const y = static_cast<T *>(args.y) + tile.y;
@@ -209,7 +209,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     if (thread >= storing) return;
     int k = thread - int((tile.y + head) / V % (LINE / UNIT<T>)); /* warps begin where a line does */
     if (k < 0) k += storing;
-    unsigned at[V]; /* of each element: its byte in the tile; stack: and its column, in the upper half */
+    unsigned at[V]; /* each element's byte in the tile; stack: its column too, in the upper half */
     int line = int(unsigned(head + k * V) / unsigned(height)), row = head + k * V - line * height;
     int matrix = SHAPE == STACK ? int(unsigned(line) / unsigned(width)) : 0, column = line - matrix * width;
 #pragma unroll
@@ -222,7 +222,8 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     const unsigned columns = unsigned(storing * V) / unsigned(height), next = SHAPE == STACK ? columns / width : 0;
     const unsigned step = next * height * width * E + (columns - next * width) * (E + (SHAPE == STACK ? 1 << 16 : 0));
     const unsigned wrap = unsigned(on) - (unsigned(width) << 16);
-    /* A step, and into the next matrix if the column is past the last: if it is not, it would be negative, so large. */
+    /* A step on, and into the next matrix if the column is past the last one. If it is not, the second sum has a
+     * negative column, which as an unsigned number is large, so min() drops it. */
     const auto advance = [&](unsigned from) { return min(from + step, from + step + wrap); };
     const auto byte = [](unsigned from) { return int(from & 0xffff); };
     auto *to = reinterpret_cast<unit<T> *>(y + head) + k;
@@ -354,7 +355,7 @@ static bool is_small(const transpose_args &args, int size) {
     return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= room(args, size);
 }
 
-/* Returns the number of whole matrices that fit; a few less if tiles then begin on lines, or on sectors. */
+/* Returns the number of whole matrices that fit, or a few less if tiles then begin on lines, or on sectors. */
 static int matrices_of(int64_t bytes, int64_t room, int64_t batch) {
     const int64_t fit = room / bytes;
     int64_t matrices = 0;
@@ -369,8 +370,8 @@ static int storing_of(int height, int each) {
     return threads >= THREADS * 3 / 4 ? threads : THREADS / rows * rows;
 }
 
-/* tall: how many threads go along a column and how many units each of them stores: as fast as can be for a row of the
- * tile. To begin a column takes a thread as long as COLUMN units. */
+/* tall: chooses how many threads go along a column and how many units each of them stores, for the least time for each
+ * row of the tile. To begin a column takes a thread as long as to store COLUMN units. */
 static void lay_along(tiling &t, int64_t rows, int64_t columns, int each) {
     double least = HUGE_VAL;
     for (int along = THREADS; along >= 32; along /= 2) {

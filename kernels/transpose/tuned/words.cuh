@@ -10,7 +10,7 @@
 #define WORDS_ROW      64         /* words of x per row of a tile: two for each thread of a warp */
 #define WORDS_HEIGHT   128        /* elements of a row of y */
 #define WORDS_SECTOR   32         /* bytes that memory writes at once */
-#define WORDS_CACHED   (24 << 20) /* bytes of y */
+#define WORDS_CACHED   (24 << 20) /* most bytes of a y that stays in the cache until its sectors are whole */
 
 template <typename T> constexpr int in_word = 4 / int(sizeof(T));
 template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
@@ -20,15 +20,16 @@ template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
 template <typename T> constexpr int words_group = WORDS_ROW *in_word<T> + 1;
 template <typename T, int ABOVE> constexpr int words_bytes = (WORDS_HEIGHT + ABOVE) / in_word<T> *words_group<T> * 4;
 
-/* The number of tiles that cover a row of y. What begins it may begin up to ABOVE - 1 elements late and then needs a
- * tile of its own, unless all rows of y begin with it. */
+/* The number of tiles that cover a row of y. What a tile stores of a row may end up to ABOVE - 1 elements before the
+ * tile does (words_tile), so the row's end may need one more tile, unless all rows of y begin with a whole word or
+ * sector. */
 template <int ABOVE> __host__ __device__ inline int64_t words_tiles_high(int64_t rows) {
     const int64_t last = rows % ABOVE == 0 ? rows : rows + ABOVE - 1;
     return (last + WORDS_HEIGHT - 1) / WORDS_HEIGHT;
 }
 
-/* The position of a tile. The words of a column begin up to ABOVE - 1 rows before the tile, and end as much before the
- * tile's end. Rows outside the matrix are excluded. */
+/* The position of a tile. What it stores of a column begins up to ABOVE - 1 rows before the tile, and ends as many rows
+ * before the tile's end. Rows outside the matrix are excluded. */
 struct words_tile {
     int64_t x, y;      /* its first element */
     int begin, height; /* rows of the matrix, counted from the tile's first */
@@ -184,9 +185,9 @@ template <typename T, int ABOVE> int transpose_words_with(const struct launch *l
     return cudaGetLastError();
 }
 
-/* Where every column of y begins with a whole sector, no rows above a tile are needed but for its first word. Nor where
- * y stays in the cache until its sectors are whole; of bytes, twice as many rows as of 2-byte elements would be read.
- */
+/* Chooses ABOVE: the rows of a sector or, if they are not worth reading, of a word. They are not if every column of y
+ * begins with a whole sector, or if y stays in the cache until its sectors are whole; the latter counts for bytes,
+ * whose sectors take twice as many rows as those of 2-byte elements. */
 template <typename T> int transpose_words_of(const struct launch *launch) {
     constexpr int SECTOR = WORDS_SECTOR / int(sizeof(T));
     const transpose_args &args = launch->args.transpose;
