@@ -147,6 +147,7 @@ int kernel_launch(const struct kernel *kernel, const struct launch *launch) {
 
 /* ---- the truth --------------------------------------------------------------------------------------------------- */
 
+/* The context of a reader that computes the map's values, or bounds of them, from the map's inputs. */
 struct mapping {
     const struct geometry *geometry;
     const struct host_reader *reader;

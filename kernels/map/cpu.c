@@ -20,23 +20,25 @@ static int64_t run_at(const struct map_args *args, int64_t at, int64_t most, int
     return min_int64(most, args->extent[2] - position[2]);
 }
 
-static void repeat(size_t bytes, void *value, int64_t count) {
-    uint8_t *one = value;
-    uint64_t *eight = value;
-    uint32_t *four = value;
+/* Repeats the first of `count` values, which has `bytes` bytes, in all others. */
+static void repeat(size_t bytes, void *values, int64_t count) {
+    uint8_t *of_1_byte = values;
+    uint32_t *of_4_bytes = values;
+    uint64_t *of_8_bytes = values;
     for (int64_t i = 1; i < count; i++)
         if (bytes == 8)
-            eight[i] = eight[0];
+            of_8_bytes[i] = of_8_bytes[0];
         else if (bytes == 4)
-            four[i] = four[0];
+            of_4_bytes[i] = of_4_bytes[0];
         else
-            one[i] = one[0];
+            of_1_byte[i] = of_1_byte[0];
 }
 
 static size_t lane_bytes(enum map_lane lane) {
     return lane == LANE_BOOL ? 1 : lane == LANE_FLOAT ? 4 : 8;
 }
 
+/* Loads elements [at, at + count) of an input, repeated as the result needs them, as values of the lane. */
 static void load_input(const struct map_args *args, int input, enum map_lane lane, int64_t at, int64_t count,
                        char *values) {
     enum dtype dtype = args->dtypes[input];
@@ -54,6 +56,7 @@ static void load_input(const struct map_args *args, int input, enum map_lane lan
     }
 }
 
+/* Fills `values` with the indices of elements [at, at + count) along an axis of the result. */
 static void load_index(const struct map_args *args, const struct map_axis *axis, int64_t at, int64_t count,
                        int64_t *values) {
     const bool moves = axis->loop == 2;

@@ -112,8 +112,9 @@ static enum status check_indices(const struct map *map, int rank, struct error *
     return STATUS_OK;
 }
 
-/* Chooses the axes at which the three groups of merged axes begin: neighbours that the same inputs have are merged
- * first, from the left; the last two axes stay apart if they can, so that tiles can follow a file's chunks. */
+/* Chooses the axes at which the (at most three) groups of merged axes begin. Axes are merged with the one before them,
+ * from the left: first those that the same inputs have. So the last two axes stay apart if they can, and tiles can
+ * follow a file's chunks. */
 static void choose_groups(const struct broadcast *all, bool begins[MAX_RANK]) {
     int groups = all->rank;
     for (int axis = 0; axis < all->rank; axis++) begins[axis] = true;
@@ -140,14 +141,16 @@ static enum status map_merge_axes(const struct op_options *options, const struct
     }
     for (int i = 0; i < map->inputs; i++) {
         struct axes *in = &merged->in[i];
-        int lacks = all.rank - shapes[i].rank;
+        int missing_axes = all.rank - shapes[i].rank; /* that the input lacks, before its first */
         for (int axis = 0, end; axis < all.rank; axis = end) {
-            bool any = false;
+            bool has_group = false; /* the input has more than one element along the group */
             for (end = axis; end < all.rank && (end == axis || !begins[end]); end++)
-                any = any || (all.has[end] >> i & 1);
+                has_group = has_group || (all.has[end] >> i & 1);
             axes_begin(in);
-            for (int k = axis; k < end && any; k++)
-                axes_append(in, all.size[k], all.has[k] >> i & 1 || (all.size[k] == 1 && k >= lacks) ? k - lacks : -1);
+            for (int k = axis; k < end && has_group; k++) {
+                bool has_axis = all.has[k] >> i & 1 || (all.size[k] == 1 && k >= missing_axes);
+                axes_append(in, all.size[k], has_axis ? k - missing_axes : -1);
+            }
         }
         in->array_rank = shapes[i].rank;
     }

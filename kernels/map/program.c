@@ -8,18 +8,20 @@
 
 #define WEAK (MAP_BOOL + 1) /* the type of a constant is WEAK plus its enum map_weak */
 
-/* A value of a node: its type, and the step that computes it; constants have none yet. */
+/* A value of a node: its type, and the number of the step that computes it. A constant has a node instead: as_type
+ * makes its step when its type is known. */
 struct value {
     int type, step;
-    const struct map_node *constant;
+    const struct map_node *constant; /* NULL: it is no constant */
 };
 
+/* The state of giving types to the nodes of a map, one after the other. */
 struct typing {
     const struct map_node *node; /* the one at hand */
     struct map_program *program;
     struct value values[MAP_NODES];
     struct error *error;
-    enum status status;
+    enum status status; /* STATUS_USAGE after the first mistake */
 };
 
 /* ---- types ----------------------------------------------------------------------------------------------------- */
@@ -251,10 +253,10 @@ static struct value clip(struct typing *typing, const struct value in[]) {
 
 static struct value unary(struct typing *typing, enum map_function function, const struct value in[]) {
     int type = in[0].type;
-    bool truth = type == MAP_BOOL;
-    if (truth && (function == MAP_NEGATIVE || function == MAP_POSITIVE || function == MAP_SIGN))
+    bool is_bool = type == MAP_BOOL;
+    if (is_bool && (function == MAP_NEGATIVE || function == MAP_POSITIVE || function == MAP_SIGN))
         mistake(typing, typing->node, "a truth value has no sign");
-    if (function == MAP_POSITIVE || (truth && function == MAP_ABS)) return in[0];
+    if (function == MAP_POSITIVE || (is_bool && function == MAP_ABS)) return in[0];
     return apply(typing, function, in, 1, type, type);
 }
 

@@ -250,7 +250,7 @@ static struct number compared(const struct map_step *step, const struct number i
     }
 }
 
-/* The value and error of a number that MAP_CAST converts to step->type. */
+/* Converts a number to step->type, as MAP_CAST does, with its error. */
 static struct number conversion(const struct map_step *step, struct number in) {
     struct number out = in;
     bool from_real = map_lane_is_real(step->lane), to_real = map_lane_is_real(map_lane_of(step->type));
@@ -274,6 +274,7 @@ static struct number conversion(const struct map_step *step, struct number in) {
     return out;
 }
 
+/* MAP_WHERE. If the condition has an error, the other operand may be right too. */
 static struct number choice(const struct number in[]) {
     struct number out = in[0].integer ? in[1] : in[2];
     if (in[0].error == 0) return out;
@@ -308,8 +309,8 @@ struct evaluation {
     const struct operand *result;      /* whose axes the piece has */
     struct map_axis axes[KERNEL_AXES]; /* of the result's array */
     const char *elements[MAX_INPUTS];
-    int64_t stride[MAX_INPUTS]
-                  [MAX_RANK]; /* elements of the input from one position along the piece's axis to the next */
+    /* The elements of an input from one position along the piece's axis to the next. */
+    int64_t stride[MAX_INPUTS][MAX_RANK];
 };
 
 /* The value of a leaf at position `at` in the piece: an input's element, or an index. */

@@ -178,8 +178,8 @@ static const char *const real_names[MAP_FUNCTION_COUNT][2] = {
     [MAP_REMAINDER] = {"real_remainder", "real_remainder"},
 };
 
-/* May a compiler make a negation of the difference to this whole number, or of the product with it? Is it 0 or less,
- * then, as a number of its type's width with a sign? */
+/* May the compiler turn a difference from this whole constant, or a product with it, into a negation (write_integer)?
+ * It may if the constant, read as a signed number of its type's width, is 0 or less. */
 static bool negates(const struct map_step *step) {
     int unused = step->type == MAP_BOOL ? 0 : 64 - 8 * (int)dtype_size((enum dtype)step->type);
     return step->type != MAP_BOOL && (int64_t)((uint64_t)step->integer << unused) <= 0;
@@ -210,9 +210,10 @@ static void write_cast(const struct map_step *step, char text[256]) {
         snprintf(text, 256, "(%s)s%d", value_type(type), a);
 }
 
-/* Writes a function of integers; unsigned arithmetic wraps. Nothing is negated, but subtracted from a 0 that the
- * compiler does not know: CUDA 13.0's takes the negative and the absolute value of an integer for in range, which those
- * of the least integer are not, and on compute capability 9.0 it forgets a negation in min(min(a, -b), c). */
+/* Writes a function of integers; unsigned arithmetic wraps. It subtracts from a 0 that the compiler does not know
+ * instead of negating. For CUDA 13.0's compiler assumes that the negative and the absolute value of an integer are in
+ * range, which those of the least integer are not, and on compute capability 9.0 it loses a negation in min(min(a, -b),
+ * c). */
 static void write_integer(const struct map_step *step, const char *type, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;
@@ -299,7 +300,7 @@ static void write_element(FILE *to, const struct map_program *program, const str
                 write_constant(step, text);
             else
                 write_value(step, text);
-            narrow(to, step->function == MAP_CONSTANT ? FLOAT32 : step->type, text);
+            narrow(to, step->function == MAP_CONSTANT ? FLOAT32 : step->type, text); /* FLOAT32: as it is */
             fprintf(to, ";\n");
         }
     }

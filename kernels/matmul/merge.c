@@ -7,7 +7,7 @@
 enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error) {
     char texts[2][SHAPE_TEXT];
-    int stack = 0; /* axes of the result's */
+    int stack = 0; /* number of axes of the result's stack */
     for (int i = 0; i < 2; i++) {
         if (shapes[i].rank < 2)
             return fail_key(error, "inputs", i, "matmul takes matrices or stacks of them, input %d has shape %s", i + 1,
@@ -28,12 +28,13 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
     }
     for (int i = 0; i < 2; i++) {
         struct axes *in = &merged->in[i];
-        bool one = true; /* matrix for the whole stack */
-        int lacks = stack - (shapes[i].rank - 2);
-        for (int axis = lacks; axis < stack; axis++) one = one && shapes[i].size[axis - lacks] == 1;
-        if (!one) axes_begin(in);
-        for (int axis = 0; axis < stack && !one; axis++) {
-            int of = axis - lacks;
+        bool one_matrix = true; /* for the whole stack */
+        int missing_axes = stack - (shapes[i].rank - 2);
+        for (int axis = missing_axes; axis < stack; axis++)
+            one_matrix = one_matrix && shapes[i].size[axis - missing_axes] == 1;
+        if (!one_matrix) axes_begin(in);
+        for (int axis = 0; axis < stack && !one_matrix; axis++) {
+            int of = axis - missing_axes;
             axes_append(in, size[axis], of >= 0 && shapes[i].size[of] == size[axis] ? of : -1);
         }
         for (int of = shapes[i].rank - 2; of < shapes[i].rank; of++) {

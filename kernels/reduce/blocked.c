@@ -29,9 +29,10 @@
 #define SHORT         1024
 #define SHORT_COLUMNS 64
 
-/* The accumulators of each column. min to argmax: the selected element and its position. var and std of floats: the
- * sum of the deviations from the pivot and the sum of their squares; of integers: the sum, and the sum of the squares
- * in halves of 32 bits. `numbers`: the number of elements; without the NaNs if these are skipped. */
+/* The accumulators of each column. min, max, argmin, argmax: the selected element (value) and its position (index).
+ * prod, norm2: value and index of struct reduce_state. var and std of floats: the sum of the deviations from the pivot
+ * (value) and of their squares; of integers: the sum (value), and the sum of the squares' upper and lower 32 bits
+ * (high, low). `numbers`: the number of elements; without the NaNs if these are skipped. */
 struct sums {
     union {
         double f[COLUMNS];
@@ -218,11 +219,12 @@ struct work {
     enum dtype dtype;
     struct reduction reduction;
     bool moments;           /* the state is struct reduce_moments */
-    bool in_double, flips;  /* flips: uint64 compared as int64, with the top bit inverted */
+    bool in_double;         /* elements are widened to double, not to int64_t */
+    bool flips;             /* uint64 is compared as int64, with the top bit inverted */
     bool scales;            /* norm2 of float64: squares may overflow or underflow */
     bool is_short;          /* the outputs of short rows are columns: one slice, inner is the launch's outer */
-    int64_t inner, columns; /* of a slice, of a block at most */
-    int64_t blocks, chunks; /* of columns per outer slice; of rows along the length */
+    int64_t inner, columns; /* outputs of a slice; most columns of a block */
+    int64_t blocks, chunks; /* blocks of columns per outer slice; chunks of rows along the length */
     int64_t chunk_length;
 };
 
@@ -281,7 +283,8 @@ static void add_matrix(const struct work *work, int64_t element, int64_t rows, i
                        struct sums *sums) {
     int64_t columns = piece->columns;
     bool deviates = reduce_spreads(work->args->operator_) && work->in_double;
-    int64_t first = PIECE / (piece->column_step ? LANES : work->columns); /* rows; the same in narrower blocks */
+    /* The number of rows after which pivots move first. It is the same in narrower blocks, so that the bits are. */
+    int64_t first = PIECE / (piece->column_step ? LANES : work->columns);
     for (int64_t row = 0, due = 0; row < rows; row += piece->rows) {
         if (deviates && row == due) { /* after 1, 2, 4 ... times `first` rows */
             recentre(sums, columns);

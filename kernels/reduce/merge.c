@@ -21,7 +21,7 @@ static enum status find_axes(const struct op_options *options, int rank, bool re
     return STATUS_OK;
 }
 
-/* Appends to a new group the axes from `first` to `end` - 1 for which `reduced` is `which`. false: there are none. */
+/* Appends to a new group those axes from `first` to `end` - 1 whose `reduced` equals `which`. false: there are none. */
 static bool append_group(struct axes *axes, const struct shape *shape, const bool reduced[MAX_RANK], bool which,
                          int first, int end) {
     bool any = false;
@@ -55,10 +55,10 @@ enum status reduce_merge_axes(const struct op_options *options, const struct sha
     if (adjacent) append_group(in, shape, reduced, false, end, rank);
     merged->options.axis = merged->options.axis_count == rank ? REDUCE_ALL_AXES : before;
     /* The result has the other axes, in their order. */
-    for (int axis = 0, of = 0; axis < rank; axis++) {
+    for (int axis = 0, out_axis = 0; axis < rank; axis++) {
         if (reduced[axis]) continue;
-        if (of == 0 || (adjacent && axis == end)) axes_begin(&merged->out);
-        axes_append(&merged->out, shape->size[axis], of++);
+        if (out_axis == 0 || (adjacent && axis == end)) axes_begin(&merged->out);
+        axes_append(&merged->out, shape->size[axis], out_axis++);
     }
     return STATUS_OK;
 }

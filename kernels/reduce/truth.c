@@ -25,16 +25,18 @@ int64_t reduced_elements(const struct geometry *geometry) {
 /* The operator and the type decide which fields are used. */
 struct accumulator {
     struct reduce_state state;    /* exact results: integers, selections */
-    long double value, magnitude; /* sums, and of their finite terms without signs; a product is value * 2^exponent, */
-    int64_t exponent, lowest, highest; /* and these bound the exponent of the running product */
-    int64_t numbers;                   /* elements that are not NaN */
-    long double mean, deviation;       /* the mean as rounded, and the sum of what elements differ from it */
-    wide_int whole;                    /* sum of integers */
+    long double value, magnitude; /* a sum, and the sum of its finite terms' magnitudes; or a product's mantissa */
+    int64_t exponent;             /* the product is value * 2^exponent */
+    int64_t lowest, highest;      /* bounds of the exponent while the product grew */
+    int64_t numbers;              /* elements that are not NaN */
+    long double mean, deviation;  /* the mean as rounded, and the sum of the elements' differences from it */
+    wide_int whole;               /* a sum of integers */
 };
 
 /* Two passes over the input make a variance: means, then deviations from them. */
 enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT, KIND_MEAN, KIND_DEVIATIONS };
 
+/* What a pass over the input needs; `acc` has an accumulator for each output of the part at hand. */
 struct walk {
     const struct geometry *geometry;
     enum reduce_operator operator_;
@@ -60,7 +62,7 @@ static void normalize(struct accumulator *product) {
     if (product->exponent > product->highest) product->highest = product->exponent;
 }
 
-/* `from` covers later elements. */
+/* Merges `from`, which covers later elements, into `into`. */
 static void merge(const struct walk *walk, struct accumulator *into, const struct accumulator *from) {
     into->numbers += from->numbers;
     if (walk->kind == KIND_MEAN || walk->kind == KIND_DEVIATIONS) {
@@ -104,7 +106,7 @@ CPU_VERSIONS(add_rows,
               double *losses, double *magnitudes),
              (x, rows, pitch, columns, squares, values, losses, magnitudes))
 
-/* Does the same for one column where float64's range is too small (the range of its squares soon is). */
+/* Adds one column in long double, where float64's range is too small for its elements or their squares. */
 static void add_column(const double *x, int64_t rows, int64_t pitch, bool squares, struct accumulator *into) {
     for (int64_t r = 0; r < rows; r++) {
         long double element = squares ? (long double)x[r * pitch] * x[r * pitch] : x[r * pitch];
@@ -178,7 +180,7 @@ static struct block block_of(const struct walk *walk, const struct box *box, con
 
 /* ---- variances --------------------------------------------------------------------------------------------------- */
 
-/* One pass over elements. Long double holds 64-bit integers, but not sums of them. */
+/* Does one of the two passes of a variance over elements. Long double holds 64-bit integers, but not sums of them. */
 static void add_deviations(const struct walk *walk, const double *x, int64_t rows, int64_t pitch, int64_t columns,
                            struct accumulator *acc) {
     for (int64_t r = 0; r < rows; r++)
@@ -202,7 +204,7 @@ static void add_deviations(const struct walk *walk, const double *x, int64_t row
         }
 }
 
-/* After the first pass. */
+/* Computes the means, after the first pass. */
 static void finish_means(const struct walk *walk, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         struct accumulator *acc = &walk->acc[i];

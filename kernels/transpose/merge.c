@@ -24,7 +24,7 @@ static enum status find_order(const struct op_options *options, int rank, int or
     return STATUS_OK;
 }
 
-/* Appends the result's axes first .. end - 1 as a group. */
+/* Appends the result's axes first .. end - 1 as a group; `named`: by their numbers in the input. */
 static void take_run(struct axes *axes, const struct shape *shape, const int *order, int first, int end, bool named) {
     axes_begin(axes);
     for (int axis = first; axis < end; axis++) axes_append(axes, shape->size[order[axis]], named ? order[axis] : axis);
