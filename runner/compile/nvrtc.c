@@ -195,6 +195,7 @@ static enum status compile_map(const char *text, int capability, struct loaded_k
     return loaded_open(cubin.bytes, cubin.size, "map", loaded, error);
 }
 
+/* Why maps cannot be compiled; NULL: they can. */
 static const char *missing(void) {
     static char text[sizeof((struct error *)0)->text];
     struct error error = {0};

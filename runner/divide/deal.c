@@ -104,7 +104,7 @@ struct spread {
     const bool *groups; /* marks them */
     double mean;        /* seconds of a shard */
     int shards;
-    int first; /* tasks that read no result go to this many shards, so that the others are free for their readers */
+    int first_shards; /* this many shards get the tasks that read no result; the others are free for their readers */
 };
 
 /* Deals out the tasks of the marked groups one by one, in the plan's order: each to the shard that can begin it
@@ -117,8 +117,8 @@ static void spread_groups(const struct shard_groups *all, const struct spread *s
         if (!spread->groups[all->of_task[t]]) continue;
         int highest;
         double from = inputs_ready(plan, t, of_task, done, &highest);
-        int shard =
-            highest < 0 ? load_tree_least(tree, 0, spread->first) : load_tree_least(tree, highest, spread->shards);
+        int shard = highest < 0 ? load_tree_least(tree, 0, spread->first_shards)
+                                : load_tree_least(tree, highest, spread->shards);
         double begin = fmax(from, tree->seconds[tree->leaves + shard]);
         if (highest >= 0 && fmax(from, tree->seconds[tree->leaves + highest]) <= begin + GAIN * spread->mean) {
             shard = highest;
@@ -172,9 +172,9 @@ static void spread_if_sooner(const struct shard_groups *all, struct spread *spre
     size_t bytes = (size_t)(all->plan->task_count + 1) * sizeof *of_task;
     double soonest = (1 - GAIN) * shard_last_end(all, of_task, shards);
     OWNED int *tried = must_malloc(bytes);
-    for (int others = 0; others < readers && others < shards; others = others ? 2 * others : 1) {
+    for (int kept_free = 0; kept_free < readers && kept_free < shards; kept_free = kept_free ? 2 * kept_free : 1) {
         struct load_tree tree = load_tree_make(shards);
-        spread->first = shards - others;
+        spread->first_shards = shards - kept_free;
         spread_groups(all, spread, &tree, tried);
         deal_groups(all, &tree, shards, spread->groups, tried);
         free(tree.seconds);

@@ -38,7 +38,7 @@ struct shard_groups *shard_groups_find(const struct plan *plan);
 void shard_groups_free(struct shard_groups *all);
 
 /* For each task of the plan the number of its shard, 0 .. shards-1. The results that a task reads are made by its own
- * shard or one with a lower number. The caller frees. */
+ * shard or one with a lower number. shard_split makes the groups itself. The caller frees. */
 int *shard_deal(const struct shard_groups *all, int shards);
 int *shard_split(const struct plan *plan, int shards);
 /* For each shard the predicted second in which it ends, if all begin at 0. It does its tasks in the plan's order and

@@ -1,4 +1,4 @@
-/* interrupted.c - counts the runs that are done after a signal, and those that remain. */
+/* interrupted.c - counts, for the lines printed after a signal, the runs that are done and those that remain. */
 #include "execute_run.h"
 
 #include "../base/fail.h"

@@ -12,6 +12,9 @@
 #define MAX_PARAMETER_BYTES 65536 /* of a scalar after substitution */
 
 struct expression;
+struct scalar;
+struct array_names;
+struct map;
 
 struct parameter {
     const struct yaml_node *where; /* the key that defines it; NULL: none */
@@ -63,12 +66,10 @@ const struct yaml_node *parameters_replace(struct parameters *parameters, const 
 /* The value of a parameter under a choice. NULL: it has none, which was reported. */
 const struct yaml_node *parameters_value(struct parameters *parameters, int index, const int *choice);
 /* A node with the value and the type of a scalar, at `where`. */
-struct scalar;
 const struct yaml_node *parameters_node(const struct parameters *parameters, const struct yaml_node *where,
                                         const struct scalar *scalar);
 /* Makes a map of an expression over arrays, under a choice; the caller frees it with map_free. NULL, after reporting
  * it: it has no value. */
-struct array_names;
 struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
                            const struct expression *expression, const struct array_names *arrays, const int *choice);
 

@@ -80,6 +80,7 @@ void yaml_set(struct yaml_document *document, const struct yaml_node *where, con
 /* Adds an error at a node (NULL: about the file as a whole). */
 void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Adds an error at a position in the document's own file. */
 void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Adds an error at the byte `offset` in a scalar's text, which is verbatim. */

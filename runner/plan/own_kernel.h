@@ -6,6 +6,8 @@
 #include "../compile/sources.h"
 #include "../job/job.h"
 
+struct launch_inputs;
+
 /* Describes the variant for an operation on these types, and reads its sources. STATUS_USAGE, with *where set to the
  * node that is wrong. The caller frees *made with own_kernel_free. */
 enum status own_kernel_make(const struct job_variant *variant, enum op op, enum dtype in, enum dtype out,
@@ -24,7 +26,6 @@ enum status own_kernel_build(const struct kernel *kernel, int capability, char *
 /* Is this a launch on the CPU with new sizes? Remembers the sizes. One thread at a time. */
 bool own_kernel_is_new(const struct kernel *kernel, const struct launch *launch);
 /* Runs the launch in a child process, so that a crash, or a write to an input, only fails this run: STATUS_RUN. */
-struct launch_inputs;
 enum status own_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
                                 const struct launch_inputs *inputs, struct error *error);
 

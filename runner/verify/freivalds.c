@@ -11,7 +11,7 @@
 #define BLOCK    512 /* lines; longer blocks are halved until there are PROJECTION_BLOCKS of them */
 #define EXPONENT 500 /* scales are powers of 2 up to 2^EXPONENT, so that a product of two stays within float64 */
 #define SQUARE   256 /* rows and columns of the square that is compared around an overflow */
-#define ROOM     (INT64_C(1) << 22) /* most sums of one side of one matrix of the stack: bounds memory */
+#define MAX_SUMS (INT64_C(1) << 22) /* most sums of one side of one matrix of the stack: bounds memory */
 
 uint64_t splitmix(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
@@ -56,7 +56,7 @@ static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
  * of a sum, in which a wrong element could hide. */
 static void choose_blocks(struct side *side, int64_t lines, int64_t longest) {
     *side = (struct side){.lines = lines, .blocks = 1};
-    while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= ROOM)
+    while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= MAX_SUMS)
         side->blocks *= 2;
     side->block_length = (lines + side->blocks - 1) / side->blocks;
     if (side->block_length < 1) side->block_length = 1;
@@ -367,13 +367,13 @@ static void rank_lines(struct search *search, int s, const double *sums) {
     double absolute = tolerance.absolute * freivalds->scale[search->b] * weight;
     for (int64_t line = 0; line < side->lines; line++) {
         if (weights[line] == 0) continue;
-        double room = tolerance.relative * side->magnitudes[search->b * side->lines + line] + absolute;
+        double allowed = tolerance.relative * side->magnitudes[search->b * side->lines + line] + absolute;
         for (int block = 0; block < other->blocks; block++) {
             int64_t at = line * other->blocks + block, start = block * other->block_length;
             int64_t count = other->lines - start < other->block_length ? other->lines - start : other->block_length;
             double off = fabs(sums[at] - truth[at]);
             if (count <= 0 || off == 0) continue;
-            double ratio = isfinite(off) ? off / room : INFINITY;
+            double ratio = isfinite(off) ? off / allowed : INFINITY;
             keep_suspect(search->worst[s], ratio, part_of_line(search, s, line, start, count));
         }
     }
