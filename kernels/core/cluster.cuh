@@ -86,14 +86,14 @@ int launch_clusters_of(bool early, void (*kernel)(PARAMETERS...), dim3 grid, int
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* The same, early. */
+/* The same with `early`. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes, int cluster,
                  cudaStream_t stream, const ARGUMENTS &...arguments) {
     return launch_clusters_of(true, kernel, grid, threads, shared_bytes, cluster, stream, arguments...);
 }
 
-/* Returns the number of such clusters that run at the same time; 0: unknown. */
+/* Returns the number of a kernel's clusters that run at the same time; 0: unknown. */
 template <typename FUNCTION> int launch_clusters(FUNCTION *kernel, int threads, size_t shared_bytes, int cluster) {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -116,7 +116,7 @@ __device__ inline void launch_wait() {
 #endif
 }
 
-/* The next kernel may begin, once all blocks have said so. */
+/* Lets the next kernel begin, once all blocks have called this. */
 __device__ inline void launch_next() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -108,9 +108,9 @@ __device__ inline void shared_copy(void *to, const void *from, uint32_t bytes, u
         : "memory");
 }
 
-/* True for one thread of a warp whose threads are all here, the same one every time. Copies are to be started under it:
- * where the compiler cannot tell that one thread alone does so, it makes a loop over threads of each, which took 63 ns
- * a copy. */
+/* True for one thread of a warp, the same one every time; all of the warp's threads must call it. Start copies under
+ * it: if the compiler does not know that a single thread starts a copy, it makes a loop over threads of it, which took
+ * 63 ns each. */
 __device__ inline bool elect_one() {
     uint32_t elected;
     asm volatile("{ .reg .pred one;\n"

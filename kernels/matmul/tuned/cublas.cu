@@ -83,8 +83,8 @@ struct product {
     union {
         float f;
         double d;
-    } alpha, beta;
-    void *out;
+    } alpha, beta; /* d for float64, else f */
+    void *out;     /* C, or in a launch of several the partial sums */
 };
 
 static cudaDataType_t type_of(enum dtype dtype) {

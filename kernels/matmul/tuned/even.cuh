@@ -12,7 +12,7 @@
  *
  * No block waits for long. A block first begins the tile that the next block ends, and leaves the sums in global
  * memory. Then come its whole tiles; last it ends the tile that the block before has begun. As a share is no less than
- * a tile, the block before has had the time to leave its sums; a flag says that it has. Blocks start in the order of
+ * a tile, the block before has had the time to leave its sums; a flag records that. Blocks start in the order of
  * their numbers and wait for the one before, which waits for none until it has left its sums: so there is no deadlock.
  *
  * While the sums of one tile are stored, the first stages of the next are on their way. Storing is still not hidden: by

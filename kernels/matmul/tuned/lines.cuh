@@ -104,8 +104,8 @@ __device__ inline split_place split_patch(const split_operand &operand, int64_t 
             column};
 }
 
-/* Four numbers of a row, from `column` on; zeros beyond the edge. `LAST`: nobody reads them again, so that L2 keeps
- * what is written instead. */
+/* Loads four numbers of row `at.row` + i, from `at.column` on; zeros beyond the edge. LAST: this is their last read, so
+ * L2 should rather keep what is written. */
 template <bool LAST = false>
 __device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
     if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();

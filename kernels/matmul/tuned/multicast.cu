@@ -18,9 +18,9 @@
  *
  * A long k of few tiles is a long row of steps, one after the other: a step should take no more than its copies. So
  *
- *     a thread for each operand    each does 28 instructions for a step; where they begin is computed before
- *     descriptors                  of an operand, consumers compute the lower half; the upper is a constant
- *     releases                     which blocks a consumer signals is computed once, whether it signals once a tile
+ *     a thread for each operand    each takes 28 instructions for a step; it computes where to begin before
+ *     descriptors                  consumers compute the lower half of an operand's; the upper half is a constant
+ *     releases                     a thread computes once which block it signals, and for each tile how often
  *
  * A small product lasts as long as it takes to begin and to end:
  *

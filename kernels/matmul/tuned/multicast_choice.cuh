@@ -10,7 +10,7 @@
  *     arriving        bytes that come into a multiprocessor, whoever asked for them
  *     lines           a cycle for each line of 128 bytes
  *     few lines       that all blocks want at the same time: the parts of L2 that hold them serve one after the other
- *     the far half    where operands do not fit into L2 twice, what is asked for crosses the chip
+ *     the far half    where operands do not fit into L2 twice, their bytes cross the chip
  *     flight          0.75 us from a copy's start to its arrival, over the stages that are under way
  *
  * and a launch takes

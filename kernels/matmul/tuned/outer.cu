@@ -307,6 +307,7 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
     const int64_t fit = shared_room() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
     const double warps = double(std::min(int64_t(SHAPE::BLOCKS), fit) * SHAPE::WARPS);
+    /* The factor by which too few warps lengthen the work: they do not hide each other's latency. */
     const double few = std::sqrt(std::max(1.0, ENOUGH / std::max(warps, 1.0)));
     const double inner = double(args.batch) * double(args.m / SHAPE::M) * double(args.n / SHAPE::N);
     const double edges = 1 + EDGES * (1 - inner / std::max(tiles, 1.0));

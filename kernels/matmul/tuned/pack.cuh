@@ -26,8 +26,8 @@ inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed
     return (size_t(copy.count * copy.stride) * element + 255) / 256 * 256;
 }
 
-/* Rows with a longer pitch: a thread writes 16 bytes of the copy. Where the row begins between two words of memory,
- * each word of the copy is put together from two; the last elements of a row are copied one by one. */
+/* Copies rows to a longer pitch: a thread writes 16 bytes of the copy. Where the row begins between two words of
+ * memory, each word of the copy is put together from two; the last elements of a row are copied one by one. */
 template <typename T>
 __device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int64_t vectors, int64_t number) {
     constexpr int EACH = 16 / sizeof(T), IN_WORD = 4 / sizeof(T);
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(256)
     if (block < job.blocks) pack_rows<T>(job.from, job.to, job.vectors, block * 256 + threadIdx.x);
 }
 
-/* A matrix that lies along the wrong axis. */
+/* Copies a matrix that lies along the wrong axis, transposed. */
 template <typename T>
 __global__ void __launch_bounds__(256)
     pack_transposed_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to,
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(256)
             if (column + i < from.columns && row + j < from.rows) out[(column + i) * to.pitch + row + j] = tile[j][i];
 }
 
-/* The stack that TMA reads: the operand as it is or, where that cannot be read, its copy in `*room`, which is moved
- * past the copy. Where a word on the device is given that is 0, nothing is copied. */
+/* Returns the stack that TMA reads: the operand as it is or, if TMA cannot read that, a copy, which this starts to make
+ * at `*room`; moves `*room` past the copy. `wanted`: a word on the device; if it is 0, nothing is copied. */
 template <typename T>
 tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **room,
                const uint32_t *wanted = nullptr) {
@@ -127,8 +127,8 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
     return copy;
 }
 
-/* The same for two operands that need no more than a longer pitch: one launch copies what needs it, and a third kernel
- * may begin early after it. Returns 0 or a cudaError_t. */
+/* The same for two operands that need no more than a longer pitch, in one launch, after which the next kernel may begin
+ * early. Replaces *one and *other by their copies. Returns 0 or a cudaError_t. */
 template <typename T> int pack_both(const struct launch *launch, tma_stack *one, tma_stack *other) {
     uint8_t *room = static_cast<uint8_t *>(launch->workspace);
     pack_job jobs[2] = {};

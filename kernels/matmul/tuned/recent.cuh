@@ -1,4 +1,5 @@
-/* recent.cuh - a cache of findings about the latest few problems, with all that they depend on as the key. */
+/* recent.cuh - caches what was found for the latest few products (a tile, an algorithm); its key is all that may decide
+ * it. */
 #ifndef KERNELS_MATMUL_RECENT_CUH
 #define KERNELS_MATMUL_RECENT_CUH
 

@@ -1,5 +1,5 @@
-/* scaled16_cut.cuh - float32 matrices scaled line by line and rounded to float16 for scaled16.cu, in one pass that does
- * not know yet what is in a line. */
+/* scaled16_cut.cuh - float32 matrices scaled line by line and rounded to float16 for scaled16.cu, in one pass, by
+ * a scale that a sample of each line predicts. */
 #ifndef KERNELS_MATMUL_SCALED16_CUT_CUH
 #define KERNELS_MATMUL_SCALED16_CUT_CUH
 

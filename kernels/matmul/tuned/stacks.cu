@@ -25,10 +25,10 @@
  *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
  *     odd rows    of 16 bits: copied as they lie, since no larger copy reaches where they begin, and read singly
  *
- * Lines beyond the edge of C repeat its last line, or are what lies there. Beyond the last k lies the neighbours' data,
- * in both operands: it is replaced by zeros in registers, since 0 times a NaN is a NaN. A product that does not fit
- * into shared memory is cut along k; its sums stay in registers. Each element is one chain of additions in the order of
- * k, whatever the tile.
+ * For lines beyond the edge of C a tile reads the last line again, or whatever lies there: it does not store their
+ * sums. Beyond the last k lie other data, in both operands: zeros replace them in registers, since 0 times a NaN is a
+ * NaN. A product that does not fit into shared memory is cut along k; its sums stay in registers. Each element is one
+ * chain of additions in the order of k, whatever the tile.
  *
  * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65),
  * 22.6 (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4
@@ -43,14 +43,14 @@
 
 /* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
 
-/* COUNT lines, of which LANES threads each hold every LANES-th (LINES: every LANES-th group of four). */
+/* A thread's COUNT lines of a tile: every LANES-th line (LINES: every LANES-th group of four). */
 template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
     static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : 4, ROWS = LAYOUT == K_KEPT ? COUNT : 1;
     int at[ROWS]; /* in bytes */
 
     __device__ static int line(int own, int i) { return (i / BESIDE * LANES + own) * BESIDE + i % BESIDE; }
 
-    /* LINES: what is read beyond the last lies in the next row, or behind the buffer. */
+    /* LINES: reads beyond the last line reach into the next row, or behind the buffer (stacks_cut). */
     __device__ stacks_lines(const stacks_operand &o, int first, int own) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
@@ -192,7 +192,7 @@ template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROW
 
 /* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
 
-/* Two neighbours along k, packed; `count` of them exist. */
+/* A mask of the first `count` of two packed neighbours along k. */
 __device__ inline uint32_t pair_mask(int count) {
     return count >= 2 ? 0xffffffffu : count == 1 ? 0xffffu : 0;
 }
@@ -314,7 +314,7 @@ template <typename TILE> static int stacks_start(const struct launch *launch, co
     return cudaGetLastError();
 }
 
-/* By the shape that was chosen. */
+/* Starts the kernel of the shape that was chosen. */
 template <typename SMALL, typename MIDDLE, typename LARGE>
 static int stacks_start_one(const struct launch *launch, const stacks_choice &choice) {
     switch (choice.shape) {

@@ -195,8 +195,8 @@ template <typename T> struct number_position_lane {
     }
 };
 
-/* Calls f(type_is<L>) with the lane of an operator on floats whose NaNs are skipped: of the usual ones, for compiling
- * takes long. */
+/* Calls f(type_is<L>) with the lane of an operator on floats whose NaNs are skipped; for the usual operators only,
+ * because compiling takes long. */
 template <typename F> int dispatch_skipping_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     return dispatch_float(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;

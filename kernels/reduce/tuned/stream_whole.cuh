@@ -6,10 +6,10 @@
  * (u: a unit that thread 0 or 64 loads; the units of the 159 other threads lie between.)
  *
  * A thread has at most 8 loads, all on their way before the first is used, adds what they bring, and is done; only rows
- * of 4-byte elements that 16 warps cannot hold take up to 4 such turns. What a warp waits for, other blocks of the
- * multiprocessor hide; they also take turns at the end of a row, where its threads merge. What a thread does once for a
- * row, merging, is much for few loads, so a row has as few warps as hold it, not a power of two of them: rows of 4097
- * float32 took 62 us with 8 warps, and take 42 with 5 (rows of 4096: 42).
+ * of 4-byte elements that 16 warps cannot hold take up to 4 such turns. While a warp waits for memory, or its threads
+ * merge at the end of a row, other blocks of the multiprocessor work. Merging costs a thread much beside few loads, so
+ * a row has as few warps as hold it, not a power of two of them: rows of 4097 float32 took 62 us with 8 warps, and take
+ * 42 with 5 (rows of 4096: 42).
  *
  * The sum of so short a row is kept in one double, like that of the short rows of stream_rows.cuh; least and greatest
  * values merge in the element's own type.
