@@ -67,10 +67,12 @@ device: cpu
 inputs:
   product: {file: tiles.h5, dataset: outputs/product}
   turned: {file: tiles.h5, dataset: outputs/turned}
+  total: {file: tiles.h5, dataset: outputs/total}
 defaults: {warmup: 0, repeat: 1}
 operations:
   - {id: gram, op: matmul, inputs: [product, product], transpose_b: true}
   - {id: back, op: transpose, inputs: [turned]}
+  - {id: twice, op: map, inputs: [total], expression: 2 * total}
 END
 
 streams() {

@@ -158,7 +158,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
                                struct error *error) {
     TRY(interrupt_check(error));
     int last = box->rank - 1;
-    bool rows_fit = box->rank == 1 || reader->array->shape.size[last] % SEGMENT == 0;
+    bool rows_fit = box->rank == 1 || (box->rank > 1 && reader->array->shape.size[last] % SEGMENT == 0);
     for (int axis = 1; axis < box->rank; axis++) rows_fit = rows_fit && is_whole_axis(reader, axis);
     bool by_run = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && rows_fit &&
                   reader->hashed >= 0 && box_is_whole_segments(reader, box);
@@ -188,7 +188,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     struct grid from = array_grid(array);
     int64_t chunk = array->filtered && from.grain.rank > 0 ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
     if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
-    from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
+    if (last >= 0) from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
     struct cut cut = cut_box(&whole, &from, limit);
