@@ -18,11 +18,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_TRIES = 1000 }; /* to open and lock a file that its holders remove */
-/* How many times a shard tries to share the lock, and the nanoseconds between two attempts. A shard that leaves
- * holds the lock alone for a moment. */
-enum { MAX_WAITS = 50, WAIT_NS = 10000000 };
-enum { OTHER_NS = 250000000 }; /* nanoseconds between tries to get the lock of another machine */
+enum {
+    MAX_TRIES = 1000, /* attempts to open and lock a file that its holders remove */
+    /* How many times a shard tries to share the lock, and the nanoseconds between two attempts. A shard that leaves
+     * holds the lock alone for a moment. */
+    MAX_WAITS = 50,
+    WAIT_NS = 10000000,
+    OTHER_NS = 250000000 /* nanoseconds between attempts while another machine holds the lock */
+};
 
 /* Checks OUTPUT.parts, or a shard's folder in it: it must be a folder, not a link to one, and it must be possible to
  * rename files from it to OUTPUT. */
@@ -125,7 +128,7 @@ static char *holder_of(const struct results *results, int lock) {
     return holder;
 }
 
-/* Is that another machine than this one? */
+/* Does the holder run on another machine? */
 static bool is_elsewhere(const char *holder) {
     OWNED char *own = environment_place();
     own[strcspn(own, ",")] = '\0';

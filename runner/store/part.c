@@ -186,7 +186,7 @@ enum status results_write_vector(hid_t file, const char *path, enum dtype dtype,
     return h5_set_text(dataset->id, "units", units, error);
 }
 
-/* Writes one number of each sample; not if none is known. */
+/* Writes one member of the conditions of all samples as a data set, unless no value is known. */
 static enum status write_known(hid_t file, const char *path, const struct samples *samples, size_t member,
                                const char *units, struct error *error) {
     OWNED float *values = must_malloc((size_t)samples->count * sizeof *values);

@@ -231,12 +231,12 @@ static void note_bare(struct scales *scales, const struct array *array, const ch
     scales->bare[scales->bare_count++] = (struct bare){array, must_strdup(path)};
 }
 
-/* `last`: an output without scales of its own gets placeholders. */
-static enum status attach_all(struct scales *scales, const struct array *array, const char *path, bool last,
+/* `placeholders`: an output without scales of its own gets placeholders; otherwise it is noted as bare. */
+static enum status attach_all(struct scales *scales, const struct array *array, const char *path, bool placeholders,
                               struct error *error) {
     struct h5_axis_list lists[MAX_RANK] = {{0, NULL}};
     char *labels[MAX_RANK] = {NULL};
-    bool any = last, labelled = false;
+    bool any = placeholders, labelled = false;
     int rank = array->shape.rank;
     hobj_ref_t reference;
     OWNED_ID hid_t output = H5Dopen2(scales->file, path, H5P_DEFAULT);

@@ -37,7 +37,8 @@ static char *unfinished_path(const struct results *results, const struct to_file
     return must_printf("%s/.tilerun-to-%016llx.tmp", file->place.folder, (unsigned long long)hash);
 }
 
-/* The number of the file that an operation's result goes to. Operations of one file often follow one another. */
+/* Finds the number of the file that an operation's result goes to; adds the file if it is new. `last`: the file of the
+ * previous operation, which is often the same; -1: none. */
 static enum status find_file(struct to_files *to, const struct job_operation *operation, int last, int *number,
                              struct error *error) {
     struct to_file file = {.first = 0};

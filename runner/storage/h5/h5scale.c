@@ -110,11 +110,13 @@ herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, 
     return copied;
 }
 
+/* One call of h5_copy_attributes. */
 struct copying {
     hid_t to;
     bool (*leave_out)(const char *name);
 };
 
+/* Copies an attribute unless it describes a relation or is left out; one that cannot be copied is skipped. */
 static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, void *context) {
     const struct copying *copying = context;
     hid_t to = copying->to;

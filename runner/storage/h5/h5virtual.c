@@ -59,11 +59,12 @@ bool h5_is_linked(hid_t file) {
 static bool overlaps(hid_t creation, size_t mapping, const struct selection *seen) {
     hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Pget_virtual_vspace(creation, mapping);
-    bool is = true, bounded = H5Sget_select_bounds(space, first, last) >= 0; /* an unlimited selection has no bounds */
+    bool overlap = true,
+         bounded = H5Sget_select_bounds(space, first, last) >= 0; /* an unlimited selection has no bounds */
     for (int axis = 0; bounded && axis < seen->rank; axis++)
-        is = is && (int64_t)last[axis] >= seen->start[axis] &&
-             (int64_t)first[axis] <= seen->start[axis] + (seen->count[axis] - 1) * seen->step[axis];
-    return is;
+        overlap = overlap && (int64_t)last[axis] >= seen->start[axis] &&
+                  (int64_t)first[axis] <= seen->start[axis] + (seen->count[axis] - 1) * seen->step[axis];
+    return overlap;
 }
 
 void h5_each_source(hid_t creation, const struct selection *seen,

@@ -120,10 +120,10 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
     if (id < 0) return false;
     OWNED_ID hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
     OWNED char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
-    bool is = of >= 0 && !unfit && element.plain && element.dtype == dtype;
-    is = is && !find_shape(id, &held) && shape_equal(&held, shape);
+    bool same = of >= 0 && !unfit && element.plain && element.dtype == dtype;
+    same = same && !find_shape(id, &held) && shape_equal(&held, shape);
     if (element.memory >= 0) H5Tclose(element.memory);
-    return is;
+    return same;
 }
 
 /* Finds the chunk shape and filters. STATUS_USAGE: a filter cannot be decoded here. */
