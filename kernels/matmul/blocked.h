@@ -66,7 +66,7 @@ struct NAME(buffers) {
     REAL *a, *b, *sum;
 };
 
-/* Sets the number of elements of each buffer, in whole cache lines, and returns their sum. */
+/* Sets the numbers of elements of the buffers a, b and sum, in whole cache lines, and returns their sum. */
 static int64_t NAME(buffer_sizes)(const struct matmul_args *args, int64_t sizes[3]) {
     struct NAME(micro) micro = NAME(micro_kernel)();
     int64_t m = round_up(min_int64(args->m, MC), micro.rows), n = round_up(min_int64(args->n, NC), micro.columns);

@@ -209,7 +209,7 @@ static void add_products(bool wide, int64_t k, const struct panel *left, const s
         }
 }
 
-/* Transposes a panel from [line][k] to [k][line] if its lines are not adjacent already. */
+/* Transposes a panel from [line][k] to [k][line], into `to`, if its lines are not adjacent already. */
 static void transpose_panel(struct panel *panel, int64_t k, double *to) {
     if (panel->of_line == 1) return;
 #pragma omp parallel for if (panel->lines * k > CPU_ALONE_ONCE)
@@ -263,7 +263,7 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
  * of its largest error in the block. */
 enum { OWN_DRIFTS = 4, BLOCK_DRIFTS = 2 };
 
-/* The largest error of the plain loop in a block of sums, relative to their magnitudes. */
+/* The largest drift (error of the plain loop) in a block of sums, relative to their magnitudes. */
 static double block_drift(const struct sums sums[], int64_t count) {
     double most = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -273,8 +273,8 @@ static double block_drift(const struct sums sums[], int64_t count) {
     return most;
 }
 
-/* Rounding errors of equal products are not independent: they have the same sign. The error of the plain loop shows
- * this or, where it happens to be small, the errors of other elements in the block. The result is the magnitude that
+/* Rounding errors of equal products are not independent: they have the same sign. The drift, the plain loop's error,
+ * shows this or, where it happens to be small, the drifts of other elements in the block do. Returns the magnitude that
  * makes the tolerance as large as the error that other orders of addition may have. */
 static double drift_of(const struct sums *sum, double block, double relative) {
     double own = (double)fabsl(sum->plain - sum->value);

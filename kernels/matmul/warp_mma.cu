@@ -19,8 +19,8 @@
  *
  * Copies are those of matmul/pipelined.cu, 16 bytes each, into two stages. cp.async cannot copy 2 bytes, so rows that
  * are no multiple of 8 elements go through registers. At 8192 in bfloat16 on an H100 this has 273 TFLOP/s, 0.36 of
- * cuBLAS's speed. The limit: each warp loads its operands itself, those of A four
- * times in a block and those of B twice. matmul/warpgroup.cu does without these loads. tuned/mma.cu, with more stages,
+ * cuBLAS's speed. The limit: each warp loads its operands itself, so a block loads those of A four times and those of B
+ * twice. matmul/warpgroup.cu does without these loads. tuned/mma.cu, with more stages,
  * k split over blocks and ordered tiles, has 350 to 370 TFLOP/s at 8192 on an H200, half of cuBLAS's speed. */
 #include "../core/fragments.cuh"
 #include "../core/shared.cuh"

@@ -345,8 +345,8 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
     return cudaGetLastError();
 }
 
-/* *blocks: how many blocks of a kernel run at the same time, for kernels whose blocks take tile after tile. Returns 0
- * or a cudaError_t. */
+/* Sets *blocks to the number of a kernel's blocks that run at the same time, for kernels whose blocks take tile after
+ * tile. Returns 0 or a cudaError_t. */
 template <typename KERNEL>
 int blocks_at_once(const struct launch *launch, KERNEL *kernel, int threads, int64_t bytes, int64_t *blocks) {
     int resident = 0;

@@ -15,11 +15,11 @@
 #include <vector>
 
 /* The limits of a trial. */
-#define WAYS_MOST     8    /* ways */
-#define WAYS_NEAR     1.5  /* predicted time of a way, over the best one's */
-#define WAYS_SECONDS  0.06 /* of all launches */
-#define WAYS_ROUNDS   3    /* in each of which every way... */
-#define WAYS_TOGETHER 0.3f /* ...runs for so many milliseconds */
+#define WAYS_MOST     8    /* most ways */
+#define WAYS_NEAR     1.5  /* largest predicted time of a way, over the best one's */
+#define WAYS_SECONDS  0.06 /* most seconds of all launches, as predicted */
+#define WAYS_ROUNDS   3    /* rounds; in each of them every way... */
+#define WAYS_TOGETHER 0.3f /* ...runs for this many milliseconds */
 
 /* The parameters that trials chose. */
 struct ways_memory {

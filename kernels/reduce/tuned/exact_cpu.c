@@ -1,6 +1,5 @@
-/* exact_cpu.c - sums and means that are rounded once, correctly: the same bits whatever the tiles, the threads
- * and the device. exact.h has the accumulator, exact_bins.h the fast way into it; exact.cu is the
- * same on a GPU.
+/* exact_cpu.c - sums and means that are rounded once, correctly: the same bits whatever the tiles, the threads and the
+ * device. exact.h has the accumulator, exact_bins.h the fast way into it; exact.cu is the same on a GPU.
  *
  * Lanes are the columns of a block, or, where the reduced axis is the last, neighbours on it. Each has bins of its own,
  * so a vector instruction adds to several. A lane whose numbers do not fit its bins takes them one by one, and zeros

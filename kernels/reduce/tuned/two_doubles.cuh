@@ -201,8 +201,8 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
     }
 };
 
-/* Products of floats: (hi + lo) * 2^exponent. First EXACT elements are multiplied with each other, as many as double
- * can multiply exactly. */
+/* Products of floats: (hi + lo) * 2^exponent. EXACT elements, whose product double holds exactly, are multiplied with
+ * each other first. */
 template <typename T> struct float_product_of : two_doubles<float_product_of<T>> {
     using element_type = T;
     using result_type = T;
