@@ -185,6 +185,8 @@ static bool negates(const struct map_step *step) {
     return step->type != MAP_BOOL && (int64_t)((uint64_t)step->integer << unused) <= 0;
 }
 
+/* Writes a constant. One that invites a negation gets a zero added that the compiler does not know: CUDA's assembler
+ * loses some negations (write_integer). */
 static void write_constant(const struct map_step *step, char text[128]) {
     uint64_t bits;
     double real = step->real;

@@ -66,7 +66,8 @@ static const char *uniform_unfit(const struct random_terms *terms, enum dtype dt
     return NULL;
 }
 
-/* Both ends are included, and each number drawn is rounded to the type. It stays within the range if both ends do. */
+/* Both ends are included, and each number drawn is rounded to the type. It stays within the range if the type rounds
+ * neither end outwards. */
 static const char *integer_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
     double low = terms->low, high = terms->high;
     const char *term = "high";

@@ -1,5 +1,6 @@
 /* plan_storage.c - describes how a run's operands are stored in their files, and predicts how fast they are read and
- * written. */
+ * written. With these, sizes the staging buffers, fits a run's tiles to the memory, and predicts all runs anew when the
+ * device's limits are known. */
 #include "plan_tiles.h"
 
 #include "../storage/operand.h"

@@ -261,6 +261,8 @@ static char *variant_path(const struct result_row *row) {
     return must_printf("%s/%s", variants, row->variant);
 }
 
+/* An output is stored under its variant (`store: all`), or once for the operation, which names the variant that wrote
+ * it or, in files that do not, is of the row that `expected` says. */
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected =

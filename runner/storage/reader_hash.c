@@ -1,5 +1,6 @@
-/* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h). Also opens readers,
- * because the hash decides whether a file that was written meanwhile still holds the values that were read. */
+/* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h), and the hashes of its
+ * bands. Also opens readers and keeps the list of those that are open, because the hash decides whether a file that was
+ * written meanwhile still holds the values that were read. Whoever opens a reader closes it. */
 #include "reader.h"
 
 #include "../../kernels/core/cpu.h"

@@ -279,6 +279,8 @@ static enum status link_from_variants(const struct scales *scales, struct error 
     return STATUS_OK;
 }
 
+/* Gives outputs without any scale their placeholders, as some outputs have scales; links the scales to where netCDF
+ * looks for them; and writes into each scale the list of outputs that it is attached to. */
 enum status scales_finish(struct scales *scales, struct error *error) {
     if (scales->count > 0)
         for (int i = 0; i < scales->bare_count; i++)

@@ -122,7 +122,7 @@ bool results_need_inputs(const struct results *results);
  * lacks no run; with `restricted` its status may be "partial". If not done, store_find will find its runs. */
 enum status store_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
-/* The rows of the existing OUTPUT, plan->run_count once store_resume says that it lacks none. */
+/* The rows of the existing OUTPUT. *count: their number, plan->run_count if store_resume found that none is missing. */
 const struct result_row *results_finished_rows(const struct results *results, int *count);
 
 /* For each run of a unit, whether store_resume saw its finished part. */

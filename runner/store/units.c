@@ -34,7 +34,8 @@ bool part_read_row(const struct results *results, const char *path, struct resul
     return good;
 }
 
-/* Reads a part if a unit can use it: it has an output, if one is wanted; or its search has tried it. */
+/* Reads a part if a unit can use it: the run is done, and has an output if one is wanted. Else the part is of use only
+ * to a search, which tried the run, or to `merge`, for which the run must have failed. */
 static bool read_usable_part(const struct results *results, const char *path, bool wants, bool searched,
                              struct result_row *row, bool *has_output) {
     *has_output = false;

@@ -1,5 +1,5 @@
-/* stream_buffers.c - allocates each lane's operand buffers, staging buffers and events before a run's first step, and
- * frees them after its last. */
+/* stream_buffers.c - copies pieces between buffers, times spans of a queue by events; allocates each lane's operand
+ * buffers, staging buffers and events before a run's first step, and frees them after its last. */
 #include "stream_buffers.h"
 
 #include "poison.h"

@@ -16,7 +16,8 @@
 #define SLOT_K 32 /* of k that the tensor core sums */
 #define AHEAD  2  /* slots that copies are ahead of the loaders */
 
-/* Two warpgroups load; two consume. Afterwards all add sums, with the registers that they began with. */
+/* Two warpgroups load; two consume, that is, multiply and add to their sums, with ADDER_REGISTERS. Afterwards all add
+ * the parts of other blocks, with the SHARED_REGISTERS that they began with. */
 #define EXACT_THREADS    (4 * WARPGROUP)
 #define LOADERS          (2 * WARPGROUP)
 #define CONSUMERS        (2 * WARPGROUP)

@@ -8,8 +8,8 @@
  *     where sums are not only         one by one (matmul_store), through shared memory as floats
  *     scaled
  *
- * Where k is cut, a block stores only the columns that are its own. `turned` (multicast_work) or straight differs in
- * where a thread writes its sums. */
+ * Where k is cut, a block stores only the columns that are its own. If the product is `turned` (multicast_work), a
+ * thread writes its sums to other places. The kernel waits for the last copies before it uses shared memory again. */
 #ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
 #define KERNELS_MATMUL_MULTICAST_STORE_CUH
 

@@ -59,8 +59,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     }
 
     const T *from; /* the next loads' vector in slot 0, of the first line */
-    /* A line's vector exists where its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k on
-     * no whole vector begins. `part`: the share of k; `phase`: elements by which the first vector begins early. */
+    /* A line's vector exists where its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k
+     * on no whole vector begins. `part`: the share of k; `phase`: elements by which the first vector begins early. */
     int limit[ROWS], next, end;
     int part, phase;
     uint4 ring[SLOTS][ROWS];
@@ -102,7 +102,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
             if (place.split == 0 && part == 0) add_edges(work, place);
     }
 
-    /* A lane has one element: of the first vector of its lines, or of the last. */
+    /* Adds what `load` skips: elements at the ends of the lines, in vectors that other lines share. Each lane takes
+     * one. */
     __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
         const int k = lane() < 2 * P ? skinny_edge<P>(work.k, phase, lane() >= P, lane() % P) : -1;
         if (k < 0) return;

@@ -148,7 +148,8 @@ struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
         }
     }
 
-    /* The words of S that meet vector `slot`; `l`: where the block's step begins in the chunk. */
+    /* Sets `s` to the elements of S, the small operand, by which vector `slot` is multiplied. `l`: where the block's
+     * step begins in the chunk. */
     __device__ void fetch(const skinny_work &work, const T *small, int tile, int slot, int l, int k,
                           uint32_t (&s)[4]) const {
         const int row = 8 * tile + g;

@@ -1,5 +1,6 @@
-/* stacks.cuh - the frame of stacks.cu: how a stack is cut into groups, how operands lie in shared memory,
- * and the walk of a block from group to group.
+/* stacks.cuh - the frame of stacks.cu: how a stack of products is cut into groups, which a block computes at a time;
+ * how operands lie in shared memory; the walk of a block from group to group; and, on the host, the choice of a group's
+ * size by a model of the time.
  *
  * A run is what lies together in memory: a group's matrices of one operand, one after the other. Copies keep its order.
  * Rows are spread, so that in shared memory they are an odd number of 16 bytes apart (float64: of 32 bytes). What an
@@ -19,8 +20,8 @@
 
 /* ---- what a launch does ------------------------------------------------------------------------------------------ */
 
-/* An operand in memory and in a buffer. Its rows, as they lie, are its lines or (by_k) its k. Sizes in bytes, but for
- * numbers of rows and units. */
+/* An operand in memory and in a buffer. A row is what lies together: a line (a row of A, a column of B), or if
+ * `by_k` all lines of one k. Sizes are in bytes, but for numbers of rows and units. */
 struct stacks_operand {
     const char *from;
     int64_t stride, k_stride; /* in memory, from product to product (0: one matrix for all), from k to k */

@@ -90,6 +90,9 @@ __device__ inline auto part_of_loads(const unit_of<T, LANES> (&batch)[LOADS], in
     }
 }
 
+/* A group of threads reduces row `o`, in turns of LOADS loads a thread. The first load begins on a whole vector at or
+ * before the row, so `at` may be negative; keep_part drops what is not the row's. `mirror`: bits to flip in each
+ * element, so that the least is found as the largest. `divisor`: of a mean. */
 template <typename L, int LANES>
 __global__ void __launch_bounds__(WHOLE_WARPS * 32, 2)
     stream_whole_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ whole_layout layout,

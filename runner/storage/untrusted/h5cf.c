@@ -230,8 +230,8 @@ static bool represents(enum dtype dtype, const struct cf_number *number) {
     return dtype_load(dtype, &room, 0) == number->real;
 }
 
-/* Sets *stored to the element of the stored type that equals the number; false: none does. If only the type of the
- * other sign, as which elements are read, represents the number, the element has the number's bits. */
+/* Sets *stored to the element that stands for the number in the file; false: none does. With `_Unsigned` the elements
+ * of the file are read as the type of the other sign: a number of that type is stored by its bits (65535 as -1). */
 static bool stored_number(const struct decoding *decoding, const struct cf_number *number, struct cf_number *stored) {
     uint64_t room = 0;
     *stored = *number;

@@ -28,7 +28,7 @@ static char *sizes_text(int rank, const hsize_t size[]) {
     return must_strdup(text);
 }
 
-/* Does an element contain only a pointer to variable-length data, alone or in a compound? */
+/* Does an element contain a pointer to variable-length data: itself, in an array, or as a member of a compound? */
 static bool is_variable_length(hid_t type) {
     if (H5Tget_class(type) == H5T_STRING) return H5Tis_variable_str(type) > 0;
     bool found = H5Tdetect_class(type, H5T_VLEN) > 0;
