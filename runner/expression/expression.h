@@ -61,7 +61,7 @@ typedef bool expression_lookup(void *context, const char *name, struct scalar *v
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault);
 
-/* Evaluates a condition. Returns false, and fills `fault`, if it has no value, or a text, which is not true or false. */
+/* Evaluates a condition. Returns false, and fills `fault`, if it has no value, or a text, which is neither. */
 bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
                       struct expression_fault *fault);
 
