@@ -83,6 +83,11 @@ def write_arrays(path, **arrays):
             file[name] = array
 
 
+def without_comments(job):
+    """The lines of a job file that count."""
+    return [line for line in re.sub(r" *#.*", "", job).splitlines() if line]
+
+
 def run_job(folder, expect=OK, arguments=(), program=TILERUN, timeout=120, **job):
     """Writes a job into `folder`, runs it and opens its results file (where the exit code says that there is one).
     `expect`: the exit code, or several."""

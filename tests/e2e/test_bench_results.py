@@ -11,10 +11,6 @@ FOLDER = harness.ROOT / "configs/bench"
 PAGE = (FOLDER / "README.md").read_text()
 
 
-def without_comments(job):
-    return [line for line in re.sub(r" *#.*", "", job).splitlines() if line]
-
-
 def test_every_job_is_on_the_page():
     named = {name.split("/")[-1] for name in re.findall(r"`([\w/.-]+)\.yaml` \|", PAGE)}
     assert named == {path.stem for path in FOLDER.glob("*.yaml")}
@@ -24,7 +20,7 @@ def test_every_job_is_on_the_page():
 def test_figures_are_those_of_the_file(path):
     with h5py.File(path) as file:
         job = (FOLDER / f"{path.stem.split('-')[0]}.yaml").read_text()
-        assert without_comments(file["job"][()].decode()) == without_comments(job), "the job has changed: rerun it"
+        assert harness.without_comments(file["job"][()].decode()) == harness.without_comments(job), "the job has changed: rerun it"
         assert not file.attrs["git_commit"].endswith("-dirty")
         names = {row["device_name"].decode() for row in file["runs"][:]}
     section = PAGE[PAGE.index(f"`results/{path.name}`") :].split("\n## ")[0]

@@ -98,17 +98,13 @@ def test_s7_every_integer_is_right(folder):
 RESULTS = sorted((FOLDER / "results").glob("*.h5"))
 
 
-def without_comments(job):
-    return [line for line in re.sub(r" *#.*", "", job).splitlines() if line]
-
-
 def test_results_are_small_and_of_the_jobs():
     assert [path.stem for path in RESULTS] == ["s1-cpu", "s3-cpu", "s4-h200", "s5-h200", "s7-cpu"]
     assert sum(path.stat().st_size for path in RESULTS) < 300_000
     for path in RESULTS:
         with h5py.File(path) as file:
             job = (FOLDER / f"{path.stem.split('-')[0]}.yaml").read_text()
-            assert without_comments(file["job"][()].decode()) == without_comments(job), "the job has changed: rerun it"
+            assert harness.without_comments(file["job"][()].decode()) == harness.without_comments(job), "the job has changed: rerun it"
             assert file.attrs["status"] == "complete" and not file.attrs["git_commit"].endswith("-dirty")
 
 
