@@ -3,7 +3,6 @@
 #include "../base/atomic_file.h"
 #include "../base/destination.h"
 #include "../base/text.h"
-#include "../compare/compare.h"
 #include "command.h"
 #include "results_open.h"
 
@@ -47,39 +46,14 @@ static enum status check_format(const char *name, struct error *error) {
     return STATUS_OK;
 }
 
-/* Counts the verdicts on two files. The caller frees. */
-static char *summary_of(const struct comparison *comparison) {
-    char *text = must_strdup("B beside A: ");
-    for (enum ratio_verdict verdict = RATIO_FASTER; verdict <= RATIO_UNSURE; verdict++)
-        must_append(&text, "%d %s, ", comparison_count(comparison, verdict), ratio_verdict_names[verdict]);
-    must_append(
-        &text, "%d with a worse result; %d and %d runs without a partner. A difference within %.0f%% is SAME.%s",
-        comparison_worse(comparison), comparison->base_only_count, comparison->new_only_count, 100 * DEFAULT_THRESHOLD,
-        comparison->other_device ? " The devices differ, so no ratio shows a change of the program." : "");
-    return text;
-}
-
 /* Writes the page; two files are compared. */
 static enum status write_page(struct results_file *const *files, int count, FILE *to, struct error *error) {
     static const struct compare_options options = {.threshold = DEFAULT_THRESHOLD};
-    if (count != 2) return report_write(files, count, &(struct report_changes){0}, to, error);
+    if (count != 2) return report_write(files, count, NULL, to, error);
     FREED_BY(comparison_free) struct comparison comparison = {0};
-    OWNED struct report_change *changes = must_zeroed((size_t)files[1]->count * sizeof *changes + 1);
     comparison_pair(files[0], files[1], &comparison);
     TRY(comparison_judge(&comparison, &options, error));
-    for (int i = 0; i < comparison.count; i++) {
-        const struct run_pair *pair = &comparison.pairs[i];
-        changes[pair->new - files[1]->rows] = (struct report_change){
-            .verdict = ratio_verdict_names[pair->ratio.verdict],
-            .reason = comparison_reason(pair),
-            .worse = pair->worse ? pair->note : NULL,
-            .ratio = pair->ratio.value,
-            .low = pair->ratio.low,
-            .high = pair->ratio.high,
-        };
-    }
-    OWNED char *summary = comparison.count ? summary_of(&comparison) : NULL;
-    return report_write(files, count, &(struct report_changes){changes, summary}, to, error);
+    return report_write(files, count, &comparison, to, error);
 }
 
 static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],

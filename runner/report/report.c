@@ -4,7 +4,6 @@
 
 #include "../base/fail.h"
 #include "../record/environment.h"
-#include "../storage/untrusted/fence.h"
 #include "report_parts.h"
 
 #include <math.h>
@@ -53,20 +52,6 @@ int report_largest(const double *values, int count) {
 
 /* ---- what is reported ---- */
 
-/* Reads a column of /runs into the file's `runs`, if the file has it and it holds numbers. */
-static void read_extra(const struct results_file *file, int extra, struct report_run *runs) {
-    FENCE(file->path);
-    OWNED_ID hid_t id = file->id >= 0 ? H5Dopen2(file->id, "/runs", H5P_DEFAULT) : H5I_INVALID_HID;
-    if (id < 0) return;
-    OWNED_ID hid_t type = H5Dget_type(id), space = H5Dget_space(id), row = H5Tcreate(H5T_COMPOUND, sizeof(double));
-    bool found = H5Tget_class(type) == H5T_COMPOUND && H5Tget_member_index(type, report_extras[extra]) >= 0;
-    OWNED double *values = must_malloc((size_t)file->count * sizeof *values + 1);
-    H5Tinsert(row, report_extras[extra], 0, H5T_NATIVE_DOUBLE);
-    if (found && H5Sget_simple_extent_npoints(space) == file->count &&
-        H5Dread(id, row, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0)
-        for (int i = 0; i < file->count; i++) runs[i].extra[extra] = values[i];
-}
-
 static void report_free(struct report *report) {
     for (int f = 0; f < report->file_count; f++) view_free(report->files[f].view);
     for (int i = 0; i < report->count; i++) free(report->runs[i].deviation);
@@ -93,10 +78,8 @@ static enum status add_file(struct report *report, int number, struct error *err
     for (int i = 0; i < file->count; i++) {
         runs[i] = (struct report_run){.row = &file->rows[i], .file = report_file, .spread = NAN};
         runs[i].variant = report_number_of(runs[i].row->variant, report->variants, &report->variant_count);
-        for (int k = 0; k < REPORT_EXTRAS; k++) runs[i].extra[k] = NAN;
         report->count++;
     }
-    for (int k = 0; k < REPORT_EXTRAS; k++) read_extra(file, k, runs);
     for (int i = 0; i < file->count && !report->alone; i++) TRY(report_read_samples(&runs[i], error));
     return STATUS_OK;
 }
@@ -105,13 +88,6 @@ static void find_swept(struct report *report) {
     OWNED struct result_row *rows = must_malloc((size_t)report->count * sizeof *rows + 1);
     for (int i = 0; i < report->count; i++) rows[i] = *report->runs[i].row;
     report->swept = swept_of(rows, report->count);
-}
-
-static void add_changes(struct report *report, const struct report_changes *changes) {
-    struct report_run *runs = &report->runs[report->files[1].first];
-    for (int i = 0; i < report->files[1].file->count; i++)
-        if (changes->of[i].verdict) runs[i].change = &changes->of[i];
-    report->summary = changes->summary;
 }
 
 /* `alone`: as struct report has it. */
@@ -205,10 +181,23 @@ static char *title_of(const struct report *report) {
     return title;
 }
 
+/* Counts the verdicts on two files. */
+static void write_verdicts(const struct comparison *comparison, FILE *to) {
+    fputs("<p>B beside A: ", to);
+    for (enum ratio_verdict verdict = RATIO_FASTER; verdict <= RATIO_UNSURE; verdict++)
+        fprintf(to, "%d %s, ", comparison_count(comparison, verdict), ratio_verdict_names[verdict]);
+    fprintf(to, "%d with a worse result; %d and %d runs without a partner. A difference within %.0f%% is SAME.%s</p>\n",
+            comparison_worse(comparison), comparison->base_only_count, comparison->new_only_count,
+            100 * DEFAULT_THRESHOLD,
+            comparison->other_device ? " The devices differ, so no ratio shows a change of the program." : "");
+}
+
 /* ---- the page ---- */
 
-/* Writes the page. `contents`: the body of each section; "": the section is omitted. */
-static void write_page(const struct report *report, char *const contents[SECTIONS], FILE *to) {
+/* Writes the page. `comparison`: NULL or without pairs: files are not compared. `contents`: the body of each section;
+ * "": the section is omitted. */
+static void write_page(const struct report *report, const struct comparison *comparison, char *const contents[SECTIONS],
+                       FILE *to) {
     OWNED char *title = title_of(report);
     fprintf(to, "%s %s\">\n", report_beginning, tilerun_version);
     report_policy(to);
@@ -221,7 +210,7 @@ static void write_page(const struct report *report, char *const contents[SECTION
          title);
     write_summary(report, to);
     write_files(report, to);
-    if (report->summary) html(to, "<p>%s</p>\n", report->summary);
+    if (comparison && comparison->count > 0) write_verdicts(comparison, to);
     write_messages(report, to);
     fputs("<nav aria-label=\"Sections\"><ul>\n", to);
     for (int i = 0; i < SECTIONS; i++)
@@ -259,14 +248,17 @@ enum status report_write_plot(struct results_file *const *files, int count, FILE
     return STATUS_OK;
 }
 
-enum status report_write(struct results_file *const *files, int count, const struct report_changes *changes, FILE *to,
+enum status report_write(struct results_file *const *files, int count, const struct comparison *comparison, FILE *to,
                          struct error *error) {
     FREED_BY(report_free) struct report report = {0};
     char *contents[SECTIONS];
     TRY(gather(files, count, NULL, &report, error));
-    if (changes->of) add_changes(&report, changes);
+    for (int i = 0; comparison && i < comparison->count; i++) {
+        const struct run_pair *pair = &comparison->pairs[i];
+        report.runs[report.files[1].first + (pair->new - comparison->new->rows)].pair = pair;
+    }
     for (int i = 0; i < SECTIONS; i++) contents[i] = section_text(&report, i);
-    write_page(&report, contents, to);
+    write_page(&report, comparison, contents, to);
     for (int i = 0; i < SECTIONS; i++) free(contents[i]);
     return STATUS_OK;
 }

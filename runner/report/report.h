@@ -3,26 +3,16 @@
 #ifndef RUNNER_REPORT_H
 #define RUNNER_REPORT_H
 
-#include "../show/result_file.h"
+#include "../compare/compare.h"
 
 /* The beginning of every report, and of every plot in a file of its own: an existing file that begins so may be
  * overwritten. */
 extern const char report_beginning[], report_plot_beginning[];
 
-/* A run of the second of two files beside its partner in the first, as `tilerun compare` judges them. */
-struct report_change {
-    const char *verdict, *reason; /* "SLOWER", "noisy" or ""; NULL: the run has no partner */
-    const char *worse;            /* what got worse; NULL: nothing */
-    double ratio, low, high;      /* of the times, and its interval; 0 and infinity: no interval; NaN: unknown */
-};
-struct report_changes {
-    const struct report_change *of; /* of each run of the second file; NULL: there are not two files to compare */
-    const char *summary;            /* sentences that count the verdicts */
-};
-
-/* Writes the page of `count` results files, at least one. STATUS_IO: a file's samples cannot be read. A failed write
+/* Writes the page of `count` results files, at least one. `comparison`: of the second of two files with the first,
+ * judged at DEFAULT_THRESHOLD; NULL: there are not two. STATUS_IO: a file's samples cannot be read. A failed write
  * shows in ferror(to). */
-enum status report_write(struct results_file *const *files, int count, const struct report_changes *changes, FILE *to,
+enum status report_write(struct results_file *const *files, int count, const struct comparison *comparison, FILE *to,
                          struct error *error);
 
 /* Writes the first plot of rates as an SVG file, for other pages; it follows their light or dark colours. STATUS_USAGE:

@@ -6,10 +6,6 @@
 #include "../show/result_view_columns.h"
 #include "report.h"
 
-/* Columns of /runs about CUDA kernels. Files of early versions lack them. */
-enum { REPORT_EXTRAS = 4 };
-extern const char *const report_extras[REPORT_EXTRAS];
-
 struct report_file {
     struct results_file *file;
     char letter[8];    /* its file_letter if there are several files, else "" */
@@ -19,9 +15,8 @@ struct report_file {
 struct report_run {
     const struct result_row *row; /* points into its file's rows */
     const struct report_file *file;
-    int variant;                        /* its number among the report's variants */
-    const struct report_change *change; /* NULL: it is not compared */
-    double extra[REPORT_EXTRAS];        /* NaN: not recorded */
+    int variant;                 /* its number among the report's variants */
+    const struct run_pair *pair; /* with its partner in the first of two files; NULL: it is not compared */
     /* Its samples in their order, relative to their median: 0 is the median, 0.1 is 10 % slower. */
     double *deviation;
     int samples;
@@ -36,8 +31,7 @@ struct report {
     const char **variants;
     int variant_count;
     struct swept swept;
-    const char *summary; /* of the changes; NULL: files are not compared */
-    const char *alone;   /* the style of the first plot, which is written instead of a page; NULL: a page */
+    const char *alone; /* the style of the first plot, which is written instead of a page; NULL: a page */
 };
 
 /* ---- HTML (html.c) ---- */
@@ -65,8 +59,7 @@ void html_table_end(FILE *to);
 const char *file_letter(int number, char text[8]);
 /* "A product n=512 tiled"; the caller frees. */
 char *report_run_name(const struct report_run *run);
-/* Fills in a run's cell in a column of `tilerun show`, "median" or "read_s", or in one of `report_extras`; returns its
- * number, or NaN. */
+/* Fills in a run's cell in a column of `tilerun show`, "median" or "read_s"; returns its number, or NaN. */
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]);
 /* Has the run a result and a finite time above zero? */
 bool row_timed(const struct result_row *row);

@@ -10,19 +10,12 @@
 
 /* ---- cells ---- */
 
-const char *const report_extras[REPORT_EXTRAS] = {"registers", "spill_bytes", "shared_bytes", "occupancy"};
-
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]) {
     const struct view *view = run->file->view;
     int row = (int)(run->row - run->file->file->rows);
     struct view_column found;
     struct error error;
     text[0] = '\0';
-    for (int i = 0; i < REPORT_EXTRAS; i++) {
-        if (strcmp(report_extras[i], column) != 0) continue;
-        if (isfinite(run->extra[i])) snprintf(text, VIEW_CELL, "%.6g", run->extra[i]);
-        return run->extra[i];
-    }
     if (view_column_find(view, column, &found, &error)) return NAN;
     if (view_column_is_text(&found)) {
         view_column_text(view, &found, row, text);
@@ -161,26 +154,25 @@ static double fill_drawing(const struct report_run *run, char text[VIEW_CELL]) {
 }
 
 static double fill_change(const struct report_run *run, char text[VIEW_CELL]) {
-    const struct report_change *change = run->change;
-    if (!change || isnan(change->ratio)) return NAN;
-    int length = snprintf(text, VIEW_CELL, "%.3f", change->ratio);
-    if (change->low > 0 && isfinite(change->high))
-        snprintf(text + length, VIEW_CELL - (size_t)length, change->high < 10 ? " (%.3f to %.3f)" : " (%.3f to >10)",
-                 change->low, change->high);
-    return change->ratio;
+    if (!run->pair || isnan(run->pair->ratio.value)) return NAN;
+    const struct ratio *ratio = &run->pair->ratio;
+    int length = snprintf(text, VIEW_CELL, "%.3f", ratio->value);
+    if (ratio->low > 0 && isfinite(ratio->high))
+        snprintf(text + length, VIEW_CELL - (size_t)length, ratio->high < 10 ? " (%.3f to %.3f)" : " (%.3f to >10)",
+                 ratio->low, ratio->high);
+    return ratio->value;
 }
 
 static double fill_verdict(const struct report_run *run, char text[VIEW_CELL]) {
-    const struct report_change *change = run->change;
-    if (change && change->worse)
-        snprintf(text, VIEW_CELL, "WORSE: %.300s", change->worse);
-    else if (change)
-        snprintf(text, VIEW_CELL, "%s", change->verdict);
+    if (run->pair && run->pair->worse)
+        snprintf(text, VIEW_CELL, "WORSE: %.300s", run->pair->note);
+    else if (run->pair)
+        snprintf(text, VIEW_CELL, "%s", ratio_verdict_names[run->pair->ratio.verdict]);
     return NAN;
 }
 
 static double fill_reason(const struct report_run *run, char text[VIEW_CELL]) {
-    if (run->change) snprintf(text, VIEW_CELL, "%s", run->change->reason);
+    if (run->pair) snprintf(text, VIEW_CELL, "%s", comparison_reason(run->pair));
     return NAN;
 }
 
