@@ -107,18 +107,18 @@ void must_append(char **text, const char *format, ...) {
 /* The buffer of must_stream. */
 struct growing {
     char **text;
-    size_t *length, room;
+    size_t length, room;
 };
 
 static ssize_t grow(void *cookie, const char *data, size_t bytes) {
     struct growing *growing = cookie;
-    size_t needed = *growing->length + bytes + 1;
+    size_t needed = growing->length + bytes + 1;
     if (needed > growing->room) {
         growing->room = 2 * needed;
         *growing->text = must_realloc(*growing->text, growing->room);
     }
-    memcpy(*growing->text + *growing->length, data, bytes);
-    (*growing->text)[ *growing->length += bytes] = '\0';
+    memcpy(*growing->text + growing->length, data, bytes);
+    (*growing->text)[growing->length += bytes] = '\0';
     return (ssize_t)bytes;
 }
 
@@ -127,11 +127,10 @@ static int stop_growing(void *cookie) {
     return 0;
 }
 
-FILE *must_stream(char **text, size_t *length) {
+FILE *must_stream(char **text) {
     struct growing *growing = must_malloc(sizeof *growing);
-    *growing = (struct growing){text, length, 1};
+    *growing = (struct growing){text, 0, 1};
     *text = must_strdup("");
-    *length = 0;
     return must_have(fopencookie(growing, "w", (cookie_io_functions_t){.write = grow, .close = stop_growing}));
 }
 

@@ -46,8 +46,8 @@ char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)))
 char *must_vprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 /* Appends to *text, which may be NULL, as printf does, and reallocates it. */
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Like open_memstream, but never loses text for lack of memory. */
-FILE *must_stream(char **text, size_t *length);
+/* Like open_memstream, but never loses text for lack of memory. The text is whole after each flush. */
+FILE *must_stream(char **text);
 
 /* Declares variables that are released where their scope ends, by a function that takes their address. They must be
  * initialized. OWNED: pointers, whose memory is freed. */

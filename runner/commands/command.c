@@ -37,12 +37,8 @@ enum status command_find(const char *name, const struct command **command, struc
 }
 
 char *command_line(int argc, char **argv) {
-    char *line = NULL;
-    size_t length;
-    FILE *to = must_stream(&line, &length);
-    fputs("tilerun", to);
-    for (int i = 0; i < argc; i++) fprintf(to, " %s", argv[i]);
-    fclose(to);
+    char *line = must_strdup("tilerun");
+    for (int i = 0; i < argc; i++) must_append(&line, " %s", argv[i]);
     return line;
 }
 

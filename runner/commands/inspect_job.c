@@ -338,8 +338,7 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     OWNED char *stem = path_stem(listing->path);
     OWNED char *output = must_printf("mean-of-%s.h5", stem);
     OWNED char *lines = NULL;
-    size_t length;
-    struct work work = {.to = must_stream(&lines, &length), .stem = stem};
+    struct work work = {.to = must_stream(&lines), .stem = stem};
     printf(
         "# These operations are suggestions, made from the file's names, axes and shapes. Save this text as a file in\n"
         "# the current directory and edit it: `tilerun list` shows all operations, configs/README.md all keys.\n"

@@ -240,9 +240,8 @@ char *listing_reasons(const struct listing *listing) {
         }
         found[at].count++;
     }
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     for (int i = 0; i < reasons; i++) {
         OWNED char *noun = reason_noun(found[i].it, found[i].count);
         fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, noun);

@@ -156,7 +156,7 @@ static enum status hash_file(const char *path, char sha256[65], struct error *er
     void *bytes = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
     if (descriptor >= 0) close(descriptor);
     if (bytes == MAP_FAILED) return fail(error, STATUS_RUN, "the profiler has left no report at %s", path);
-    source_text_hash(bytes, (size_t)about.st_size, sha256);
+    sha256_hex(bytes, (size_t)about.st_size, sha256);
     munmap(bytes, (size_t)about.st_size);
     return STATUS_OK;
 }

@@ -51,9 +51,8 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
  * shard that lacks some. NULL: none does. The caller frees. */
 static char *missing_of(const struct survey *survey) {
     enum { MAX_LINES = 20 };
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     int lines = 0;
     for (int i = 0; i < survey->shard_count; i++) {
         const struct shard_state *shard = &survey->job.states[i];

@@ -138,7 +138,7 @@ static enum status find_key(const struct host_source *source, const char *folder
     size_t head = strlen(whole);
     whole = must_realloc(whole, head + length + 1);
     memcpy(whole + head, text ? text : "", length);
-    source_text_hash(whole, head + length, key);
+    sha256_hex(whole, head + length, key);
     return STATUS_OK;
 }
 

@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,24 +18,10 @@
 
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
-static void finish_hash(EVP_MD_CTX *hash, char sha256[65]) {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    if (!EVP_DigestFinal_ex(hash, digest, &length)) must_have(NULL);
-    for (unsigned i = 0; i < 32; i++) snprintf(sha256 + 2 * (size_t)i, 3, "%02x", digest[i]);
-    EVP_MD_CTX_free(hash);
-}
-
-static EVP_MD_CTX *begin_hash(void) {
-    EVP_MD_CTX *hash = must_have(EVP_MD_CTX_new());
-    if (!EVP_DigestInit_ex(hash, EVP_sha256(), NULL)) must_have(NULL);
-    return hash;
-}
-
-void source_text_hash(const char *text, size_t length, char sha256[65]) {
-    EVP_MD_CTX *hash = begin_hash();
-    EVP_DigestUpdate(hash, text, length);
-    finish_hash(hash, sha256);
+void sha256_hex(const void *data, size_t length, char hex[65]) {
+    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
+    if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) must_have(NULL);
+    for (int i = 0; i < 32; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
@@ -144,7 +129,7 @@ static void add(struct sources *sources, const char *name, const char *path, cha
     sources->of = must_realloc(sources->of, (size_t)(sources->count + 1) * sizeof *sources->of);
     struct source_file *file = &sources->of[sources->count++];
     *file = (struct source_file){.name = must_strdup(name), .path = must_strdup(path), .text = text};
-    source_text_hash(text, strlen(text), file->sha256);
+    sha256_hex(text, strlen(text), file->sha256);
 }
 
 /* Adds the file NAME of a folder. false: it cannot be read. */
@@ -232,15 +217,14 @@ static void find_headers(const char *text, const char *folder, const char *inclu
 }
 
 void sources_hash(const struct sources *sources, const char *folder, char sha256[65]) {
-    EVP_MD_CTX *hash = begin_hash();
+    OWNED char *hashes = must_strdup("");
     struct sources headers = {.count = 0};
     for (int i = 0; i < sources->count; i++) {
-        EVP_DigestUpdate(hash, sources->of[i].name, strlen(sources->of[i].name) + 1);
-        EVP_DigestUpdate(hash, sources->of[i].sha256, 64);
+        must_append(&hashes, "%s\n%s", sources->of[i].name, sources->of[i].sha256);
         if (folder) find_headers(sources->of[i].text, folder, "", &headers);
     }
     for (int i = 0; i < headers.count; i++) find_headers(headers.of[i].text, folder, headers.of[i].name, &headers);
-    for (int i = 0; i < headers.count; i++) EVP_DigestUpdate(hash, headers.of[i].sha256, 64);
+    for (int i = 0; i < headers.count; i++) must_append(&hashes, "%s", headers.of[i].sha256);
     sources_free(&headers);
-    finish_hash(hash, sha256);
+    sha256_hex(hashes, strlen(hashes), sha256);
 }

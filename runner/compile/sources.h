@@ -31,7 +31,7 @@ void sources_free(struct sources *sources);
  * there; NULL: not. */
 void sources_hash(const struct sources *sources, const char *folder, char sha256[65]);
 
-/* The SHA-256 of a text, in hexadecimal. */
-void source_text_hash(const char *text, size_t length, char sha256[65]);
+/* Writes the SHA-256 of bytes as 64 hex digits and a NUL. */
+void sha256_hex(const void *data, size_t length, char hex[65]);
 
 #endif

@@ -202,7 +202,6 @@ static void end_after_signal(void *context) {
     const bool *seen = atomic_load(&execution->looked) ? results_seen(execution->results) : NULL;
     const char *reason = execution->stop_reason;
     OWNED char *table = NULL, *hung = NULL;
-    size_t length = 0;
     /* The run whose launch does not stop at its timeout; -1: a signal ended the job. */
     int hanging = interrupt_by_deadline() ? atomic_load(&execution->clocked) : -1;
     if (hanging >= 0) {
@@ -238,7 +237,7 @@ static void end_after_signal(void *context) {
                         : execution->options->overwrite ? "; `tilerun run JOB --resume --overwrite` continues"
                                                         : "; `tilerun run JOB --resume` continues";
     OWNED char *sentences = execution_summary(plan, rows, kept, go_on);
-    FILE *to = must_stream(&table, &length);
+    FILE *to = must_stream(&table);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
     execution->options->print(rows, count, to);
     fclose(to);

@@ -47,9 +47,8 @@ char *execution_summary(const struct plan *plan, const struct result_row *rows, 
             skipped++;
     }
     free(result_run);
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     fprintf(to, "tilerun: interrupted: %d of %d runs are done%s\n", done, own, go_on);
     if (first) {
         fprintf(to, "tilerun: %d run%s, %s'%s %s%s%s'%s", remaining, remaining == 1 ? " remains" : "s remain",

@@ -167,8 +167,8 @@ const struct yaml_node *parameters_replace(struct parameters *parameters, const 
                                            const int *choice) {
     if (!strchr(scalar->text, '$')) return scalar;
     OWNED char *text = NULL;
+    FILE *to = must_stream(&text);
     size_t length = 0;
-    FILE *to = must_stream(&text, &length);
     int tokens = 0;
     bool good = true, has_parameter = false;
     const struct yaml_node *value = NULL;
@@ -185,8 +185,7 @@ const struct yaml_node *parameters_replace(struct parameters *parameters, const 
             token.length = (int)strlen(value->text);
         }
         if (good) fwrite(token.text, 1, (size_t)token.length, to);
-        if (good) fflush(to);
-        if (good && length > MAX_PARAMETER_BYTES) {
+        if (good && (length += (size_t)token.length) > MAX_PARAMETER_BYTES) {
             yaml_error(parameters->document, scalar, "this text grows beyond 64 KiB when its parameters are replaced");
             good = false;
         }

@@ -88,9 +88,8 @@ static void print_field(FILE *to, const struct job_key *key, const void *object)
 }
 
 char *job_resolve_operation(const struct job_operation *operation) {
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     const char *name = operations[operation->op]->name;
     fprintf(to, "{op: %s", name);
     for (int i = 0; i < job_key_count; i++) {
@@ -353,9 +352,8 @@ static uint64_t print_head(FILE *to, const struct job_reader *reader, const stru
 
 char *job_resolve(const struct job_reader *reader, const struct definitions *definitions,
                   const struct job_overrides *overrides) {
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     uint64_t used = print_head(to, reader, overrides);
     bool has_inputs = false;
     for (int i = 0; i < definitions->count; i++) {

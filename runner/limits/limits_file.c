@@ -69,16 +69,15 @@ static void put(FILE *to, const char *name, double value) {
 
 static char *text_of(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
     OWNED char *head = heading(facts, program);
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     fputs(head, to);
     fprintf(to, "measured %s\n", limits->measured);
     for (size_t i = 0; i < NUMBERS; i++) put(to, numbers[i].name, *number_of(limits, i));
     for (int product = 0; product < LIMITS_PRODUCTS; product++)
         put(to, limits_product_name(product), limits->flops_per_s[product]);
     fflush(to);
-    fprintf(to, "checksum %016llx\n", (unsigned long long)XXH3_64bits(text, length));
+    fprintf(to, "checksum %016llx\n", (unsigned long long)XXH3_64bits(text, strlen(text)));
     fclose(to);
     return text;
 }

@@ -399,9 +399,9 @@ static enum status build_cuda(struct own_kernel *own, int capability, char **war
     describe_source(own, capability, &source);
     sources_hash(&own->sources, nvrtc_include_folder(), hash);
     OWNED char *key_text = must_printf("1 %s %s %d %s", identity, hash, capability, own->identity);
-    source_text_hash(source.header_texts[0], strlen(source.header_texts[0]), header_hash);
+    sha256_hex(source.header_texts[0], strlen(source.header_texts[0]), header_hash);
     must_append(&key_text, " %s %s", header_hash, source.name);
-    source_text_hash(key_text, strlen(key_text), key);
+    sha256_hex(key_text, strlen(key_text), key);
     cache_name(key, "cubin", &entry);
     if (warnings || !read_cached(&entry, &cubin)) {
         TRY(nvrtc_compile(&source, &cubin, error));

@@ -4,7 +4,6 @@
 #include "../base/fail.h"
 #include "../base/host.h"
 #include <math.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -158,10 +157,4 @@ void environment_free(struct environment *environment) {
     for (int i = 0; i < environment->count; i++) free(environment->entries[i].text);
     free(environment->entries);
     *environment = (struct environment){.count = 0};
-}
-
-void sha256_hex(const void *data, unsigned long length, char hex[65]) {
-    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
-    if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) must_have(NULL);
-    for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }

@@ -34,7 +34,4 @@ extern const char tilerun_git_commit[]; /* the build's; "unknown" outside a chec
  * the same hash, also those for different processors. */
 extern const char tilerun_sources[];
 
-/* Writes the SHA-256 hash of bytes as 64 hex digits and a NUL. */
-void sha256_hex(const void *data, unsigned long length, char hex[65]);
-
 #endif

@@ -231,8 +231,7 @@ static void write_page(const struct report *report, const struct comparison *com
 
 static char *section_text(const struct report *report, int section) {
     char *text;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    FILE *to = must_stream(&text);
     sections[section].write(report, to);
     fclose(to);
     return text;

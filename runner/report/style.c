@@ -147,11 +147,8 @@ static const char *const script[] = {
 /* The lines of one or two of these arrays. The caller frees. */
 static char *joined(const char *const *one, const char *const *other) {
     char *text = NULL;
-    size_t length;
-    FILE *memory = must_stream(&text, &length);
-    for (; *one; one++) fputs(*one, memory);
-    for (; other && *other; other++) fputs(*other, memory);
-    fclose(memory);
+    for (; *one; one++) must_append(&text, "%s", *one);
+    for (; other && *other; other++) must_append(&text, "%s", *other);
     return text;
 }
 

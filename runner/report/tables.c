@@ -57,8 +57,7 @@ enum status report_read_samples(struct report_run *run, struct error *error) {
 static void draw_samples(const struct report_run *it, double reach, FILE *to) {
     int bins = it->samples < BINS ? it->samples : BINS;
     char *bars[2];
-    size_t size[2];
-    FILE *within_reach = must_stream(&bars[0], &size[0]), *beyond = must_stream(&bars[1], &size[1]);
+    FILE *within_reach = must_stream(&bars[0]), *beyond = must_stream(&bars[1]);
     for (int bin = 0, i = 0; bin < bins; bin++) {
         double low = INFINITY, high = -INFINITY;
         for (; i < (int)((int64_t)it->samples * (bin + 1) / bins); i++) {

@@ -71,9 +71,8 @@ static void print_filter(FILE *to, hid_t creation, unsigned number) {
 }
 
 static char *filters_text(hid_t creation) {
-    char *text = NULL;
-    size_t length;
-    FILE *to = must_stream(&text, &length);
+    char *text;
+    FILE *to = must_stream(&text);
     for (int i = 0; i < H5Pget_nfilters(creation); i++) print_filter(to, creation, (unsigned)i);
     fclose(to);
     return text;
