@@ -3,7 +3,6 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "base/workers.h"
-#include "commands/about.h"
 #include "commands/help.h"
 #include "compile/nvrtc.h"
 #include "storage/untrusted/fence.h"

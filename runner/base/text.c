@@ -3,6 +3,7 @@
 
 #include "fail.h"
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -43,6 +44,20 @@ void texts_add(struct texts *texts, char *text) {
 void texts_clear(struct texts *texts) {
     texts_free(texts->of, texts->count);
     *texts = (struct texts){0};
+}
+
+char *text_read(int descriptor, size_t most, size_t *length) {
+    size_t room = 1 << 16;
+    char *text = must_malloc(room);
+    *length = 0;
+    for (ssize_t more; *length <= most && (more = read(descriptor, text + *length, room - *length - 1)) != 0;) {
+        if (more < 0 && errno == EINTR) continue;
+        if (more < 0) return free(text), *length = 0, NULL;
+        *length += (size_t)more;
+        if (room - *length < 2) text = must_realloc(text, room *= 2);
+    }
+    text[*length] = '\0';
+    return text;
 }
 
 /* The number of edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case. */

@@ -1,6 +1,4 @@
 /* about.c - prints help and version and, for hidden flags, the documents that the build makes. */
-#include "about.h"
-
 #include "../record/environment.h"
 #include "../storage/h5/h5.h"
 #include "help.h"

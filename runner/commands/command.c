@@ -254,9 +254,14 @@ void command_begin_log(const struct plan *plan, const struct shard *shard) {
                       cpu.host_threads == 1 ? "" : "s", shard_text);
 }
 
-void command_name_output(const char *path) {
+enum status command_execute(const struct units *units, const struct execute_options *options, struct error *error) {
+    bool wrote;
+    enum status status = execute_plan(units, options, &wrote, error);
+    const char *path = units->whole->job->output;
     struct stat about;
     char size[32];
-    if (stat(path, &about) == 0)
+    bool done = (status == STATUS_OK || status == STATUS_RUN) && wrote && options->progress != PROGRESS_NONE;
+    if (done && stat(path, &about) == 0)
         text_print_stderr("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
+    return status;
 }

@@ -3,9 +3,8 @@
 #define RUNNER_COMMAND_H
 
 #include "../base/fail.h"
-#include "../divide/shard.h"
-#include "../job/job.h"
-#include "../plan/plan.h"
+#include "../execute/execute.h"
+#include "../show/result_file.h"
 #include "option.h"
 
 struct invocation;
@@ -131,7 +130,30 @@ int command_cuda_number(const struct job *job);
 /* If stdout and stderr go to one log, prints its first line: the program, the time, the host, the devices (`plan` NULL:
  * the CPU), and the shard (NULL: none). */
 void command_begin_log(const struct plan *plan, const struct shard *shard);
-/* Prints the path and the size of the results file on stderr. */
-void command_name_output(const char *path);
+/* Executes a plan (execute/execute.h); then prints the path and the size of a new results file on stderr. */
+enum status command_execute(const struct units *units, const struct execute_options *options, struct error *error);
+
+/* ---- limits of devices (limits_command.c) ---- */
+
+/* The stored limits of a device, measured by this build; NULL: none. The caller frees with limits_free. */
+struct device_limits *command_limits(const struct device_facts *facts);
+/* Measures a device (`number` -1: the CPU, else that GPU) and stores its limits for later runs. If another process has
+ * just done so, loads what it stored, unless `again`. `verbose`: reports that on stderr. Fails only if the measurement
+ * fails, not if the limits cannot be stored. */
+enum status command_measure(const struct device_facts *facts, int number, bool again, bool verbose,
+                            struct device_limits **limits, struct error *error);
+/* Predicts a plan's times from the stored limits of its devices. */
+void command_predict(struct plan *plan);
+/* Like command_predict, but for a job that is about to run. Measures a device without stored limits if the job times
+ * runs on it. A device that cannot be measured has its assumed limits; only STATUS_INTERRUPTED is a failure. */
+enum status command_predict_measured(struct plan *plan, int cuda_number, bool verbose, struct error *error);
+
+/* ---- results (results_open.c) ---- */
+
+/* Opens a results file; `standing` reports how far its job is. If OUTPUT does not exist but OUTPUT.parts does, the rows
+ * are the finished runs of a running or interrupted job, and the file has samples but no attributes, job or outputs.
+ * Changes and locks nothing that a running job uses. STATUS_USAGE: neither exists. Free *file with results_file_close.
+ */
+enum status command_results_open(const char *path, struct results_file **file, struct error *error);
 
 #endif

@@ -2,7 +2,6 @@
 #include "../compare/compare.h"
 #include "../base/text.h"
 #include "command.h"
-#include "results_open.h"
 
 #include <stdlib.h>
 

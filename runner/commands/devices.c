@@ -2,7 +2,6 @@
 #include "../base/interrupt.h"
 #include "../stream/device.h"
 #include "command.h"
-#include "limits_command.h"
 
 struct devices_settings {
     bool measure;

@@ -1,9 +1,13 @@
-/* help.h - documents that are made from the table of commands and the rows of their options. `list` is `commands`, or
- * another array that ends with NULL. */
+/* help.h - texts about the program, most of them made from the table of commands and the rows of their options. `list`
+ * is `commands`, or another array that ends with NULL. */
 #ifndef RUNNER_COMMANDS_HELP_H
 #define RUNNER_COMMANDS_HELP_H
 
 #include "command.h"
+
+/* Returns the command for the first word of a command line, if that is `help`, `--help`, `--version` or one of the
+ * hidden flags by which the build makes documents; else NULL. */
+const struct command *about_find(const char *word);
 
 #define PROGRAM_SUMMARY "Runs matrix jobs on GPUs: a YAML job file in, one HDF5 results file out."
 

@@ -1,11 +1,10 @@
 /* limits_command.c - loads, measures and stores the limits of devices. */
-#include "limits_command.h"
-
 #include "../base/cpu_load.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../limits/limits_file.h"
 #include "../limits/limits_measure.h"
+#include "command.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,11 +1,8 @@
 /* merge.c - `tilerun merge RESULTS`: joins the results of a job's shards into one results file. */
 #include "../base/interrupt.h"
 #include "../base/text.h"
-#include "../execute/execute.h"
-#include "../show/result_file.h"
 #include "../show/result_view.h"
 #include "command.h"
-#include "results_open.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,14 +42,6 @@ static enum status show_done(const char *path, const struct execute_options *opt
     return failed ? STATUS_RUN : STATUS_OK;
 }
 
-static enum status join(const struct units *units, const struct execute_options *options, struct error *error) {
-    bool wrote;
-    enum status status = execute_plan(units, options, &wrote, error);
-    bool done = status == STATUS_OK || status == STATUS_RUN;
-    if (done && wrote && options->progress != PROGRESS_NONE) command_name_output(units->whole->job->output);
-    return status;
-}
-
 static enum status merge(const struct invocation *invocation, struct error *error) {
     const struct merge_settings *settings = invocation->settings;
     const char *path = invocation->operands[0];
@@ -81,7 +70,7 @@ static enum status merge(const struct invocation *invocation, struct error *erro
     TRY(status);
     TRY(command_allow_source(plan, settings->allow_source, error));
     FREED_BY(units_release) struct units *units = units_make(plan, found.divided, found.by);
-    return join(units, &options, error);
+    return command_execute(units, &options, error);
 }
 
 static const struct option_row rows[] = {

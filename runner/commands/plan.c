@@ -1,7 +1,6 @@
 /* plan.c - `tilerun plan JOB`: predicts what a run would do, without running it. */
 #include "../base/table.h"
 #include "command.h"
-#include "limits_command.h"
 #include "plan_print.h"
 #include "shard_option.h"
 

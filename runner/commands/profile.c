@@ -8,10 +8,8 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../execute/execute.h"
 #include "../plan/plan_own.h"
 #include "../record/origin.h"
-#include "../show/result_file.h"
 #include "../show/result_view.h"
 #include "command.h"
 

@@ -4,7 +4,6 @@
 #include "../base/destination.h"
 #include "../base/text.h"
 #include "command.h"
-#include "results_open.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,13 +4,11 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
-#include "../execute/execute.h"
 #include "../plan/plan_own.h"
 #include "../show/recorded.h"
 #include "../show/result_view.h"
 #include "command.h"
 #include "pin.h"
-#include "results_open.h"
 
 #include <ftw.h>
 #include <math.h>

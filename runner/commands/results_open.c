@@ -1,12 +1,12 @@
 /* results_open.c - opens results for commands that read them. If an output is unfinished or being written, it reads the
  * finished runs in OUTPUT.parts and reports how far the job is. It creates, locks and changes nothing there. */
-#include "results_open.h"
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/untrusted/h5open.h"
 #include "../store/store.h"
+#include "command.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

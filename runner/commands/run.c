@@ -2,11 +2,9 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
-#include "../execute/execute.h"
 #include "../plan/plan_own.h"
 #include "../show/result_view.h"
 #include "command.h"
-#include "limits_command.h"
 #include "pin.h"
 #include "shard_option.h"
 
@@ -41,11 +39,7 @@ static enum status execute(const struct units *units, const struct execute_optio
         if (plan->runs[i].note)
             text_print_stderr("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
     }
-    bool wrote;
-    enum status status = execute_plan(units, options, &wrote, error);
-    bool done = status == STATUS_OK || status == STATUS_RUN;
-    if (done && wrote && options->progress != PROGRESS_NONE) command_name_output(plan->job->output);
-    return status;
+    return command_execute(units, options, error);
 }
 
 /* Does a whole job. Long operations are divided into panels, so that an interrupted job keeps those that are finished.

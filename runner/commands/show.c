@@ -1,10 +1,8 @@
 /* show.c - `tilerun show RESULTS`: prints the rows of a results file, or of an unfinished job, as a table. */
 #include "../base/table.h"
 #include "../base/text.h"
-#include "../show/result_file.h"
 #include "../show/result_view.h"
 #include "command.h"
-#include "results_open.h"
 
 #include <stdlib.h>
 

@@ -4,6 +4,7 @@
 #include "host.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "cache.h"
 #include "embedded.h"
 #include "rehearse.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -54,21 +56,6 @@ static void begin_command(const struct host_source *source, const char *folder, 
     ADD_WORDS(command, "-I", folder);
 }
 
-/* All that can be read from a descriptor; the caller frees. `length` may be NULL. */
-static char *read_all(int descriptor, size_t *length) {
-    size_t room = 1 << 16, bytes = 0;
-    char *text = must_malloc(room);
-    for (ssize_t more; (more = read(descriptor, text + bytes, room - bytes - 1)) != 0;) {
-        if (more < 0 && errno == EINTR) continue;
-        if (more < 0) break;
-        bytes += (size_t)more;
-        if (room - bytes < 2) text = must_realloc(text, room *= 2);
-    }
-    text[bytes] = '\0';
-    if (length) *length = bytes;
-    return text;
-}
-
 /* Runs the command. *out: its stdout (`out` NULL: not kept); *messages: its stderr, which goes through a file in
  * `folder`. Returns its exit status; -1, with errno: it could not be started. */
 static int run_command(struct command_words *command, const char *folder, char **out, size_t *length, char **messages) {
@@ -86,13 +73,14 @@ static int run_command(struct command_words *command, const char *folder, char *
     int failure = posix_spawnp(&child, command->words[0], &actions, NULL, command->words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (out) close(ends[1]);
-    if (out) *out = read_all(ends[0], length);
+    if (out) *out = text_read(ends[0], SIZE_MAX, length);
     if (out) close(ends[0]);
     if (!failure)
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
         }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0) *messages = read_all(descriptor, NULL);
+    size_t bytes;
+    if (descriptor >= 0) *messages = text_read(descriptor, SIZE_MAX, &bytes);
     if (descriptor >= 0) close(descriptor);
     unlink(path);
     if (failure) return errno = failure, -1;

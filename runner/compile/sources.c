@@ -4,14 +4,17 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MAX_BYTES (4 << 20) /* of one file */
 #define MAX_FOUND 4096      /* headers of the toolkit */
@@ -29,22 +32,21 @@ void sha256_hex(const void *data, size_t length, char hex[65]) {
 /* The text of a regular file; NULL, with errno set: it cannot be read. The caller frees. */
 static char *read_file(const char *path) {
     struct stat about;
-    bool found = stat(path, &about) == 0;
-    if (found && !S_ISREG(about.st_mode)) errno = S_ISDIR(about.st_mode) ? EISDIR : EOPNOTSUPP;
-    FILE *file = found && S_ISREG(about.st_mode) ? fopen(path, "rb") : NULL; /* a pipe would wait for its writer */
-    if (!file) return NULL;
-    bool fits = fstat(fileno(file), &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= MAX_BYTES;
-    char *text = fits ? must_malloc((size_t)about.st_size + 1) : NULL;
-    int failure = EFBIG;
-    if (text) {
-        text[fread(text, 1, (size_t)about.st_size, file)] = '\0';
-        failure = ferror(file) ? errno : 0;
+    size_t length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: a pipe would wait for its writer */
+    if (file < 0) return NULL;
+    bool regular = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
+    errno = S_ISDIR(about.st_mode) ? EISDIR : EOPNOTSUPP;
+    char *text = regular ? text_read(file, MAX_BYTES, &length) : NULL;
+    if (length > MAX_BYTES) {
+        free(text);
+        text = NULL;
+        errno = EFBIG;
     }
-    fclose(file);
-    if (!failure) return text;
-    free(text);
-    errno = failure;
-    return NULL;
+    int why = errno;
+    close(file);
+    errno = why;
+    return text;
 }
 
 /* Replaces comments by blanks but keeps their newlines. */

@@ -412,23 +412,6 @@ struct yaml_document *yaml_parse(const char *name, const char *text, size_t leng
     return document;
 }
 
-/* Reads an open file or pipe to its end, or until it exceeds the allowed size. */
-static bool read_text(int file, struct yaml_document *document) {
-    size_t capacity = 0;
-    for (;;) {
-        if (document->source->length == capacity)
-            document->source->text =
-                must_realloc(document->source->text, (capacity = capacity ? 2 * capacity : 65536) + 1);
-        ssize_t count =
-            read(file, document->source->text + document->source->length, capacity - document->source->length);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return false;
-        document->source->length += (size_t)count;
-        document->source->text[document->source->length] = '\0';
-        if (count == 0 || document->source->length > YAML_MAX_BYTES) return true;
-    }
-}
-
 struct yaml_document *yaml_load(const char *path) {
     struct yaml_document *document = new_document(path);
     bool stdin_named = strcmp(path, YAML_STDIN) == 0;
@@ -440,7 +423,7 @@ struct yaml_document *yaml_load(const char *path) {
         yaml_error(document, NULL, "is a directory, not a job file");
     else if (facts.st_size > YAML_MAX_BYTES)
         yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is 16 MiB", (long long)facts.st_size);
-    else if (!read_text(file, document))
+    else if (!(document->source->text = text_read(file, YAML_MAX_BYTES, &document->source->length)))
         yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
     else if (document->source->length > YAML_MAX_BYTES)
         yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");

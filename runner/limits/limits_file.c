@@ -4,6 +4,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/host.h"
+#include "../base/text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #include <xxhash.h>
 
 #define SCHEMA      3
-#define MAX_BYTES   (INT64_C(1) << 20) /* a larger file is not a limits file */
+#define MAX_BYTES   (1 << 20) /* a larger file is not a limits file */
 #define OLD_SECONDS (14 * 86400)
 #define LOCK_TURNS  200 /* pauses of 50 ms before a process stops waiting for another */
 #define NONE        "-" /* an unknown number */
@@ -150,14 +151,11 @@ struct device_limits *limits_load(const struct device_facts *facts, const char *
     /* O_NONBLOCK: a pipe at this path must not block the program. */
     int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     struct stat about;
-    ssize_t length = 0;
+    size_t length = 0;
     if (file < 0) return NULL;
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size < MAX_BYTES) {
-        text = must_zeroed((unsigned long)about.st_size + 1);
-        length = read(file, text, (size_t)about.st_size);
-    }
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) text = text_read(file, MAX_BYTES, &length);
     close(file);
-    return length > 0 && length == about.st_size ? limits_of(text, facts, program) : NULL;
+    return text && length < MAX_BYTES ? limits_of(text, facts, program) : NULL;
 }
 
 /* Creates the cache folder and its folder tilerun, above the file at `path`, but nothing above these: a HOME that is

@@ -23,7 +23,7 @@ struct results_file {
 };
 
 /* Opens a results file, complete or not, or a part. STATUS_USAGE: it is neither. The caller frees *file with
- * results_file_close. (commands/results_open.h also finds the runs in OUTPUT.parts.) */
+ * results_file_close. (command_results_open also finds the runs in OUTPUT.parts.) */
 enum status results_file_open(const char *path, struct results_file **file, struct error *error);
 void results_file_close(struct results_file *file); /* NULL: does nothing */
 RELEASED_BY(results_file, results_file_close)

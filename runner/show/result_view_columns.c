@@ -57,10 +57,6 @@ static double median(const struct view *view, int row) {
     return result_row_done(it) || result_row_lost(it) ? it->kernel_median_s : NAN;
 }
 
-static void median_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    view_seconds_text(median(view, row), text);
-}
-
 static double interval(const struct view *view, int row) {
     const struct result_row *it = &view->rows[row];
     return 50 * (it->kernel_ci_high_s - it->kernel_ci_low_s) / median(view, row);
@@ -138,16 +134,8 @@ static double total(const struct view *view, int row) {
     return view->rows[row].total_s;
 }
 
-static void total_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    view_seconds_text(total(view, row), text);
-}
-
-static double error_of(const struct view *view, int row) {
-    return view->rows[row].error;
-}
-
 static void error_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    if (!isnan(error_of(view, row))) snprintf(text, VIEW_CELL, "%.1e", error_of(view, row));
+    if (!isnan(view->rows[row].error)) snprintf(text, VIEW_CELL, "%.1e", view->rows[row].error);
 }
 
 /* The letter of each flag: "t", "to". */
@@ -159,10 +147,14 @@ static void flags_cell(const struct view *view, int row, char text[VIEW_CELL]) {
 }
 
 static const struct measure measures[] = {
-    {"median", false, median_cell, median, true},      {"ci", true, interval_cell, interval, false},
-    {"rate", false, rate_cell, rate, false},           {"roof", false, roof_cell, roof, false},
-    {"ratio", false, ratio_cell, ratio_number, false}, {"total", false, total_cell, total, true},
-    {"error", false, error_cell, error_of, false},     {"flags", false, flags_cell, NULL, false},
+    {"median", false, NULL, median, true},
+    {"ci", true, interval_cell, interval, false},
+    {"rate", false, rate_cell, rate, false},
+    {"roof", false, roof_cell, roof, false},
+    {"ratio", false, ratio_cell, ratio_number, false},
+    {"total", false, NULL, total, true},
+    {"error", false, error_cell, NULL, false},
+    {"flags", false, flags_cell, NULL, false},
 };
 enum { MEASURES = sizeof measures / sizeof *measures };
 
@@ -238,7 +230,7 @@ void view_column_text(const struct view *view, const struct view_column *column,
 
 void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
     text[0] = '\0';
-    if (column->measure) {
+    if (column->measure && column->measure->cell) {
         column->measure->cell(view, row, text);
     } else if (view_column_is_time(column)) {
         view_seconds_text(view_column_number(view, column, row), text);

@@ -9,8 +9,8 @@ enum { VIEW_CELL = 320 };
 /* A column that is computed for the table. */
 struct measure {
     const char *name;
-    bool joined; /* struct table_column's */
-    void (*cell)(const struct view *view, int row, char text[VIEW_CELL]);
+    bool joined;                                                          /* struct table_column's */
+    void (*cell)(const struct view *view, int row, char text[VIEW_CELL]); /* NULL: it shows a time */
     /* The value for sorting and conditions; NaN: unknown. NULL: the column of /runs with this name is used. */
     double (*number)(const struct view *view, int row);
     bool seconds; /* `number` is a time */

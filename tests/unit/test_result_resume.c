@@ -1,6 +1,6 @@
 /* test_result_resume.c - what is kept of a job that was not completed: finished parts are found again, damaged ones are
  * done again; a writer is killed, a disk is full. */
-#include "../../runner/commands/results_open.h"
+#include "../../runner/commands/command.h"
 #include "result_fixture.h"
 
 #include <dirent.h>
