@@ -70,6 +70,8 @@ def draw_bounds(rng, dtype, scaling):
         numbers = sorted(draw_number(rng, dtype) for _ in range(2))
     low, high = (np.asarray(number)[()] for number in numbers)
     form = rng.random()
+    if rng.random() < 0.2:  # each in units of its own
+        return {"valid_min": draw_number(rng, dtype), "valid_max": np.float64(rng.uniform(-300, 600))}
     if form < 0.4:
         return {"valid_range": np.array([low, high])}
     return {"valid_min": low} if form < 0.6 else {"valid_max": high} if form < 0.8 else {"valid_min": low, "valid_max": high}

@@ -84,6 +84,16 @@ def test_missing_by_the_job(folder):
     np.testing.assert_array_equal(output(folder)[0], [1, 2.5])
 
 
+@pytest.mark.parametrize("least, most", [(np.int16(150), 275.5), (274.5, np.int16(230))])
+def test_bounds_each_in_units_of_its_own(folder, least, most):
+    """One in stored units, one of a wider type in decoded units."""
+    bounds = {"valid_min": least, "valid_max": most}
+    write(folder / "t.h5", [[100, 200], [240, 300]], scale_factor=0.01, add_offset=273.15, **bounds)
+    job(folder, {"id": "same", "op": "scale", "inputs": ["t"]})
+    run(folder)
+    np.testing.assert_allclose(output(folder, "same")[0], [[np.nan, 275.15], [np.nan, np.nan]])
+
+
 @pytest.mark.parametrize("entry", [{}, {"decode": "none"}])
 def test_integers_have_no_nan_to_skip(folder, entry):
     write(folder / "t.h5", units="m")

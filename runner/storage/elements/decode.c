@@ -67,7 +67,8 @@ static struct decode_mark integer_mark(const struct decoding *decoding, const st
     integer = dtype_load_integer(decoding->read_as, &room, 0);
     bool bits = decoding->read_as == UINT64, wide = dtype_size(decoding->read_as) == 8;
     bool exact = wide && (!dtype_is_float(number->dtype) || decoding->read_as != decoding->stored);
-    return (struct decode_mark){exact, bits ? (double)(uint64_t)integer : (double)integer, integer};
+    return (struct decode_mark){
+        .exact = exact, .real = bits ? (double)(uint64_t)integer : (double)integer, .integer = integer};
 }
 
 /* Sets *mark for comparing elements with the number; false: no element can equal it. */
@@ -118,12 +119,9 @@ static void find_bounds(struct decoding *decoding) {
         bool wider = dtype_is_float(type) && (!dtype_is_float(read_as) || dtype_size(type) > dtype_size(read_as));
         *has[i] = true;
         *marks[i] = (struct decode_mark){.real = bounds[i]->real};
-        if (decoding->scales && wider) {
-            decoding->unpacked = true;
-            decoding->narrow = type == FLOAT32 || decoding->result == FLOAT32;
-            continue;
-        }
-        if (dtype_is_float(read_as)) continue;
+        marks[i]->decoded = decoding->scales && wider;
+        marks[i]->narrow = marks[i]->decoded && (type == FLOAT32 || decoding->result == FLOAT32);
+        if (marks[i]->decoded || dtype_is_float(read_as)) continue;
         if (is_whole(bounds[i]) && (represents(decoding->stored, bounds[i]) || represents(read_as, bounds[i])))
             *marks[i] = integer_mark(decoding, bounds[i]);
         int64_t extreme =
@@ -209,24 +207,24 @@ static double round_if(bool to_float32, double value) {
     return to_float32 ? (double)(float)value : value;
 }
 
-/* Marks the elements outside the bounds as missing. Exact bounds are compared with integers, others with `values`.
- * Where bounds apply to float32 values, both sides are rounded to float32 first. */
-static void mask_outside(const struct decoding *decoding, const double *values, struct block *block) {
-    const struct decode_mark low = decoding->low, high = decoding->high;
-    bool to_float32 = decoding->unpacked && decoding->narrow;
-    double least = round_if(to_float32, low.real), most = round_if(to_float32, high.real);
-    if (decoding->has_low && low.exact)
+/* Marks the elements beyond a bound as missing. For the upper bound both sides are turned round (-x, ~x), so that
+ * one comparison serves both bounds. */
+static void mask_beyond(const struct decoding *decoding, const struct decode_mark *bound, bool is_low,
+                        struct block *block) {
+    uint64_t flip = is_low ? 0 : ~UINT64_C(0), limit = ordered(bound->integer, decoding->read_as) ^ flip;
+    double sign = is_low ? 1 : -1, least = sign * round_if(bound->narrow, bound->real);
+    if (bound->exact)
         for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |=
-                ordered(block->integers[i], decoding->read_as) < ordered(low.integer, decoding->read_as);
-    else if (decoding->has_low)
-        for (int64_t i = 0; i < block->count; i++) block->missing[i] |= round_if(to_float32, values[i]) < least;
-    if (decoding->has_high && high.exact)
+            block->missing[i] |= (ordered(block->integers[i], decoding->read_as) ^ flip) < limit;
+    else
         for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |=
-                ordered(block->integers[i], decoding->read_as) > ordered(high.integer, decoding->read_as);
-    else if (decoding->has_high)
-        for (int64_t i = 0; i < block->count; i++) block->missing[i] |= round_if(to_float32, values[i]) > most;
+            block->missing[i] |= sign * round_if(bound->narrow, block->doubles[i]) < least;
+}
+
+/* Applies the bounds of stored elements, or those of decoded ones. */
+static void mask_outside(const struct decoding *decoding, bool decoded, struct block *block) {
+    if (decoding->has_low && decoding->low.decoded == decoded) mask_beyond(decoding, &decoding->low, true, block);
+    if (decoding->has_high && decoding->high.decoded == decoded) mask_beyond(decoding, &decoding->high, false, block);
 }
 
 /* Rounds after each operation, in the type of the arithmetic: NumPy uses no fused multiply-add. */
@@ -256,15 +254,15 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
     convert_to_double(decoding->read_as, block->from, count, block->doubles);
     if (exact) convert_to_integer(decoding->read_as, block->from, count, block->integers);
     mask_missing_numbers(decoding, block);
-    if (!decoding->unpacked) mask_outside(decoding, block->doubles, block);
+    mask_outside(decoding, false, block);
     if (copies_bits)
         memcpy(values, block->from, (size_t)count * dtype_size(result));
     else
         scale(decoding, block);
-    if (decoding->unpacked) {
+    if (decoding->low.decoded || decoding->high.decoded) {
         if (result == FLOAT32)
             for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)(float)block->doubles[i];
-        mask_outside(decoding, block->doubles, block);
+        mask_outside(decoding, true, block);
     }
     if (!copies_bits) convert_from_double(result, block->doubles, count, values);
     for (int64_t i = 0; i < count; i++) missing += block->missing[i];
@@ -344,15 +342,15 @@ static void append_missing(const struct decoding *decoding, char **text) {
         if (!number->there || again || isnan(number->real) || !make_mark(decoding, number, &mark)) continue;
         must_append(&list, "%s%s", shown++ ? " or " : "", cf_number_text(number, number_text));
     }
-    const char *where = decoding->unpacked ? "decoded " : "";
     const char *low = cf_number_text(&attributes->low, number_text), *high = cf_number_text(&attributes->high, other);
+    const char *where[] = {decoding->low.decoded ? "decoded " : "", decoding->high.decoded ? "decoded " : ""};
     if (*list) append(text, must_printf("missing where %s", list));
-    if (decoding->has_low && decoding->has_high)
-        append(text, must_printf("missing outside %s%s to %s", where, low, high));
-    else if (decoding->has_low)
-        append(text, must_printf("missing below %s%s", where, low));
-    else if (decoding->has_high)
-        append(text, must_printf("missing above %s%s", where, high));
+    if (decoding->has_low && decoding->has_high && decoding->low.decoded == decoding->high.decoded) {
+        append(text, must_printf("missing outside %s%s to %s", where[0], low, high));
+        return;
+    }
+    if (decoding->has_low) append(text, must_printf("missing below %s%s", where[0], low));
+    if (decoding->has_high) append(text, must_printf("missing above %s%s", where[1], high));
 }
 
 char *decoding_text(const struct decoding *decoding) {

@@ -40,6 +40,8 @@ struct decode_mark {
     bool exact; /* compare as 64-bit integer; else as float64 */
     double real;
     int64_t integer;
+    bool decoded; /* a bound: compare decoded elements instead, ... */
+    bool narrow;  /* ...rounded to float32, as the bound is */
 };
 
 /* The decoding of elements, derived from `attributes` and the stored type. */
@@ -53,8 +55,6 @@ struct decoding {
     int mark_count;
     struct decode_mark marks[2 * CF_MISSING + 1];
     bool has_low, has_high;
-    bool unpacked; /* the bounds apply to decoded values, else to stored ones... */
-    bool narrow;   /* ...rounded to float32 */
     struct decode_mark low, high;
 };
 
