@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DONE = 77, CHANGED }; /* the child's exit codes, which a kernel that calls `exit` hardly uses */
+enum { DONE = 77, CHANGED, FORKED, MODES }; /* the child's exit codes, which a kernel that calls `exit` hardly uses */
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
@@ -46,7 +47,14 @@ static void exited(void) {
 
 static void *rehearsal_main(void *argument) {
     const struct rehearsal *rehearsal = argument;
+    femode_t before = {0}, after = {0};
+    feclearexcept(FE_ALL_EXCEPT); /* the modes include the flags */
+    fegetmode(&before);
     rehearsal->function(rehearsal->launch);
+    feclearexcept(FE_ALL_EXCEPT);
+    fegetmode(&after);
+    if (memcmp(&before, &after, sizeof before) != 0) _exit(MODES);
+    if (waitpid(-1, NULL, WNOHANG) >= 0) _exit(FORKED);
     return NULL;
 }
 
@@ -70,8 +78,13 @@ static int end_child(pid_t child) {
     int state = 0;
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return 0;
-    if (WIFEXITED(state) && WEXITSTATUS(state) == CHANGED) return REHEARSE_CHANGED;
-    if (WIFEXITED(state)) return WEXITSTATUS(state) == DONE ? 0 : REHEARSE_EXITED;
+    if (WIFEXITED(state)) switch (WEXITSTATUS(state)) {
+        case DONE: return 0;
+        case CHANGED: return REHEARSE_CHANGED;
+        case FORKED: return REHEARSE_FORKED;
+        case MODES: return REHEARSE_MODES;
+        default: return REHEARSE_EXITED;
+        }
     for (int i = 0; i < CRASHES && WIFSIGNALED(state); i++)
         if (WTERMSIG(state) == crashes[i]) return -crashes[i];
     return 0;

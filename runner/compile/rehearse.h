@@ -7,6 +7,8 @@
 
 #define REHEARSE_EXITED  (-1000) /* the function ended its process */
 #define REHEARSE_CHANGED (-1001) /* it changed an input */
+#define REHEARSE_FORKED  (-1002) /* it left a process running */
+#define REHEARSE_MODES   (-1003) /* it changed rounding or flush-to-zero, which other kernels would inherit */
 
 /* The inputs of a launch, in the host's memory. */
 struct launch_inputs {

@@ -201,9 +201,12 @@ enum status own_kernel_rehearse(const struct kernel *kernel, const struct launch
     copy.kernel = kernel;
     int code = rehearse(launch_whole, &copy, inputs);
     if (code == 0) return STATUS_OK;
-    if (code == REHEARSE_EXITED)
-        return fail(error, STATUS_RUN, "kernel '%s' ends the process that it runs in", kernel->name);
-    if (code == REHEARSE_CHANGED) return fail(error, STATUS_RUN, "kernel '%s' writes to its inputs", kernel->name);
+    const char *wrong = code == REHEARSE_EXITED    ? "ends the process that it runs in"
+                        : code == REHEARSE_CHANGED ? "writes to its inputs"
+                        : code == REHEARSE_FORKED  ? "leaves a process running that it forked"
+                        : code == REHEARSE_MODES   ? "changes rounding or flush-to-zero and does not restore it"
+                                                   : NULL;
+    if (wrong) return fail(error, STATUS_RUN, "kernel '%s' %s", kernel->name, wrong);
     return fail(error, STATUS_RUN, "kernel '%s' crashes: %s", kernel->name, strsignal(-code));
 }
 

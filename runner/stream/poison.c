@@ -18,7 +18,8 @@ bool poison_wanted(const struct kernel *kernel) {
 
 enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error) {
     if (!out->memory) return STATUS_OK;
-    return device->operations->fill(device, out->memory, POISON, out->room + POISON_GUARD, error);
+    return device->operations->fill(device, (char *)out->memory - POISON_GUARD, POISON, out->room + 2 * POISON_GUARD,
+                                    error);
 }
 
 /* Copies between the device and the host, and waits for it. */
@@ -44,6 +45,11 @@ enum status poison_check(struct device *device, const struct poisoned *out, stru
     for (int i = 0; i < POISON_GUARD; i++)
         if (zone[i] != POISON)
             return fail(error, STATUS_RUN, "the kernel has written beyond its output, %d bytes behind the end", i);
+    TRY(copy_out(device, out, -POISON_GUARD, sizeof zone, zone, error));
+    for (int i = POISON_GUARD; i > 0; i--)
+        if (zone[i - 1] != POISON)
+            return fail(error, STATUS_RUN, "the kernel has written before its output, %d bytes from its beginning",
+                        POISON_GUARD - i + 1);
     return STATUS_OK;
 }
 

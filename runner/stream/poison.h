@@ -1,28 +1,28 @@
 /* poison.h - checks kernels of a job's own, which may write too little, too much, or nothing while they are timed.
- * Before a launch its output and a guard zone behind it are filled with POISON. A launch that writes only a part leaves
- * poison, and one that writes beyond its output changes the zone. After the timed launches the output must equal the
- * verified one. */
+ * Before a launch its output and the guard zones around it are filled with POISON. A launch that writes only a part
+ * leaves poison, and one that writes outside its output changes a zone. After the timed launches the output must equal
+ * the verified one. */
 #ifndef RUNNER_POISON_H
 #define RUNNER_POISON_H
 
 #include "device.h"
 
 #define POISON       0xFF /* NaN as a float, -1 as an integer */
-#define POISON_GUARD 4096 /* bytes of the guard zone */
+#define POISON_GUARD 4096 /* bytes of a guard zone */
 
 /* The output of the launch of a kernel that is not trusted. */
 struct poisoned {
     void *memory;  /* on the device; NULL: the kernel is trusted */
     int64_t bytes; /* of what the launch writes */
-    int64_t room;  /* of the buffer, without the guard zone behind it */
+    int64_t room;  /* of the buffer, without the guard zones around it */
     enum dtype dtype;
 };
 
 /* Is the kernel one whose outputs are poisoned? */
 bool poison_wanted(const struct kernel *kernel);
-/* Fills buffer and guard zone, on QUEUE_COMPUTE. */
+/* Fills buffer and guard zones, on QUEUE_COMPUTE. */
 enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error);
-/* Waits for the device, and looks at what lies behind the output. STATUS_RUN: it was written. */
+/* Waits for the device, and looks at what lies around the output. STATUS_RUN: it was written. */
 enum status poison_check(struct device *device, const struct poisoned *out, struct error *error);
 
 /* Waits for the device, and copies the output to the host. *copy NULL: the host has no memory for it. The caller

@@ -131,17 +131,18 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
                                      plan_staging_bytes(&stream->tiling->in_storage[i], in->element, bytes), error);
 }
 
-/* The bytes of an output buffer, with the guard zone that some kernels need. */
-static int64_t output_bytes(const struct stream *stream) {
-    return stream->tiling->out_bytes + (poison_wanted(stream->run->kernel) ? POISON_GUARD : 0);
+/* The bytes of the guard zone before an output buffer, and of the one behind it. */
+static int64_t guard_bytes(const struct stream *stream) {
+    return poison_wanted(stream->run->kernel) ? POISON_GUARD : 0;
 }
 
 static enum status open_output(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct output *out = &stream->out;
-    int64_t bytes = stream->tiling->out_bytes;
+    int64_t bytes = stream->tiling->out_bytes, guard = guard_bytes(stream);
     for (int b = 0; b < out->count; b++) {
-        TRY(residents_allocate(lane->residents, output_bytes(stream), &lane->out[b], error));
+        TRY(residents_allocate(lane->residents, bytes + 2 * guard, &lane->out[b], error));
+        lane->out[b] = (char *)lane->out[b] + guard;
         TRY(create_event(lane, &lane->computed[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
@@ -215,14 +216,14 @@ static void close_output(struct lane *lane, bool keep) {
     const struct stream *stream = lane->stream;
     const struct operand *out = &stream->task->geometry.out;
     const struct array *array = &stream->plan->arrays[stream->task->out];
-    int64_t bytes = output_bytes(stream);
+    int64_t bytes = stream->tiling->out_bytes, guard = guard_bytes(stream);
     bool as_stored = array->dtype == out->dtype; /* later runs read the result in the type that it is stored in */
     for (int b = 0; b < stream->out.count; b++) {
         if (!lane->out[b]) continue;
-        if (keep && lane->works && output_is_whole(stream) && as_stored)
+        if (keep && guard == 0 && lane->works && output_is_whole(stream) && as_stored)
             residents_adopt(lane->residents, array, out, &lane->band.store, lane->out[b], bytes);
         else
-            residents_release(lane->residents, lane->out[b], bytes);
+            residents_release(lane->residents, (char *)lane->out[b] - guard, bytes + 2 * guard);
     }
 }
 

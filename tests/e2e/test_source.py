@@ -266,6 +266,9 @@ def test_work_that_goes_on_after_the_launch(tmp_path):
         ("__builtin_trap();", "crashes: "),
         ("extern void exit(int); exit(0);", "ends the process"),
         ("((T *)x)[3000] = 5;", "writes to its inputs"),
+        ("y[-1] = 5;", "written before its output"),
+        ("extern int fork(void); fork();", "leaves a process running"),
+        ("\n#include <fenv.h>\nfesetround(FE_UPWARD);", "changes rounding"),
     ],
 )
 def test_what_a_kernel_does_costs_its_run_only(tmp_path, body, said):
