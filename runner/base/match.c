@@ -30,8 +30,8 @@ static const char *find_wildcard(const char *pattern) {
     return NULL;
 }
 
-bool match_is_pattern(const char *path) {
-    return find_wildcard(path) && !is_file(path);
+bool match_is_pattern(const char *path, const char *written) {
+    return find_wildcard(written) && !is_file(path);
 }
 
 int match_compare(const char *one, const char *other) {

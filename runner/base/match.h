@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* Does the path have wildcards, and does no file have literally this name? */
-bool match_is_pattern(const char *path);
+/* Does the text of a job that names `path` have wildcards, and does no file have literally this name? Wildcards in the
+ * name of the job's own folder do not count. */
+bool match_is_pattern(const char *path, const char *written);
 /* Lists the regular files that a pattern matches, in natural order. Returns their number; the caller frees each path
  * and *paths. */
 int match_files(const char *pattern, char ***paths);

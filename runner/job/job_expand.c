@@ -85,12 +85,15 @@ static void read_input(struct job_reader *reader, const struct definition *defin
     input->concatenated = yaml_get(node, "concatenate") != NULL;
     OWNED char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
     if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
-    if (input->file && !match_is_pattern(input->file) && access(input->file, F_OK) != 0) {
-        OWNED char *plain = match_unescape(input->file_as_written); /* each of its wildcards has a backslash */
+    bool is_pattern = input->file && match_is_pattern(input->file, input->file_as_written);
+    if (input->file && !is_pattern && access(input->file, F_OK) != 0) {
+        char *plain = match_unescape(input->file_as_written); /* each of its wildcards has a backslash */
         free(input->file);
+        free(input->file_as_written);
+        input->file_as_written = plain;
         input->file = path_beside(reader->job->path, plain);
     }
-    bool not_expanded = input->file && match_is_pattern(input->file) && !input->concatenated; /* by patterns_expand */
+    bool not_expanded = is_pattern && !input->concatenated; /* by patterns_expand */
     input->unread = reader->failed || (definition->uses & reader->unknown) || not_expanded;
 }
 

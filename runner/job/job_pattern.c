@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The length of the pattern's extension, ".h5", with which every match ends; 0: it has none or a wildcard in it. */
 static size_t extension_length(const char *pattern) {
@@ -61,7 +62,13 @@ static void expand_pattern(struct job_reader *reader, const struct yaml_node *ke
     OWNED char *wanted = must_printf("%s%s", escaped, pattern->text);
     FREED_BY(texts_clear) struct texts paths = {0};
     reader->parameters.used |= used;
-    if (!match_is_pattern(path) || !is_sweepable(reader, key, file, used)) return;
+    if (!match_is_pattern(path, pattern->text)) {
+        OWNED char *literal = match_escape(pattern->text), *value = parameters_escape(literal, strlen(literal));
+        /* `reproduce` reads the resolved job from another folder, where no file has this name. */
+        if (access(path, F_OK) == 0 && !used) yaml_set(reader->document, file, input, "file", value);
+        return;
+    }
+    if (!is_sweepable(reader, key, file, used)) return;
     paths.count = match_files(wanted, &paths.of);
     OWNED char *text = NULL;
     if (paths.count > 0) {

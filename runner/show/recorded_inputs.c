@@ -33,7 +33,7 @@ static const char *skip_parents(const char *path) {
 
 /* Can the file be read, or is it a pattern with matches? */
 static bool is_readable(const char *path) {
-    if (!match_is_pattern(path)) return access(path, R_OK) == 0;
+    if (!match_is_pattern(path, path)) return access(path, R_OK) == 0;
     char **found;
     int count = match_files(path, &found);
     texts_free(found, count);

@@ -341,7 +341,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
  * first in its type or in the size of another axis. */
 static enum status concatenate_describe(const struct job_input *input, struct array *array, struct error *error) {
     char **paths = NULL;
-    int count = match_is_pattern(input->file) ? match_files(input->file, &paths) : 1;
+    int count = match_is_pattern(input->file, input->file) ? match_files(input->file, &paths) : 1;
     if (count == 0) {
         OWNED char *none = match_none(input->file);
         free(paths);

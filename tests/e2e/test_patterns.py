@@ -315,11 +315,20 @@ def test_a_name_that_is_a_file_is_no_pattern(folder):
     write(folder / "x1.h5", np.zeros((2, 2)))
     operations = [{"id": "y", "op": "scale", "inputs": ["x"], "alpha": 2}]
     job_of(folder, {"x": {"file": "x[1].h5", "dataset": "group/x"}}, operations)
-    run_folder(folder)
-    assert harness.Results(folder / "out.h5").output("y")[0, 0] == 2
+    (folder / "other").mkdir()
+    harness.tilerun("run", folder / "job.yaml", "-o", folder / "other/out.h5", expect=OK)
+    assert harness.Results(folder / "other/out.h5").output("y")[0, 0] == 2
+    assert harness.tilerun("reproduce", folder / "other/out.h5").returncode != USAGE
     job_of(folder, {"x": {"file": "x\\[?].h5", "dataset": "group/x"}}, operations)
-    run_folder(folder, "--overwrite")
+    run_folder(folder)
     assert harness.Results(folder / "out.h5").row("y", parameters="x=x[1]")
+
+
+def test_a_file_that_is_missing_in_a_folder_with_wildcards(folder):
+    place = folder / "data [1]"
+    place.mkdir()
+    path = job_of(place, {"x": {"file": "x.h5", "dataset": "x"}}, [{"id": "y", "op": "scale", "inputs": ["x"]}])
+    assert f"{place}/x.h5: No such file or directory" in harness.said("check", path)
 
 
 @pytest.mark.parametrize(
