@@ -49,6 +49,30 @@ def test_what_was_never_stored_is_the_fill_value(folder, rng):
             assert np.array_equal(file[f"outputs/{name}"][()], value), name
 
 
+@pytest.mark.parametrize("chunks", [None, (700,)])
+@pytest.mark.parametrize("dtype", ["f4", "g"])
+@pytest.mark.parametrize("source", [False, True])
+@pytest.mark.parametrize("fill", [0, 9])
+def test_what_is_never_filled(folder, chunks, dtype, source, fill):
+    """As netCDF's set_fill_off has it: HDF5 leaves memory as it was. Nothing is seen of that."""
+    with h5py.File(folder / "data.h5", "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        creation.set_fill_value(np.array(fill, "f4"))
+        if chunks:
+            creation.set_chunk(chunks)
+        space = h5py.h5s.create_simple((20000,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.py_create(np.dtype(dtype)), space, creation)
+        layout = h5py.VirtualLayout((20000,), dtype)
+        layout[:] = h5py.VirtualSource(".", "x", (20000,))
+        file.create_virtual_dataset("v", layout, fill)
+    entry = {"file": "data.h5", "dataset": "v" if source else "x"}
+    results = harness.run_job(folder, device="cpu", inputs={"x": entry}, defaults={"warmup": 0, "repeat": 3},
+                              operations=[{"id": of, "op": "reduce", "operator": of, "axis": "all", "inputs": ["x"]}
+                                          for of in ("max", "min")])  # fmt: skip
+    assert results.output("max") == fill == results.output("min")
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (3000, 4000)])
 def test_nothing_was_stored_behind_a_user_block(folder, shape):
     """As in MATLAB's files; the elements are not the file's bytes."""

@@ -152,6 +152,20 @@ static hid_t memory_type(const struct h5_dataset *dataset) {
     return type;
 }
 
+void h5_fill(hid_t creation, hid_t type, hid_t memory_space, void *data) {
+    size_t bytes = H5Tget_size(type);
+    OWNED char *value = must_zeroed(bytes);
+    if (H5Pget_fill_value(creation, type, value) < 0) memset(value, 0, bytes);
+    H5Dfill(value, type, data, type, memory_space);
+}
+
+/* Does H5Dread leave memory unchanged for elements that were never written? Virtual data sets may show such a one. */
+static bool leaves_gaps(const struct h5_dataset *dataset) {
+    H5D_fill_time_t time = H5D_FILL_TIME_NEVER;
+    H5Pget_fill_time(dataset->creation, &time);
+    return time == H5D_FILL_TIME_NEVER || dataset->scattered;
+}
+
 /* Transfers whole elements. `selection` has the axes of the data set, without the array dimensions of its elements. */
 static enum status transfer(const struct h5_dataset *dataset, const struct selection *selection, void *data, bool write,
                             struct error *error) {
@@ -160,6 +174,7 @@ static enum status transfer(const struct h5_dataset *dataset, const struct selec
     OWNED_ID hid_t type = memory_type(dataset), file_space = H5Dget_space(dataset->id);
     OWNED_ID hid_t memory_space = h5_space(selection->rank, selection->count);
     herr_t result = h5_slab_select(file_space, selection);
+    if (!write && leaves_gaps(dataset)) h5_fill(dataset->creation, type, memory_space, data);
     if (result >= 0 && write)
         result = H5Dwrite(dataset->id, type, memory_space, file_space, H5P_DEFAULT, data);
     else if (result >= 0 && dataset->read)

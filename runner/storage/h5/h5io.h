@@ -57,6 +57,9 @@ enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *dat
 enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
                              struct error *error);
 
+/* Stores the fill value of a data set, 0 without one, at the elements `memory_space` of `data`. */
+void h5_fill(hid_t creation, hid_t type, hid_t memory_space, void *data);
+
 /* The address of a contiguous data set's elements in its file; HADDR_UNDEF: nothing was written. */
 haddr_t h5_extent_address(hid_t dataset);
 

@@ -291,21 +291,13 @@ static void visit_unlimited(struct source_walk *walk, struct mapping *mapping, h
     visit_mapping(walk, mapping, seen, memory);
 }
 
-/* Stores the fill value of a virtual data set at `memory`. */
-static void fill_target(struct source_walk *walk, hid_t creation, hid_t memory) {
-    size_t bytes = H5Tget_size(walk->type);
-    OWNED char *value = must_zeroed(bytes);
-    if (H5Pget_fill_value(creation, walk->type, value) < 0) memset(value, 0, bytes);
-    H5Dfill(value, walk->type, walk->data, walk->type, memory);
-}
-
 /* Visits all mappings of a virtual data set. A walk that reads first fills the target with the fill value. */
 static void visit_virtual(struct source_walk *walk, hid_t dataset, hid_t creation, hid_t seen, hid_t memory) {
     size_t count = 0;
     char path[PATH_MAX] = "";
     H5Fget_name(dataset, path, sizeof path);
     H5Pget_virtual_count(creation, &count);
-    if (!walk->absent) fill_target(walk, creation, memory);
+    if (!walk->absent) h5_fill(creation, walk->type, memory, walk->data);
     for (size_t i = 0; i < count && !walk->error.status; i++) {
         FREED_BY(close_mapping) const struct mapping stored = stored_mapping(dataset, creation, path, i);
         const bool place_unlimited = h5_slab_of(stored.place).unlimited >= 0;
