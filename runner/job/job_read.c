@@ -364,10 +364,10 @@ static void read_axis(struct job_reader *reader, const struct yaml_node *node, s
     if (node->text && !value) return;
     if (value && strcmp(value->text, "all") == 0)
         *axis = REDUCE_ALL_AXES;
-    else if (value && value->kind == YAML_INT && read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
-        *axis = (int)integer;
-    else if (!value || value->kind != YAML_INT)
+    else if (!value || (value->kind != YAML_INT && value->kind != YAML_FLOAT))
         report_wrong_value(reader, node, value ? value : node, "axis", "an integer or 'all'");
+    else if (read_integer(reader, node, "axis", -MAX_RANK, MAX_RANK - 1, &integer))
+        *axis = (int)integer;
 }
 
 static void read_device(struct job_reader *reader, const struct yaml_node *node, struct job *job) {

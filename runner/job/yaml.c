@@ -45,17 +45,6 @@ void yaml_error(struct yaml_document *document, const struct yaml_node *where, c
     va_end(arguments);
 }
 
-void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
-                       ...) {
-    int column = where->column + where->quoted;
-    for (int i = 0; i < offset; i++) column += ((unsigned char)where->text[i] & 0xc0) != 0x80;
-    va_list arguments;
-    va_start(arguments, format);
-    const struct yaml_source *source = where->source ? where->source : document->source;
-    diagnostics_add(&document->diagnostics, source, where->line, where->column ? column : 0, format, arguments);
-    va_end(arguments);
-}
-
 void yaml_print_errors(const struct yaml_document *document, FILE *to) {
     diagnostics_print(&document->diagnostics, document->source, to);
 }

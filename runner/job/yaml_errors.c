@@ -110,17 +110,58 @@ static const char *find_comment(const char *text, const char *end) {
     return NULL;
 }
 
-/* Where a scalar's text stands in its file, letter for letter; NULL: it is written otherwise there, or is not from a
- * file. `end`: of the file's text. */
-static const char *source_of(const struct yaml_document *document, const struct yaml_node *scalar, const char **end) {
+/* Where a scalar begins in its file, behind a quote; NULL: it is not from a file. `end`: of the file's text. */
+static const char *begin_of(const struct yaml_document *document, const struct yaml_node *scalar, const char **end) {
     const struct yaml_source *source = scalar->source ? scalar->source : document->source;
     if (!scalar->text || scalar->replaced || scalar->line == 0 || !source->text) return NULL;
     *end = source->text + source->length;
     const char *at = find_line(source->text, *end, scalar->line);
     for (int i = 1; i < scalar->column && at < *end; i++) at += utf8_length(at, (size_t)(*end - at));
-    at += scalar->quoted && at < *end;
-    size_t length = strlen(scalar->text);
-    return (size_t)(*end - at) >= length && memcmp(at, scalar->text, length) == 0 ? at : NULL;
+    return at + (scalar->quoted && at < *end);
+}
+
+/* The same; NULL also if the file does not hold its text letter for letter. */
+static const char *source_of(const struct yaml_document *document, const struct yaml_node *scalar, const char **end) {
+    const char *at = begin_of(document, scalar, end);
+    size_t length = at ? strlen(scalar->text) : 0;
+    return at && (size_t)(*end - at) >= length && memcmp(at, scalar->text, length) == 0 ? at : NULL;
+}
+
+/* Finds the line and column of a byte of a scalar that has escapes or several lines: its letters follow each other in
+ * the file, with others between them. */
+static void find_byte(const struct yaml_document *document, const struct yaml_node *scalar, int offset, int *line,
+                      int *column) {
+    const char *end, *at = begin_of(document, scalar, &end);
+    if (!at) return;
+    int y = scalar->line, x = scalar->column + scalar->quoted;
+    bool header = scalar->quoted && (at[-1] == '|' || at[-1] == '>');
+    for (int i = 0; i <= offset && scalar->text[i]; i++) {
+        if (isspace((unsigned char)scalar->text[i]) || ((unsigned char)scalar->text[i] & 0xc0) == 0x80) continue;
+        for (bool found = false; !found && at < end;) {
+            int size = line_break_length(at, (size_t)(end - at));
+            found = *at == scalar->text[i] && !header;
+            if (found && i == offset) break;
+            if (size) header = false;
+            y += size > 0;
+            x = size ? 1 : x + 1;
+            at += size ? size : utf8_length(at, (size_t)(end - at));
+        }
+        if (at == end) return;
+    }
+    *line = y;
+    *column = x;
+}
+
+void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
+                       ...) {
+    int line = where->line, column = where->column + where->quoted;
+    for (int i = 0; i < offset; i++) column += ((unsigned char)where->text[i] & 0xc0) != 0x80;
+    if (!yaml_is_verbatim(document, where)) find_byte(document, where, offset, &line, &column);
+    va_list arguments;
+    va_start(arguments, format);
+    const struct yaml_source *source = where->source ? where->source : document->source;
+    diagnostics_add(&document->diagnostics, source, line, where->column ? column : 0, format, arguments);
+    va_end(arguments);
 }
 
 bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar) {

@@ -19,10 +19,10 @@ inputs:
     dataset: {dataset}
 defaults: {{repeat: {repeat}, checksum: {checksum}}}
 operations:
-  - {{id: total, op: reduce, operator: sum, axis: 0, inputs: [A], variants: [cpu], skip_nan: {skip}}}
+  - {{id: total, op: reduce, operator: sum, axis: {axis}, inputs: [A], variants: [cpu], skip_nan: {skip}}}
   - {{id: of_file, op: transpose, inputs: [F], variants: [cpu]}}
 """
-RIGHT = {"shape": "4", "seed": "3", "file": "$name", "dataset": "/x", "repeat": "2", "checksum": "none", "skip": "true"}
+RIGHT = {"shape": "4", "seed": "3", "file": "$name", "dataset": "/x", "repeat": "2", "axis": "0", "checksum": "none", "skip": "true"}
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_file_is_refused(check, text, where, hint):
 
 
 @pytest.mark.parametrize("key, value, means", [
-    ("repeat", "1e1", 10), ("shape", "1e3", 1000), ("seed", "0x10", 16), ("seed", "0o10", 8), ("repeat", "007", 7),
+    ("repeat", "1e1", 10), ("axis", "0e0", 0), ("shape", "1e3", 1000), ("seed", "0x10", 16), ("seed", "0o10", 8), ("repeat", "007", 7),
     ("repeat", "2 # twice", 2),
 ])  # fmt: skip
 def test_a_value_is_read_as_it_was_meant(check, key, value, means):
@@ -117,6 +117,16 @@ def test_a_value_is_read_as_it_was_meant(check, key, value, means):
     bare = [line.replace(f"{key}: {value}", f"{key}: {means}") for line in done.stdout.splitlines()]
     if key != "shape":
         assert bare == plain.stdout.splitlines()
+
+
+@pytest.mark.parametrize("text, below, column", [
+    ("|\n      A +\n\n       é + 1\n", 3, 8), (">-2\n      -\n       A + A - é +\n      A\n", 2, 16),
+    ('"A + \\\n      (A - A) / é"\n', 1, 17), ("A +\n      é\n", 1, 7), ('"A\\t+ é"\n', 0, 23),
+])  # fmt: skip
+def test_a_mistake_within_lines_of_an_expression(check, text, below, column):
+    head = JOB.format(**RIGHT) + "  - id: m\n    op: map\n    inputs: [A]\n"
+    done = check(head + "    expression: " + text)
+    assert f"job.yaml:{head.count(chr(10)) + 1 + below}:{column}: an operand" in done.stderr, done.stderr
 
 
 def test_an_input_that_nothing_reads_is_said(check, folder):
