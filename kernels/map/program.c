@@ -308,6 +308,8 @@ static struct value type_node(struct typing *typing, const struct map_node *node
     case MAP_TANH: return apply(typing, function, in, 1, float_of(in[0].type), float_of(in[0].type));
     case MAP_HYPOT: {
         int type = float_of(common_type(in, 2));
+        if (!in[0].constant && !in[1].constant && !is_float(in[0].type) && !is_float(in[1].type))
+            type = promote(float_of(in[0].type), float_of(in[1].type)); /* float16 of int8 and uint8 */
         return apply(typing, function, in, 2, type, type);
     }
     case MAP_ADD:

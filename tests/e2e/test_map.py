@@ -408,20 +408,21 @@ def test_a_cast_of_a_number(tmp_path):
     assert done.returncode == harness.USAGE and f"{len(wrong)} mistakes" in done.stderr, done.stderr
 
 
-def test_clip_of_three_types(tmp_path):
+def test_types_of_clip_and_hypot(tmp_path):
     arrays = {name: np.ones(2, dtype) for name, dtype in zip("abcd", ("int8", "uint8", "float16", "uint32"))}
     with h5py.File(tmp_path / "data.h5", "w") as file:
         for name, array in arrays.items():
             file[name] = array
     inputs = {name: {"file": "data.h5", "dataset": "/" + name} for name in arrays}
-    triples = list(itertools.permutations(arrays, 3))
+    several = [*itertools.permutations(arrays, 3), *itertools.permutations(arrays, 2)]
     operations = [
-        {"id": "".join(names), "op": "map", "inputs": list(names), "expression": f"clip({', '.join(names)})"}
-        for names in triples
+        {"id": "".join(names), "op": "map", "inputs": list(names), "expression": f"{name}({', '.join(names)})"}
+        for names in several
+        for name in ["clip" if len(names) == 3 else "hypot"]
     ]
     results = harness.run_job(tmp_path, inputs=inputs, operations=operations)
-    for names in triples:
-        right = np.clip(*(arrays[name] for name in names))
+    for names in several:
+        right = (np.clip if len(names) == 3 else np.hypot)(*(arrays[name] for name in names))
         assert results.output("".join(names)).dtype == right.dtype, names
 
 
