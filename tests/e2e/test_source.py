@@ -227,6 +227,7 @@ def test_where_of_a_built_in_variant(tmp_path):
 def test_planted_cheats_are_caught(tmp_path):
     early = "int mine(const struct launch *launch) {\n"
     assert status_of(tmp_path, "") == ("ok", "")
+    assert status_of(tmp_path, "volatile float tiny = 1e-40f; tiny = tiny / 3;")[0] == "ok"  # it sets flags, not modes
     assert status_of(tmp_path, "", HEADER + early + "return 0; }\n")[0] == "wrong"  # writes nothing
     once = SCALE.replace("    const T *x", "    static int calls;\n    if (calls++) return 0;\n    const T *x")
     assert status_of(tmp_path, "", once % ("mine", ""))[0] == "wrong"
