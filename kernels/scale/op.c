@@ -19,7 +19,8 @@ static enum status scale_geometry(const struct op_options *options, const struct
     const struct shape *shape = &shapes[0];
     if (!dtype_is_float(dtypes[0]) && !(is_int64(options->alpha) && is_int64(options->beta)))
         return fail_key(error, is_int64(options->alpha) ? "beta" : "alpha", -1,
-                        "scale of %s takes whole numbers that fit 64 bits, not alpha %.17g, beta %.17g",
+                        "scale of %s takes whole numbers that fit 64 bits, not alpha %.12g, beta %.12g: "
+                        "give its input `dtype: float64`",
                         dtype_name(dtypes[0]), options->alpha, options->beta);
     *geometry = (struct geometry){.op = OP_SCALE, .options = *options, .extent = {1, 1, 1, 1}, .inputs = 1};
     struct operand *in = &geometry->in[0];

@@ -39,10 +39,12 @@ static enum status find_template(const char *op, const char *path, const char **
     }
     bool known = false;
     for (int i = 0; i < count; i++) known |= strcmp(names[i], op) == 0;
-    const char *near = nearest_name(op, names, count);
+    char hint[HINT_TEXT];
+    const char *map = ": a map's expression is its kernel";
     if (!known)
-        return fail(error, STATUS_USAGE, "new-kernel: there is no kernel template for '%s'%s%s%s", op,
-                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        return fail(
+            error, STATUS_USAGE, "new-kernel: there is no kernel template for '%s'%s", op,
+            strcmp(op, "map") == 0 ? map : name_hint(op, names, count, "; `tilerun list` shows the operations", hint));
     if (strcmp(suffix, ".c") != 0 && strcmp(suffix, ".cu") != 0)
         return fail(error, STATUS_USAGE, "new-kernel: %s: the file ends in .c for the CPU or .cu for the GPU", path);
     OWNED char *name = must_printf("%s%s", op, suffix);

@@ -104,7 +104,9 @@ static bool evaluate(struct builder *builder, const struct node *node, struct sc
 static int add_constant(struct builder *builder, const struct node *node) {
     struct scalar value;
     if (!evaluate(builder, node, &value)) return -1;
-    if (value.kind == SCALAR_TEXT) return fault_at(builder, node, "a text cannot be an element of an array");
+    if (value.kind == SCALAR_TEXT)
+        return fault_at(builder, node,
+                        "a text cannot be an element of an array: numbers and expressions have no quotes");
     struct map_node constant = {.function = MAP_CONSTANT, .operands = {-1, -1, -1}, .integer = value.integer};
     constant.weak = value.kind == SCALAR_REAL ? WEAK_REAL : value.kind == SCALAR_INTEGER ? WEAK_INTEGER : WEAK_BOOL;
     constant.real = value.kind == SCALAR_REAL ? value.real : (double)value.integer;

@@ -60,8 +60,9 @@ static bool evaluate(const struct evaluation *evaluation, const struct node *nod
         if (!evaluate(evaluation, node->operands[i], &in[i])) return false;
         if (in[i].kind != SCALAR_TEXT || node->function->takes_text) continue;
         fault->at = node->at;
-        snprintf(fault->message, sizeof fault->message, "'%s' takes numbers, and '%.60s' is a text",
-                 node->function->name, in[i].text);
+        snprintf(fault->message, sizeof fault->message, "'%s' takes numbers, and '%.60s' is a text%s",
+                 node->function->name, in[i].text,
+                 strpbrk(in[i].text, "0123456789") ? ": numbers and expressions have no quotes" : "");
         return false;
     }
     const char *wrong = node->function->scalar(in, value);

@@ -302,7 +302,7 @@ enum status own_kernel_make(const struct job_variant *variant, enum op op, enum 
     const struct launch launch = {.op = op};
     if (!dimension(&launch, "m", &size) && !dimension(&launch, "outer", &size) && !dimension(&launch, "rows", &size) &&
         !dimension(&launch, "count", &size))
-        return fail(error, STATUS_USAGE, "this operation cannot run a kernel from a source file");
+        return fail(error, STATUS_USAGE, "a map runs its expression, not a kernel from a source file");
     TRY(sources_read(variant->source->path, &own->sources, error));
     set_macros(own, variant, in, out);
     own->identity = identity_of(own);

@@ -191,10 +191,12 @@ static void other_geometries(void **state) {
     assert_true(g.extent[LOOP_N] == 5 && g.in[0].loop[0] == LOOP_N && g.flops == 10 && g.bytes == 20);
     assert_string_equal(g.shape_text, "5");
     refused(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), &dtype,
-            "scale of int16 takes whole numbers that fit 64 bits, not alpha 0.5, beta 0");
+            "scale of int16 takes whole numbers that fit 64 bits, not alpha 0.5, beta 0: "
+            "give its input `dtype: float64`");
     good(OP_SCALE, (struct op_options){.alpha = -0x1p63, .beta = 0x1p63 - 1024}, &SHAPE(5), INT16);
     refused(OP_SCALE, (struct op_options){.alpha = 0x1p63}, &SHAPE(5), &dtype,
-            "scale of int16 takes whole numbers that fit 64 bits, not alpha 9.2233720368547758e+18, beta 0");
+            "scale of int16 takes whole numbers that fit 64 bits, not alpha 9.22337203685e+18, "
+            "beta 0: give its input `dtype: float64`");
     good(OP_SCALE, (struct op_options){.alpha = 0.5}, &SHAPE(5), BFLOAT16);
 }
 
