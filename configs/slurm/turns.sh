@@ -10,6 +10,12 @@
 
 turns=${TILERUN_TURNS:-50}      # the most turns of a job
 
+# A job that a task of an array has submitted inherits that array's variables, and Slurm leaves them as they are.
+case $(scontrol show job "$SLURM_JOB_ID") in
+*ArrayJobId=*) ;;
+*JobId=*) unset "${!SLURM_ARRAY_@}" ;;
+esac
+
 # `scontrol requeue` of a plain number requeues a whole array where that is the number of its last task too.
 this_job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 this_job=${this_job:-$SLURM_JOB_ID}

@@ -162,7 +162,10 @@ def test_a_wrong_run_does_not_stop_the_merge(cluster):
 
 
 @pytest.mark.parametrize("script, options, count", [("node", (), 2), ("node", ("--partition=cpu", "--ntasks=3"), 3), ("multinode", ("--ntasks-per-node=2",), 4)])
-def test_ranks_are_shards(cluster, script, options, count):
+def test_ranks_are_shards(cluster, monkeypatch, script, options, count):
+    """Also of a job that a task of an array has submitted, whose variables it inherits."""
+    for name, value in {"JOB_ID": 1, "TASK_ID": 1, "TASK_MIN": 0, "TASK_COUNT": 2}.items():
+        monkeypatch.setitem(cluster.environment, f"SLURM_ARRAY_{name}", str(value))
     name = f"{script}-{count}"
     job, output = six_operations(cluster, name), cluster.folder / f"{name}.h5"
     output.write_text("somebody's")
