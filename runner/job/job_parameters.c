@@ -155,6 +155,7 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
     if (!parameter->derived) return parameter->count > 0 ? parameter->values[choice ? choice[index] : 0] : NULL;
     const struct yaml_node *value = NULL;
     struct scalar scalar;
+    parameter->failed = true; /* until it has a value: it may use itself, which was reported */
     if (!parameter->expression)
         value = parameters_replace(parameters, parameter->derived, choice);
     else if (parameters_evaluate(parameters, parameter->derived, parameter->expression, choice, &scalar))
