@@ -153,6 +153,20 @@ def test_chunk_written_without_its_filters(folder, rng):
     np.testing.assert_array_equal(transposed(folder)[1], x)
 
 
+@pytest.mark.parametrize("others", [[], [1]])
+def test_optional_filter_that_no_chunk_has(folder, rng, others):
+    """It was missing where the data set was written, so all chunks skip it."""
+    x = rng.integers(0, 10, (20, 30), "int32")
+    with h5py.File(folder / "data.h5", "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((6, 7))
+        for number in [*others, 40000]:
+            creation.set_filter(number, h5py.h5z.FLAG_OPTIONAL, (3,))
+        h5py.h5d.create(file.id, b"x", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple(x.shape), creation)
+        file["x"][...] = x
+    np.testing.assert_array_equal(transposed(folder)[1], x)
+
+
 def test_damaged_chunk(folder, rng):
     x = rng.integers(0, 10, (20, 30), "int32")
     with h5py.File(folder / "data.h5", "w") as file:

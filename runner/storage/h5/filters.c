@@ -4,6 +4,7 @@
 #include "filters.h"
 
 #include "../../base/fail.h"
+#include "h5io.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 #endif
 
 enum {
+    CHUNKS_SEEN = 256, /* most chunks whose masks are read */
     CHECKSUM_BYTES = 4,
     LONGER = 1 << 16,   /* data between two compressors have at most twice the bytes of the chunk, plus this many */
     MOST_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
@@ -93,6 +95,26 @@ char *filters_missing(hid_t creation, unsigned number) {
     OWNED char *what = must_printf(name ? "filter %d (%s)" : "filter %d", (int)id, name);
     return must_printf("%s, which is not installed here: %s%s%s", what, needs ? needs : "",
                        needs && *plugin ? ", or " : "", plugin);
+}
+
+/* Do all of the first chunks skip the filter? A look at all would take minutes. */
+static bool is_never_applied(hid_t dataset, unsigned number) {
+    OWNED_ID hid_t space = H5Dget_space(dataset);
+    hsize_t chunks = 0;
+    unsigned mask = 0; /* bit i set: filter i was not applied */
+    if (H5Dget_num_chunks(dataset, space, &chunks) < 0 || chunks == 0) return false;
+    for (hsize_t i = 0; i < chunks && i < CHUNKS_SEEN; i++)
+        if (H5Dget_chunk_info(dataset, space, i, NULL, &mask, NULL, NULL) < 0 || !(mask >> number & 1)) return false;
+    return true;
+}
+
+char *filters_needed(hid_t dataset, hid_t creation) {
+    for (unsigned i = 0; (int)i < H5Pget_nfilters(creation); i++) {
+        char *missing = filters_missing(creation, i);
+        if (missing && !is_never_applied(dataset, i)) return missing;
+        free(missing);
+    }
+    return NULL;
 }
 
 const char *h5_compression_needs(enum job_compression compression) {

@@ -29,6 +29,9 @@ void filters_register(void);
 /* Returns NULL if tilerun or HDF5 can decode filter `number`. Else names it and what to install: "filter 32013 (ZFP),
  * which is not installed here: `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=...`". The caller frees. */
 char *filters_missing(hid_t creation, unsigned number);
+/* filters_missing for the first such filter of a data set. Where an optional filter was missing as well when the data
+ * set was written, all chunks skip it, and it is not needed. */
+char *filters_needed(hid_t dataset, hid_t creation);
 
 /* Reads the filters from the creation properties of a data set. false: this module does not support one, or there are
  * too many. */

@@ -136,9 +136,8 @@ static enum status find_layout(const struct opening *opening, struct h5_dataset 
         hsize_t size[H5S_MAX_RANK];
         dataset->chunk.rank = H5Pget_chunk(creation, H5S_MAX_RANK, size);
         for (int i = 0; i < dataset->chunk.rank; i++) dataset->chunk.size[i] = (int64_t)size[i];
-        int filters = H5Pget_nfilters(creation);
-        dataset->filtered = filters > 0;
-        for (int i = 0; i < filters && !missing; i++) missing = filters_missing(creation, (unsigned)i);
+        dataset->filtered = H5Pget_nfilters(creation) > 0;
+        missing = filters_needed(dataset->id, creation);
     }
     if (!missing) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", opening->path, opening->name, missing);

@@ -362,11 +362,10 @@ static enum status check_external(hid_t dataset, hid_t creation, const char *pat
 /* Checks that the elements of a source can be read, and converted to the type of the virtual data set. */
 static void check_readable(struct source_walk *walk, hid_t dataset, hid_t creation, hid_t seen) {
     char path[PATH_MAX] = "", name[512] = "";
-    OWNED char *missing = NULL;
+    OWNED char *missing = filters_needed(dataset, creation);
     H5Fget_name(dataset, path, sizeof path);
     H5Iget_name(dataset, name, sizeof name);
     if (H5Pget_external_count(creation) > 0) check_external(dataset, creation, path, name, seen, &walk->error);
-    for (int i = 0; i < H5Pget_nfilters(creation) && !missing; i++) missing = filters_missing(creation, (unsigned)i);
     if (missing && walk->depth == 1)
         fail(&walk->error, STATUS_USAGE, "%s: '%s' is compressed by HDF5 %s", path, name, missing);
     if (missing)
