@@ -143,6 +143,12 @@ int utf8_length(const char *text, size_t length) {
     return overlong || surrogate || beyond ? 0 : size;
 }
 
+const char *text_not_utf8(const char *text) {
+    for (int size; *text; text += size)
+        if (!(size = utf8_length(text, strnlen(text, 4)))) return text;
+    return NULL;
+}
+
 bool text_utf8(void) {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (int i = 0; i < 3; i++) {

@@ -45,6 +45,8 @@ char *text_read(int descriptor, size_t most, size_t *length);
 
 /* The length in bytes of the UTF-8 character at `text`, where `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
+/* The first byte of a text that is not UTF-8; NULL: all is. */
+const char *text_not_utf8(const char *text);
 /* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
 bool text_utf8(void);
 

@@ -3,6 +3,7 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "job_parts.h"
 
 #include <ctype.h>
@@ -293,7 +294,14 @@ static void read_job(struct job_reader *reader, const struct yaml_node *root, co
     if (overrides->only) only_keep(reader, definitions, overrides->only);
     job_expand(reader, definitions);
     for (int i = 0; i < reader->job->input_count; i++) reader->job->inputs[i].external = reader->job->external;
-    if (yaml_error_count(reader->document) == 0) reader->job->resolved = job_resolve(reader, definitions, overrides);
+    if (yaml_error_count(reader->document) > 0) return;
+    char *resolved = reader->job->resolved = job_resolve(reader, definitions, overrides);
+    const char *wrong = text_not_utf8(resolved), *line = wrong;
+    while (line > resolved && line[-1] != '\n') line--;
+    if (wrong)
+        yaml_error(reader->document, NULL,
+                   "is resolved to a text that is not UTF-8, which no results file can hold: %.*s",
+                   (int)strcspn(line, "\n"), line);
 }
 
 /* Reads the job in a document; the job then owns the document. */

@@ -323,14 +323,16 @@ static uint64_t print_head(FILE *to, const struct job_reader *reader, const stru
                                                                   : NULL;
         const struct yaml_node *node = yaml_get(root, key->name);
         if (!override && !node && !*key->standard) continue;
+        OWNED char *path = NULL;
+        if (override && key->type == KEY_TEXT) { /* relative to the current directory, unlike a path in a job file */
+            OWNED char *directory = *override == '/' ? must_strdup("") : getcwd(NULL, 0);
+            path = must_printf("%s%s%s", directory ? directory : ".", *override == '/' ? "" : "/", override);
+            /* YAML cannot hold such a path. `merge` and `reproduce` set another one. */
+            if (text_not_utf8(path)) continue;
+        }
         fprintf(to, "%s: ", key->name);
-        if (override && key->type == KEY_TEXT && *override != '/') {
-            OWNED char *directory =
-                getcwd(NULL, 0); /* a path in a job file is relative to the file, that of -o is not */
-            OWNED char *path = must_printf("%s/%s", directory ? directory : ".", override);
-            job_print_text(to, path, true);
-        } else if (override) { /* a size may read as a number, a path must not */
-            job_print_text(to, override, key->type == KEY_TEXT);
+        if (override) { /* a size may read as a number, a path must not */
+            job_print_text(to, path ? path : override, path != NULL);
         } else if (node) {
             used |= parameters_used(&reader->parameters, node);
             print_node(to, node);

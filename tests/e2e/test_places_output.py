@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 import harness
@@ -95,3 +96,17 @@ def test_many_start_at_once(folder, flags):
             assert code == OK or (code == USAGE and ("another tilerun is writing it" in stderr or late)), stderr
         assert sorted(path.name for path in folder.iterdir()) == ["far.h5", "in.h5", "job.yaml", "out.h5"]
         (folder / "out.h5").unlink()
+
+
+def test_a_folder_whose_name_is_not_utf8(folder):
+    """Shards are merged and reproduced there. A job that such a text gets into is refused before it runs."""
+    place = folder / os.fsdecode(b"m\xfcller")
+    place.mkdir()
+    one = {"id": "y", "op": "scale", "inputs": ["x"]}
+    job = harness.write_job(folder / "job.yaml", inputs={"x": {"random": {"shape": [3, 4]}}}, operations=[one])
+    harness.tilerun("run", job, "-o", place / "out.h5", "--shard", "0/1", expect=OK)
+    harness.tilerun("merge", place / "out.h5", expect=OK)
+    assert harness.tilerun("reproduce", place / "out.h5").returncode != USAGE
+    harness.write_arrays(place / "x.h5", x=np.ones((2, 3)))
+    job = harness.write_job(folder / "home.yaml", inputs={"x": {"file": "~/x.h5", "dataset": "x"}}, operations=[one])
+    assert "not UTF-8" in harness.said("check", job, env={**os.environ, "HOME": str(place)})
