@@ -87,10 +87,8 @@ static bool include_into(struct job *job, const struct yaml_node *root, const ch
  * before. */
 static bool include_file(struct job *job, const struct yaml_node *root, const struct yaml_node *where,
                          const char *chain[], int depth) {
-    if (!where->text || where->kind == YAML_NULL || !*where->text) {
-        yaml_error(job->document, where, "'include' is the path of a file, or a list of them");
-        return false;
-    }
+    if (!where->text || where->kind == YAML_NULL || !*where->text)
+        return yaml_error(job->document, where, "'include' is the path of a file, or a list of them");
     replace_in_scalar(job, where);
     OWNED char *path = path_beside(chain[depth], where->text), *real = must_realpath(path);
     bool cyclic = false, merged = false;
@@ -113,10 +111,8 @@ static bool include_file(struct job *job, const struct yaml_node *root, const st
 
 static bool include_into(struct job *job, const struct yaml_node *root, const char *chain[], int depth) {
     const struct yaml_node *include = yaml_get(root, "include");
-    if (root->kind != YAML_MAP && depth > 0) {
-        yaml_error(job->document, root, "an included file is a map, like a job file");
-        return false;
-    }
+    if (root->kind != YAML_MAP && depth > 0)
+        return yaml_error(job->document, root, "an included file is a map, like a job file");
     bool list = include && include->kind == YAML_LIST, all = true;
     for (int i = list ? include->count - 1 : 0; include && i >= 0; i--)
         all = include_file(job, root, list ? include->items[i] : include, chain, depth) && all;

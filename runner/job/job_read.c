@@ -27,9 +27,9 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     return false;
 }
 
-void job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
     reader->failed = true;
-    if (is_seen(reader, where)) return;
+    if (is_seen(reader, where)) return false;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -37,7 +37,7 @@ void job_error(struct job_reader *reader, const struct yaml_node *where, const c
     va_end(arguments);
     uint64_t swept = parameters_used(&reader->parameters, where) & reader->swept;
     OWNED char *label = combination_label(&reader->parameters, swept, reader->choice);
-    yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
+    return yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
 }
 
 void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
@@ -152,20 +152,16 @@ static bool read_integer(struct job_reader *reader, const struct yaml_node *node
     const struct yaml_node *value = job_read_scalar(reader, node, what);
     if (!value) return false;
     bool digits = !value->text[strspn(value->text, "+-0123456789")];
-    if (value->kind == YAML_FLOAT && digits && fabs(value->real) >= 0x1p63) {
-        job_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
-        return false;
-    }
+    if (value->kind == YAML_FLOAT && digits && fabs(value->real) >= 0x1p63)
+        return job_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
     bool whole = value->kind == YAML_FLOAT && (digits || strpbrk(value->text, "eE")) && fabs(value->real) <= 0x1p53 &&
                  value->real == floor(value->real);
     if (value->kind != YAML_INT && !whole) return report_wrong_value(reader, node, value, what, "an integer");
     int64_t octal = yaml_octal(value->text);
-    if (value->kind == YAML_INT && octal != value->integer) {
-        job_error(reader, node,
-                  "'%s' is ambiguous: %s is %lld in YAML 1.2 and %lld in YAML 1.1; write the one that is meant", what,
-                  value->text, (long long)value->integer, (long long)octal);
-        return false;
-    }
+    if (value->kind == YAML_INT && octal != value->integer)
+        return job_error(reader, node,
+                         "'%s' is ambiguous: %s is %lld in YAML 1.2 and %lld in YAML 1.1; write the one that is meant",
+                         what, value->text, (long long)value->integer, (long long)octal);
     *integer = whole ? (int64_t)value->real : value->integer; /* 1e3 is 1000, and `$n / 2` too */
     if (value->real < low)
         job_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
@@ -194,14 +190,12 @@ static bool read_real(struct job_reader *reader, const struct yaml_node *node, c
     if (value->kind != YAML_INT && value->kind != YAML_FLOAT)
         return report_wrong_value(reader, node, value, what, "a number");
     if (!isfinite(value->real)) return report_wrong_value(reader, node, value, what, "a finite number");
-    if (is_inexact_integer(value)) {
-        job_error(reader, node, "'%s' is stored as float64, which cannot represent %s exactly", what, value->text);
-        return false;
-    }
+    if (is_inexact_integer(value))
+        return job_error(reader, node, "'%s' is stored as float64, which cannot represent %s exactly", what,
+                         value->text);
     *real = value->real;
     if (!(*real < low)) return true;
-    job_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
-    return false;
+    return job_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
 }
 
 static bool read_fraction(struct job_reader *reader, const struct yaml_node *node, const char *what, double *fraction) {

@@ -26,8 +26,9 @@ struct job_reader {
     } seen[YAML_MAX_ERRORS];
 };
 
-/* Reports an error at a node, with the current combination. It reports each position for one instance only. */
-void job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
+/* Reports an error at a node, with the current combination. It reports each position for one instance only. Returns
+ * false. */
+bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Adds a line about a probable slip at a node to the job's remarks, once for all combinations. */

@@ -81,10 +81,8 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
 /* Reads an expression for a number of a launch. */
 static bool read_number(struct job_reader *reader, const struct yaml_node *node, const struct job_variant *values,
                         const char *what, struct job_launch_number *number) {
-    if (!node->text || node->kind == YAML_NULL) {
-        job_error(reader, node, "'%s' holds numbers or expressions: \"ceil(n / $tile)\"", what);
-        return false;
-    }
+    if (!node->text || node->kind == YAML_NULL)
+        return job_error(reader, node, "'%s' holds numbers or expressions: \"ceil(n / $tile)\"", what);
     number->where = node;
     number->text = with_values(reader, node->text, values);
     return number->text != NULL;
@@ -95,10 +93,7 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
     const struct yaml_node *node = yaml_get(map, what);
     bool list = node && node->kind == YAML_LIST;
     int given = !node ? 0 : list ? node->count : 1;
-    if (given > 3 || (list && given == 0)) {
-        job_error(reader, node, "'%s' has 1 to 3 sizes, not %d", what, given);
-        return false;
-    }
+    if (given > 3 || (list && given == 0)) return job_error(reader, node, "'%s' has 1 to 3 sizes, not %d", what, given);
     for (int i = 0; i < given; i++) {
         if (!read_number(reader, list ? node->items[i] : node, values, what, &numbers[i])) return false;
         *count = i + 1;
@@ -111,9 +106,9 @@ static bool read_kernel(struct job_reader *reader, struct job_source *source) {
     const struct yaml_node *kernel = yaml_get(source->map, "kernel");
     source->kernel = kernel ? job_read_text(reader, kernel, "kernel") : path_stem(source->as_written);
     if (!source->kernel || text_is_name(source->kernel)) return source->kernel != NULL;
-    job_error(reader, kernel ? kernel : source->where,
-              "'%s' is not a function's name: set `kernel` to the function in %s", source->kernel, source->as_written);
-    return false;
+    return job_error(reader, kernel ? kernel : source->where,
+                     "'%s' is not a function's name: set `kernel` to the function in %s", source->kernel,
+                     source->as_written);
 }
 
 static bool read_launch(struct job_reader *reader, struct job_source *source, const struct job_variant *values) {

@@ -181,10 +181,9 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
 static bool read_condition(struct parameters *parameters, const struct yaml_node *text, struct expression **expression,
                            uint64_t *used) {
     if (text->wrong) return false;
-    if (!text->text || text->kind == YAML_NULL) {
-        yaml_error(parameters->document, text, "'where' is an expression, or a list of them: $tile * $tile <= 1024");
-        return false;
-    }
+    if (!text->text || text->kind == YAML_NULL)
+        return yaml_error(parameters->document, text,
+                          "'where' is an expression, or a list of them: $tile * $tile <= 1024");
     uint64_t uses = parameters_check(parameters, text);
     *used |= uses;
     *expression = parameters_parse(parameters, text);

@@ -29,24 +29,22 @@ struct anchor {
 
 /* ---- diagnostics ------------------------------------------------------------------------------------------------ */
 
-void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
+bool yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     diagnostics_add(&document->diagnostics, document->source, line, column, format, arguments);
     va_end(arguments);
+    return false;
 }
 
-void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
+bool yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     const struct yaml_source *source = where && where->source ? where->source : document->source;
     diagnostics_add(&document->diagnostics, source, where ? where->line : 0, where ? where->column : 0, format,
                     arguments);
     va_end(arguments);
-}
-
-void yaml_print_errors(const struct yaml_document *document, FILE *to) {
-    diagnostics_print(&document->diagnostics, document->source, to);
+    return false;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
@@ -216,10 +214,8 @@ static bool add_merged(struct builder *builder, struct owned_node *owned, struct
             return true;
         }
         owned->expanded += ((struct owned_node *)map)->expanded;
-        if (owned->expanded > YAML_MAX_NODES) {
-            yaml_error(builder->document, key, "the document expands to more than 100,000 nodes");
-            return false;
-        }
+        if (owned->expanded > YAML_MAX_NODES)
+            return yaml_error(builder->document, key, "the document expands to more than 100,000 nodes");
         for (int j = 0; j < map->count; j++) add_entry(entries, map->keys[j], map->items[j], true);
     }
     return true;
@@ -346,22 +342,18 @@ static struct owned_node *build_root(struct builder *builder) {
 static bool check_text(struct yaml_document *document) {
     static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
-    if (document->source->length >= sizeof hdf5 - 1 && memcmp(document->source->text, hdf5, sizeof hdf5 - 1) == 0) {
-        yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
-        return false;
-    }
+    if (document->source->length >= sizeof hdf5 - 1 && memcmp(document->source->text, hdf5, sizeof hdf5 - 1) == 0)
+        return yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
     for (size_t i = 0; i < document->source->length;) {
         const char *text = document->source->text + i;
         size_t left = document->source->length - i;
         int line_break = line_break_length(text, left), size = utf8_length(text, left);
         bool control = size > 0 && line_break == 0 && *text != '\t' && is_control(text);
-        if (size == 0 || control) {
-            yaml_error_at(document, line, column,
-                          control ? "a control character (byte 0x%02x) must be written as an escape"
-                                  : "not UTF-8 text (byte 0x%02x)",
-                          (unsigned char)*text);
-            return false;
-        }
+        if (size == 0 || control)
+            return yaml_error_at(document, line, column,
+                                 control ? "a control character (byte 0x%02x) must be written as an escape"
+                                         : "not UTF-8 text (byte 0x%02x)",
+                                 (unsigned char)*text);
         column = line_break ? 1 : column + 1;
         line += line_break > 0;
         i += (size_t)(line_break ? line_break : size);
@@ -431,7 +423,8 @@ void yaml_close(struct yaml_document *document) {
         free(owned->node.items);
         free(owned);
     }
-    diagnostics_free(&document->diagnostics);
+    for (int i = 0; i < document->diagnostics.count && i < YAML_MAX_ERRORS; i++)
+        free(document->diagnostics.items[i].text);
     for (struct yaml_source *source = document->source, *next; source; source = next) {
         next = source->next;
         free(source->name);

@@ -77,14 +77,14 @@ void yaml_set_text(const struct yaml_node *scalar, const char *text);
 void yaml_set(struct yaml_document *document, const struct yaml_node *where, const struct yaml_node *map,
               const char *key, const char *text);
 
-/* Adds an error at a node (NULL: about the file as a whole). */
-void yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
+/* Adds an error at a node (NULL: about the file as a whole). This and the next two return false. */
+bool yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds an error at a position in the document's own file. */
-void yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
+bool yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Adds an error at the byte `offset` in a scalar's text, which is verbatim. */
-void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
+bool yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));
 /* Where a node is: "job.yaml:12:16". The caller frees. */
 char *yaml_place(const struct yaml_document *document, const struct yaml_node *node);

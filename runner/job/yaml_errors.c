@@ -59,10 +59,6 @@ void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *
     diagnostics->count++;
 }
 
-void diagnostics_free(struct diagnostics *diagnostics) {
-    for (int i = 0; i < min(diagnostics->count, YAML_MAX_ERRORS); i++) free(diagnostics->items[i].text);
-}
-
 bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where) {
     const struct yaml_source *source = where->source ? where->source : document->source;
     for (int i = 0; where->line > 0 && i < min(document->diagnostics.count, YAML_MAX_ERRORS); i++) {
@@ -152,7 +148,7 @@ static void find_byte(const struct yaml_document *document, const struct yaml_no
     *column = x;
 }
 
-void yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
+bool yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
                        ...) {
     int line = where->line, column = where->column + where->quoted;
     for (int i = 0; i < offset; i++) column += ((unsigned char)where->text[i] & 0xc0) != 0x80;
@@ -162,6 +158,7 @@ void yaml_error_inside(struct yaml_document *document, const struct yaml_node *w
     const struct yaml_source *source = where->source ? where->source : document->source;
     diagnostics_add(&document->diagnostics, source, line, where->column ? column : 0, format, arguments);
     va_end(arguments);
+    return false;
 }
 
 bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar) {
@@ -255,7 +252,8 @@ static void print_source(const char *text, size_t length, int line, int column, 
             "");
 }
 
-void diagnostics_print(const struct diagnostics *diagnostics, const struct yaml_source *source, FILE *to) {
+void yaml_print_errors(const struct yaml_document *document, FILE *to) {
+    const struct diagnostics *diagnostics = &document->diagnostics;
     int kept = min(diagnostics->count, YAML_MAX_ERRORS);
     struct diagnostic sorted[YAML_MAX_ERRORS];
     memcpy(sorted, diagnostics->items, sizeof *sorted * (size_t)kept);
@@ -277,7 +275,7 @@ void diagnostics_print(const struct diagnostics *diagnostics, const struct yaml_
             print_source(text, diagnostic->source->length, diagnostic->line, diagnostic->column, to);
     }
     if (diagnostics->count > kept)
-        fprintf(to, "%d mistakes in %s; the first %d are shown\n", diagnostics->count, source->name, kept);
+        fprintf(to, "%d mistakes in %s; the first %d are shown\n", diagnostics->count, document->source->name, kept);
     else if (kept > 1 || (kept == 1 && sorted[0].line > 0))
-        fprintf(to, "%d mistake%s in %s\n", kept, kept == 1 ? "" : "s", source->name);
+        fprintf(to, "%d mistake%s in %s\n", kept, kept == 1 ? "" : "s", document->source->name);
 }

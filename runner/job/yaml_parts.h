@@ -43,9 +43,6 @@ struct yaml_document {
 /* Adds an error, unless the same text exists at the same position. */
 void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *source, int line, int column,
                      const char *format, va_list arguments);
-/* Prints the errors, in the order of the sources and of the lines in them, with their source lines. */
-void diagnostics_print(const struct diagnostics *diagnostics, const struct yaml_source *source, FILE *to);
-void diagnostics_free(struct diagnostics *diagnostics);
 
 /* A hint for text that YAML takes for something else at this place; "" if none is known. `context`: what libyaml was
  * doing there, since line `from`; NULL: unknown. */

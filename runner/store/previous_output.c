@@ -18,13 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct previous {
-    hid_t file; /* negative: closed */
-    bool complete;
-    struct result_row *rows;
-    int count;
-};
-
 /* Opens a results file. If it is none, `instead` says what it is: the sentence of h5_open_file without its path. */
 static enum status open_results(const char *path, hid_t *file, char instead[512]) {
     struct error error = {.status = STATUS_OK};
@@ -128,10 +121,6 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
         results->place.name, state ? state : "unfinished", name ? name : "?", why);
 }
 
-hid_t previous_file(const struct results *results) {
-    return results->previous ? results->previous->file : H5I_INVALID_HID;
-}
-
 void previous_close(struct previous *previous) {
     if (!previous) return;
     if (previous->file >= 0) H5Fclose(previous->file);
@@ -230,10 +219,6 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
 const struct result_row *results_finished_rows(const struct results *results, int *count) {
     *count = results->previous ? results->previous->count : 0;
     return *count > 0 ? results->previous->rows : NULL;
-}
-
-bool previous_complete(const struct results *results) {
-    return results->previous && results->previous->complete;
 }
 
 /* Does this process need the runs of a task? A shard needs those that it does, and those whose results these read. */

@@ -11,8 +11,15 @@
 #include "../record/origin.h"
 #include "store.h"
 
-struct keys;     /* keys of a job's units and runs, each computed once */
-struct previous; /* an existing OUTPUT of this job */
+struct keys; /* keys of a job's units and runs, each computed once */
+
+/* An existing OUTPUT of this job. */
+struct previous {
+    hid_t file;
+    bool complete; /* by its status */
+    struct result_row *rows;
+    int count;
+};
 
 /* In the folder of a shard: what job it does, and where. */
 #define SHARD_MANIFEST     "shard.h5"
@@ -180,19 +187,18 @@ bool link_is_at(const char *path);
 enum status link_mark(const struct results *results, hid_t file, struct error *error);
 /* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
+/* STATUS_USAGE: the destination is the job file, or a file that reading the job's inputs opens, under any name or
+ * link. */
+enum status clash_check(const struct destination *place, const struct plan *plan, struct error *error);
 /* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
  * job's, and `overwrite` was not given. */
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error);
 void previous_close(struct previous *previous);
-/* The open file; negative: there is none. */
-hid_t previous_file(const struct results *results);
 /* Why the results in an open file are not this job's: "is another job than this one, or was edited since". `sha256`: of
  * the resolved text of its job; may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
 /* Makes parts of the finished runs that OUTPUT holds and that have none. */
 enum status previous_import(struct results *results, struct error *error);
-/* Is the status of the existing OUTPUT "complete"? */
-bool previous_complete(const struct results *results);
 
 /* Writes a data set of one dimension. */
 enum status results_write_vector(hid_t file, const char *path, enum dtype dtype, int64_t count, const void *data,

@@ -2,7 +2,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../plan/clash.h"
 #include "../record/environment.h"
 #include "results.h"
 #include "to.h"
@@ -182,7 +181,8 @@ enum status store_resume(struct results *results, bool restricted, bool *done, s
     if (!*done) TRY(previous_import(results, error));
     TRY(results_count_parts(results, &parts, &foreign, error));
     int own = parts > 0 ? count_own(results) : 0;
-    if (*done && previous_complete(results) && !results->linked) return clear_done(results, error);
+    if (*done && results->previous && results->previous->complete && !results->linked)
+        return clear_done(results, error);
     if (parts > own && !results->linked)
         text_print_stderr("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
                           "are now%s\n",

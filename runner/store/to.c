@@ -346,8 +346,7 @@ static enum held held_by(const struct results *results, const struct job_operati
                          const struct to_file *file) {
     FENCE(results->place.path);
     OWNED char *path = results_path_of("outputs", operation->label, operation->id);
-    hid_t previous = previous_file(results);
-    OWNED_ID hid_t output = previous < 0 ? previous : H5Oopen(previous, path, H5P_DEFAULT);
+    OWNED_ID hid_t output = results->previous ? H5Oopen(results->previous->file, path, H5P_DEFAULT) : H5I_INVALID_HID;
     if (output < 0) return HELD_NOT;
     OWNED char *name = h5_get_text(output, LINK_TO_FILE), *object = h5_get_text(output, LINK_TO_DATASET);
     OWNED char *link = file ? relative_path(results, file->real) : NULL;
@@ -374,7 +373,7 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
     const struct job *job = plan->job;
-    const bool has_previous = previous_file(results) >= 0;          /* an OUTPUT of this job */
+    const bool has_previous = results->previous != NULL;            /* an OUTPUT of this job */
     if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
     for (int i = 0; *done && i < job->operation_count && has_previous; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
