@@ -153,6 +153,10 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
     struct parameter *parameter = &parameters->items[index];
     if (parameter->failed) return NULL;
     if (!parameter->derived) return parameter->count > 0 ? parameter->values[choice ? choice[index] : 0] : NULL;
+    bool again = parameter->latest && choice;
+    for (int i = 0; i < parameters->count && again; i++)
+        again = !(parameter->uses >> i & 1) || parameter->choice[i] == choice[i];
+    if (again) return parameter->latest; /* so that a chain of sums of itself is not computed 2^n times */
     const struct yaml_node *value = NULL;
     struct scalar scalar;
     parameter->failed = true; /* until it has a value: it may use itself, which was reported */
@@ -161,6 +165,8 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
     else if (parameters_evaluate(parameters, parameter->derived, parameter->expression, choice, &scalar))
         value = parameters_node(parameters, parameter->derived, &scalar);
     parameter->failed = !value;
+    parameter->latest = choice ? value : NULL;
+    for (int i = 0; i < parameters->count && choice; i++) parameter->choice[i] = choice[i];
     return value;
 }
 

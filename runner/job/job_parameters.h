@@ -28,6 +28,8 @@ struct parameter {
     struct expression *expression;   /* of `derived`; NULL: it is a text */
     uint64_t uses;                   /* the set of swept parameters that its value depends on */
     bool failed;                     /* it has no value, which was reported */
+    const struct yaml_node *latest;  /* its latest value; NULL: none yet */
+    int choice[MAX_PARAMETERS];      /* of the parameters in `uses`, for `latest` */
 };
 
 struct parameters {

@@ -232,6 +232,16 @@ def test_chains_in_chains(tmp_path, depth, code):
     assert harness.tilerun("check", path, timeout=20).returncode == code
 
 
+def test_parameters_that_use_others_twice(tmp_path):
+    """Each is computed once for a combination, not twice as often as the one below it."""
+    chain = "".join(f"  p{i}: ($p{i - 1} + $p{i - 1}) / 2\n" for i in range(1, 60))
+    (tmp_path / "job.yaml").write_text(
+        f"version: 1\nparameters:\n  p0: [1, 2]\n{chain}inputs: {{A: {{random: {{shape: [3]}}}}}}\n"
+        "operations: [{id: t, op: scale, inputs: [A], alpha: $p59}]\n"
+    )
+    assert harness.tilerun("check", tmp_path / "job.yaml", timeout=20).returncode == harness.OK
+
+
 # ---- the expander ---------------------------------------------------------------------------------------------------
 
 
