@@ -263,6 +263,23 @@ enum status publish_end(const struct results *results, const char *path, hid_t f
     return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
 }
 
+/* Has the file been written or replaced while the job ran? */
+static bool is_new(const struct destination *place) {
+    struct stat now;
+    if (stat(place->path, &now) != 0) return false;
+    return !place->exists || now.st_ino != place->about.st_ino || now.st_mtim.tv_sec != place->about.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != place->about.st_mtim.tv_nsec;
+}
+
+enum status publish_check(const struct results *results, const struct destination *place, struct error *error) {
+    if (results->policy.overwrite || !is_new(place)) return STATUS_OK;
+    return fail(error, STATUS_IO,
+                "%s %s: another process has written it while the job ran; move it away and %s, or replace it with "
+                "%s--overwrite",
+                place->kind, place->name, results->policy.merges ? "merge again" : "--resume",
+                results->policy.merges ? "" : "--resume ");
+}
+
 enum status publish_put(const struct results *results, const struct destination *place, const char *path,
                         struct error *error) {
     TRY(destination_put(place, path, error));

@@ -268,11 +268,13 @@ static enum status write_output(const struct results *results, const struct resu
  * all files of `to` exist. */
 static enum status write_and_name(struct results *results, const struct result_summary *summary, const char *path,
                                   struct error *error) {
+    TRY(publish_check(results, &results->place, error)); /* before a part is taken over */
     TRY(to_write(results, summary, false, error));
     TRY(write_output(results, summary, path, error));
     TRY(to_write(results, summary, true, error)); /* true: the file that takes over the chosen part, last, because
                                                      OUTPUT copies from it too */
     if (results->plan->job->sync && results->policy.links) TRY(sync_parts(results, error));
+    TRY(publish_check(results, &results->place, error));
     TRY(to_put(results, error));
     return publish_put(results, &results->place, path, error);
 }

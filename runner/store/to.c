@@ -296,22 +296,10 @@ enum status to_name(const struct results *results, int task, hid_t file, const c
     return h5_set_text(output, LINK_TO_DATASET, results->plan->tasks[task].operation->to_name, error);
 }
 
-/* Has the file been written or replaced while the job ran? */
-static bool is_new(const struct destination *place) {
-    struct stat now;
-    if (stat(place->path, &now) != 0) return false;
-    return !place->exists || now.st_ino != place->about.st_ino || now.st_mtim.tv_sec != place->about.st_mtim.tv_sec ||
-           now.st_mtim.tv_nsec != place->about.st_mtim.tv_nsec;
-}
-
 enum status to_put(const struct results *results, struct error *error) {
     const struct to_files *to = results->to;
     for (int i = 0; to && i < to->count; i++)
-        if (to->of[i].written && !results->policy.overwrite && is_new(&to->of[i].place))
-            return fail(error, STATUS_IO,
-                        "file %s: another process has written it while the job ran; move it away and --resume, or "
-                        "replace it with --resume --overwrite",
-                        to->of[i].place.name);
+        if (to->of[i].written) TRY(publish_check(results, &to->of[i].place, error));
     for (int i = 0; to && i < to->count; i++)
         if (to->of[i].written) TRY(publish_put(results, &to->of[i].place, to->of[i].unfinished, error));
     return STATUS_OK;

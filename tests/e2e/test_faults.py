@@ -251,6 +251,18 @@ def test_input_that_changes(folder, deed):
         )
 
 
+def test_output_that_another_writes(folder):
+    """It was not there when the job began: it stays, and so do the finished runs."""
+    write_input(folder)
+    slow_job(folder, {"id": "y", "op": "scale", "inputs": ["x"]}, x={"file": "x.h5", "dataset": "x"})
+    code, said = meddle(folder, lambda: (folder / "out.h5").write_text("somebody's"), after=1)
+    assert code == IO and "out.h5: another process has written it while the job ran" in said, said
+    assert (folder / "out.h5").read_text() == "somebody's"
+    assert len(parts(folder)) == 2
+    (folder / "out.h5").unlink()
+    assert run(folder, "--resume").returncode == OK
+
+
 def test_part_that_is_cut_short_under_its_writer(folder):
     """Written through a mapping where the file system allows: an error, not SIGBUS."""
     harness.write_job(
