@@ -5,6 +5,7 @@
 #include "../../kernels/core/loaded.h"
 #include "../../kernels/map/before.h"
 #include "../base/fail.h"
+#include "../base/text.h"
 #include "../compile/cache.h"
 #include "../compile/embedded.h"
 #include "../compile/host.h"
@@ -268,6 +269,18 @@ static void set_macros(struct own_kernel *own, const struct job_variant *variant
     own->macro_count = count;
 }
 
+/* Does tilerun.h use the name, in upper case, outside its comments? A macro of the name would replace that. */
+static bool is_of_header(const char *name) {
+    for (const char *c = embedded_text("tilerun.h"); *c;) {
+        const char *comment_end = strncmp(c, "/*", 2) == 0 ? strstr(c, "*/") : NULL;
+        int length = text_name_length(c), same = 0;
+        while (same < length && c[same] == toupper((unsigned char)name[same])) same++;
+        if (length > 0 && same == length && !name[same]) return true;
+        c = comment_end ? comment_end + 2 : c + (length ? length : 1);
+    }
+    return false;
+}
+
 /* Returns a text of all that the kernel's result depends on: the files' hash, the macros and the launch numbers. */
 static char *identity_of(const struct own_kernel *own) {
     char hash[65], *text;
@@ -303,6 +316,12 @@ enum status own_kernel_make(const struct job_variant *variant, enum op op, enum 
     if (!dimension(&launch, "m", &size) && !dimension(&launch, "outer", &size) && !dimension(&launch, "rows", &size) &&
         !dimension(&launch, "count", &size))
         return fail(error, STATUS_USAGE, "a map runs its expression, not a kernel from a source file");
+    for (int i = 0; i < variant->count; i++) {
+        if (!is_of_header(variant->names[i])) continue;
+        *where = variant->parameter_where[i];
+        return fail(error, STATUS_USAGE, "'%s' cannot be a parameter of a source: tilerun.h uses its macro's name",
+                    variant->names[i]);
+    }
     TRY(sources_read(variant->source->path, &own->sources, error));
     set_macros(own, variant, in, out);
     own->identity = identity_of(own);

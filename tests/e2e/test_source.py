@@ -328,6 +328,8 @@ def test_mistakes_in_a_source_have_a_place(tmp_path, text, place):
         {"source": "mine.c", "tile": [8, 16], "where": "$tile > 16"},
         {"source": "mine.c", "tile": [8, 16], "where": "$tile +"},
         {"source": "mine.c", "tile": [8, 16], "where": "3 > $absent"},
+        {"source": "mine.c", "value": 8},
+        {"source": "mine.c", "int64": [8, 16]},
         {"source": "mine.c", "a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6},
     ],
 )

@@ -116,7 +116,7 @@ static void write_subject(void) {
 static void library_exited(void) {
     if (exit_allowed) return;
     write_subject();
-    write_stderr("a library ended the process: the host is out of memory or threads\n");
+    write_stderr("a library ended the process, for lack of memory or threads, or a kernel in the job did\n");
     _exit(fenced ? STATUS_IO : STATUS_DEVICE);
 }
 
