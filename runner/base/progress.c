@@ -6,7 +6,6 @@
 #include "fail.h"
 #include "interrupt.h"
 
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The function's name in `path`: its stem, with '_' for what a name in C cannot have. The caller frees. */
 static char *name_of(const char *path) {

@@ -4,7 +4,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../storage/h5/h5virtual.h"
-#include "../storage/untrusted/h5open.h"
 #include "../store/store.h"
 #include "command.h"
 #include <math.h>

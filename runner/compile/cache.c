@@ -4,7 +4,6 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "../limits/limits_file.h"
 #include "execute_run.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void fill_times(struct result_row *row, const struct stage_times *times, const struct samples *samples) {

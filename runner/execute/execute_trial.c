@@ -4,7 +4,6 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../plan/space.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Opens the devices of a kind, unless they are open. */

@@ -4,7 +4,6 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
-#include "../base/text.h"
 
 #include <math.h>
 #include <stdlib.h>

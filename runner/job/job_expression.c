@@ -4,7 +4,6 @@
 #include "../base/fail.h"
 #include "../expression/expression.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The names of the operation's inputs, as its expression writes them. Returns their number. */

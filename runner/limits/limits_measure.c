@@ -9,7 +9,6 @@
 #include "../base/workers.h"
 #include "../stream/measure.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, which are repeated to fill the operands */

@@ -11,7 +11,6 @@
 #include "../base/workers.h"
 #include "raw/rawread.h"
 #include "untrusted/fence.h"
-#include "untrusted/h5open.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

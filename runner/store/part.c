@@ -14,7 +14,6 @@
 #include "../storage/raw/rawread.h"
 #include "../storage/raw/rawwrite.h"
 #include "../storage/untrusted/fence.h"
-#include "../storage/untrusted/h5claims.h"
 #include "../storage/untrusted/h5open.h"
 #include "results.h"
 #include <errno.h>

@@ -2,7 +2,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../record/environment.h"
 #include "results.h"
 #include "to.h"
 #include <errno.h>

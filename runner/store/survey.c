@@ -4,7 +4,6 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../record/environment.h"
 #include "../storage/untrusted/fence.h"
 #include <stdio.h>
 #include <stdlib.h>

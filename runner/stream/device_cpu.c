@@ -16,9 +16,7 @@
 
 #include <errno.h>
 #include <math.h>
-#include <omp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

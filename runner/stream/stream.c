@@ -31,7 +31,6 @@
 #include "stream_buffers.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The number of reading threads when several devices share a run: more of them take memory bandwidth away from the

@@ -4,7 +4,6 @@
 #include "../../base/fail.h"
 #include "../../base/text.h"
 #include "filters.h"
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

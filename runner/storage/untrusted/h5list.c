@@ -5,7 +5,6 @@
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
 #include "../h5/h5scale.h"
-#include "../h5/h5type.h"
 #include "../h5/h5virtual.h"
 #include "fence.h"
 #include "h5fault.h"

@@ -10,7 +10,6 @@
 #include "../../base/fail.h"
 #include "../h5/filters.h"
 #include "../h5/h5slab.h"
-#include "../h5/h5type.h"
 #include "../h5/h5virtual.h"
 #include "h5fault.h"
 #include "h5guard.h"
