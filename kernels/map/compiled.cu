@@ -105,19 +105,20 @@ int map_kernel(const struct map_args *args, const struct map_form *form, const c
 
 static int map_compiled_launch(const struct launch *launch) {
     const struct map_args *args = &launch->args.map;
-    const struct map_form form = map_form(args, 16);
+    struct map_form form = map_form(args, 16);
     struct map_kernel_args values = map_kernel_args(args);
     const struct loaded_kernel *kernel = NULL;
-    const int inputs = args->map->inputs, unroll = inputs == 1 ? 4 : inputs <= 3 ? 2 : 1;
+    const int inputs = args->map->inputs;
     char constants[256];
+    form.unroll = inputs == 1 ? 4 : inputs <= 3 ? 2 : 1;
     if (values.count == 0) return 0;
     snprintf(constants, sizeof constants,
              "typedef %s STORED;\nconstexpr int UNROLL = %d;\n"
              "__device__ inline STORED stored(VALUE x) { return %s(x); }\n",
-             map_memory_type(args->out), unroll, map_storing(args->out));
+             map_memory_type(args->out), form.unroll, map_storing(args->out));
     const int failed = map_kernel(args, &form, constants, map_text, &kernel);
     if (failed) return failed;
-    const dim3 grid = grid_of(ceil_div(values.count, int64_t(MAP_BLOCK) * unroll * form.elements));
+    const dim3 grid = grid_of(ceil_div(values.count, int64_t(MAP_BLOCK) * form.unroll * form.elements));
     const unsigned blocks[3] = {grid.x, grid.y, 1}, threads[3] = {MAP_BLOCK, 1, 1};
     void *arguments[] = {&values};
     return loaded_launch(kernel, blocks, threads, 0, launch->stream, arguments);

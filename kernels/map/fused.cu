@@ -43,7 +43,6 @@ struct reduction {
 /* What follows from a launch's types and shape. */
 struct fused_plan {
     struct map_form form;
-    int unroll; /* vectors that a thread has in flight */
     struct reduction blocks;
 };
 
@@ -52,8 +51,9 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const struct map_args *map = &launch->before;
     const bool along = args.inner == 1;
     const int most_blocks = along ? BLOCKS : COLUMN_BLOCKS;
-    fused_plan plan = {map_form(map, aligned ? 8 : 1), std::max(LOADS / map->map->inputs, 1), {}};
+    fused_plan plan = {map_form(map, aligned ? 8 : 1), {}};
     if (!along && args.inner % plan.form.elements != 0) plan.form = map_form(map, 1);
+    plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
     plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 2 + along;
 
     struct reduction &r = plan.blocks;
@@ -64,17 +64,28 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     /* 8 batches a thread, unless that leaves multiprocessors or threads idle. */
     const int most_rows = MAP_BLOCK / r.columns;
     const auto tiles = [&] { return ceil_div(args.outer, most_rows / r.rows) * r.column_tiles; };
-    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.unroll), most_rows);
-    /* The threads of a warp read neighbouring vectors, but each has enough of a short row to be worth its launch. */
-    const int64_t batches = plan.form.elements > 1 ? ceil_div(steps, plan.unroll) : steps;
-    if (along) r.rows = std::max(r.rows, power_of_two_up_to(batches, 32));
+    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), most_rows);
+    /* The threads of a warp read neighbouring vectors. A short row is one batch of up to a warp's threads, each with up
+     * to 2 LOADS, so many that few of the threads' loads lie beyond the row: 25 vectors are 4 threads' 7. */
+    if (along && plan.form.elements > 1 && steps > 0 && steps <= 32 * plan.form.unroll) {
+        const int usual = plan.form.unroll;
+        int64_t least = INT64_MAX;
+        for (int rows = 1; rows <= 32; rows *= 2) {
+            const int64_t unroll = ceil_div(steps, rows);
+            if (unroll >= 2 * usual || rows * unroll > least || (rows * unroll == least && unroll < usual)) continue;
+            least = rows * unroll;
+            r.rows = rows, plan.form.unroll = int(unroll);
+        }
+    } else if (along) {
+        r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
+    }
     while (r.rows < most_rows && r.rows < steps && (tiles() < most_blocks || most_rows / r.rows > args.outer))
         r.rows *= 2;
     r.groups = most_rows / r.rows;
     r.tiles = tiles();
     r.splits = 1;
     r.chunk = std::max<int64_t>(steps, 1);
-    const int64_t batch = int64_t(plan.unroll) * r.rows;
+    const int64_t batch = int64_t(plan.form.unroll) * r.rows;
     const int64_t splits = std::min<int64_t>(most_blocks / r.tiles, steps / std::max<int64_t>(2 * batch, MIN_CHUNK));
     if (splits > 1) {
         r.chunk = ceil_div(ceil_div(steps, splits), batch) * batch;
@@ -135,8 +146,8 @@ static uint64_t reduce_fused_way(const struct launch *launch) {
     if (!launch->before.map || args.outer == 0 || args.inner == 0) return 0;
     if (selects || result_type(args.operator_, launch->before.out) == INT64) return 0; /* no order shows */
     const fused_plan plan = plan_of(launch, true);
-    for (int64_t part : {int64_t(plan.form.elements), int64_t(plan.blocks.rows), int64_t(plan.blocks.splits),
-                         int64_t(plan.blocks.chunk)})
+    for (int64_t part : {int64_t(plan.form.elements), int64_t(plan.form.unroll), int64_t(plan.blocks.rows),
+                         int64_t(plan.blocks.splits), int64_t(plan.blocks.chunk)})
         way = way * 0x9e3779b97f4a7c15 + uint64_t(part);
     return way;
 }
@@ -157,7 +168,7 @@ static int reduce_fused_launch(const struct launch *launch) {
     snprintf(constants, sizeof constants,
              "#define ACCUMULATOR %s\nconstexpr bool ALONG = %d, SKIP = %d;\nconstexpr int UNROLL = %d;\n"
              "typedef %s STORED;\n__device__ inline STORED stored(%s\n",
-             accumulator_of(args.operator_, map->out, args.skip_nan), args.inner == 1, args.skip_nan, plan.unroll,
+             accumulator_of(args.operator_, map->out, args.skip_nan), args.inner == 1, args.skip_nan, plan.form.unroll,
              map_memory_type(result), storing_of(result));
     const int failed = map_kernel(map, &plan.form, constants, fused_text, &kernel);
     if (failed) return failed;

@@ -86,7 +86,8 @@ struct scaled_squares {
     __device__ double result(double) const { return ldexp(sqrt(sum), 600 * (int)level); }
 };
 
-/* mantissa * 2^exponent, so that no order of the elements leaves the range. */
+/* mantissa * 2^exponent, so that no order of the elements leaves the range. Narrow elements are taken six at a time: the
+ * range of double has room for the product of six. */
 struct product {
     double mantissa;
     long long exponent;
@@ -98,9 +99,15 @@ struct product {
         exponent += binary;
     }
     template <int COUNT> __device__ void take(const VALUE (&x)[COUNT], long long, long long) {
+        const int together = sizeof(VALUE) < 8 ? 6 : 1;
 #pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            if (!SKIP || is_number(x[i])) multiply(x[i]);
+        for (int i = 0; i < COUNT; i += together) {
+            double some = 1;
+#pragma unroll
+            for (int j = i; j < COUNT && j < i + together; j++)
+                if (!SKIP || is_number(x[j])) some *= x[j];
+            multiply(some);
+        }
     }
     __device__ void merge(const product &other) {
         multiply(other.mantissa);

@@ -311,10 +311,11 @@ static void write_element(FILE *to, const struct map_program *program, const str
 
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
+/* The position of element `index` of the result, in variables that the caller may move on. */
 static void write_position(FILE *to, const char *index) {
     fprintf(to,
-            "    const INDEX at = %s, p2 = at %% (INDEX)a.extent[2], row = at / (INDEX)a.extent[2];\n"
-            "    const INDEX p1 = row %% (INDEX)a.extent[1], p0 = row / (INDEX)a.extent[1];\n",
+            "    const INDEX at = %s, row = at / (INDEX)a.extent[2];\n"
+            "    INDEX p2 = at %% (INDEX)a.extent[2], p1 = row %% (INDEX)a.extent[1], p0 = row / (INDEX)a.extent[1];\n",
             index);
 }
 
@@ -343,50 +344,57 @@ static void write_one(FILE *to, const struct map_args *args, const struct map_fo
     fprintf(to, ");\n}\n");
 }
 
-/* Writes load(), which loads vector k of each whole input, so that the loads of several vectors are in flight together,
- * and values(), which makes the values of that vector's elements. */
+/* Writes load(), which loads what vector k needs, so that the loads of several vectors are in flight together, and
+ * values(), which makes the values of that vector's elements. Where a vector may reach into the next row, what is
+ * broadcast is loaded by values(), element by element. */
 static void write_vector(FILE *to, const struct map_program *program, const struct map_args *args,
                          const struct map_form *form) {
     int inputs = args->map->inputs;
-    bool positions = false, rows = form->rows; /* a vector lies in one row */
+    bool broadcasts = false, indexes = false, rows = form->rows; /* a vector lies in one row */
+    for (int i = 0; i < inputs; i++) broadcasts = broadcasts || !form->whole[i];
+    for (int i = 0; i < program->count; i++) indexes = indexes || program->steps[i].function == MAP_INDEX;
     fprintf(to, "struct loaded {\n");
-    for (int i = 0; i < inputs; i++)
-        if (form->whole[i]) fprintf(to, "    vector<%s, N> x%d;\n", map_memory_type(args->dtypes[i]), i);
+    for (int i = 0; i < inputs; i++) {
+        const char *type = map_memory_type(args->dtypes[i]);
+        if (form->whole[i] || (rows && form->loops[i] >> 2 & 1))
+            fprintf(to, "    vector<%s, N> x%d;\n", type, i);
+        else if (rows)
+            fprintf(to, "    %s x%d;\n", type, i);
+    }
     fprintf(to, "};\n__device__ inline void load(const arguments &a, INDEX k, loaded &in) {\n");
-    for (int i = 0; i < inputs; i++)
-        if (form->whole[i])
-            fprintf(to, "    in.x%d = ((const vector<%s, N> *)a.x[%d])[k];\n", i, map_memory_type(args->dtypes[i]), i);
+    if (broadcasts && rows) write_position(to, "k * N");
+    for (int i = 0; i < inputs; i++) {
+        const char *type = map_memory_type(args->dtypes[i]);
+        if (form->whole[i]) {
+            fprintf(to, "    in.x%d = ((const vector<%s, N> *)a.x[%d])[k];\n", i, type, i);
+        } else if (rows) {
+            fprintf(to, "    in.x%d = *", i);
+            if (form->loops[i] >> 2 & 1) fprintf(to, "(const vector<%s, N> *)", type);
+            write_place(to, i, type, form->loops[i]);
+            fprintf(to, ";\n");
+        }
+    }
     fprintf(to,
             "}\n__device__ inline void values(const arguments &a, INDEX k, const loaded &in, VALUE (&value)[N]) {\n");
-    for (int i = 0; i < inputs; i++) positions = positions || !form->whole[i];
-    for (int i = 0; i < program->count; i++) positions = positions || program->steps[i].function == MAP_INDEX;
-    if (positions && rows) write_position(to, "k * N");
-    for (int i = 0; i < inputs && rows; i++) {
-        const char *type = map_memory_type(args->dtypes[i]);
-        if (form->whole[i]) continue;
-        if (form->loops[i] >> 2 & 1)
-            fprintf(to, "    const vector<%s, N> w%d = *(const vector<%s, N> *)", type, i, type);
-        else
-            fprintf(to, "    const %s w%d = *", type, i);
-        write_place(to, i, type, form->loops[i]);
-        fprintf(to, ";\n");
-    }
-    fprintf(to, "#pragma unroll\n    for (int j = 0; j < N; j++) {\n");
-    if (positions && !rows) write_position(to, "k * N + j");
-    fprintf(to, "    value[j] = element(a, %s", !positions ? "0, 0, 0" : rows ? "p0, p1, p2 + j" : "p0, p1, p2");
+    bool positions = indexes || (broadcasts && !rows);
+    if (positions) write_position(to, "k * N");
+    fprintf(to, "#pragma unroll\n    for (int j = 0; j < N; j++) {\n    value[j] = element(a, %s",
+            positions ? "p0, p1, p2" : "0, 0, 0");
     for (int i = 0; i < inputs; i++) {
         fprintf(to, ", %s(", loading(args->dtypes[i]));
-        if (form->whole[i])
-            fprintf(to, "in.x%d.of[j])", i);
-        else if (rows)
-            fprintf(to, form->loops[i] >> 2 & 1 ? "w%d.of[j])" : "w%d)", i);
-        else {
+        if (form->whole[i] || rows) {
+            fprintf(to, form->whole[i] || form->loops[i] >> 2 & 1 ? "in.x%d.of[j])" : "in.x%d)", i);
+        } else {
             fprintf(to, "*");
             write_place(to, i, map_memory_type(args->dtypes[i]), form->loops[i]);
             fprintf(to, ")");
         }
     }
-    fprintf(to, ");\n    }\n}\n");
+    fprintf(to, ");\n");
+    if (positions)
+        fprintf(to, "    if (++p2 == (INDEX)a.extent[2]) {\n        p2 = 0;\n"
+                    "        if (++p1 == (INDEX)a.extent[1]) p1 = 0, p0++;\n    }\n");
+    fprintf(to, "    }\n}\n");
 }
 
 char *map_cuda_text(const struct map_program *program, const struct map_args *args, const struct map_form *form,

@@ -21,6 +21,7 @@ struct map_form {
     bool merged[KERNEL_AXES];      /* the axis is merged with others */
     int elements;                  /* of a vector, which fills up to 16 bytes of the widest type */
     int reduction;                 /* fused.cu: which; 0: none */
+    int unroll;                    /* vectors that a thread has in flight; chosen by the variant */
     bool wide;                     /* the tile has 2^31 elements or more */
     bool rows;                     /* rows of the result consist of whole vectors */
 };
