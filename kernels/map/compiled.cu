@@ -31,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) map(const arguments a) {
         values(a, k, in[u], x);
 #pragma unroll
         for (int j = 0; j < N; j++) result.of[j] = stored(x[j]);
-        ((vector<STORED, N> *)a.y)[k] = result;
+        store_once((vector<STORED, N> *)a.y + k, result);
     }
     for (INDEX e = vectors * N + block * BLOCK + threadIdx.x; e < (INDEX)a.count; e += threads)
         ((STORED *)a.y)[e] = stored(value(a, e));

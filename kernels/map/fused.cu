@@ -65,14 +65,14 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const int most_rows = MAP_BLOCK / r.columns;
     const auto tiles = [&] { return ceil_div(args.outer, most_rows / r.rows) * r.column_tiles; };
     r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), most_rows);
-    /* The threads of a warp read neighbouring vectors. A short row is one batch of up to a warp's threads, each with up
-     * to 2 LOADS, so many that few of the threads' loads lie beyond the row: 25 vectors are 4 threads' 7. */
+    /* A short row is one batch of up to 16 threads, each with up to 2 LOADS, so many that few of them lie beyond the row:
+     * 13 vectors are 2 threads' 7. Of a longer one 8 threads read neighbours, as memory is read by 128 bytes. */
     if (along && plan.form.elements > 1 && steps > 0 && steps <= 32 * plan.form.unroll) {
         const int usual = plan.form.unroll;
         int64_t least = INT64_MAX;
-        for (int rows = 1; rows <= 32; rows *= 2) {
+        for (int rows = steps > 20 ? 8 : 1; rows <= 16; rows *= 2) {
             const int64_t unroll = ceil_div(steps, rows);
-            if (unroll >= 2 * usual || rows * unroll > least || (rows * unroll == least && unroll < usual)) continue;
+            if (unroll > 2 * usual || rows * unroll > least || (rows * unroll == least && unroll < usual)) continue;
             least = rows * unroll;
             r.rows = rows, plan.form.unroll = int(unroll);
         }

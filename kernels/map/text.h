@@ -24,6 +24,7 @@ struct map_form {
     int unroll;                    /* vectors that a thread has in flight; chosen by the variant */
     bool wide;                     /* the tile has 2^31 elements or more */
     bool rows;                     /* rows of the result consist of whole vectors */
+    bool keeps;                    /* the L2 cache is left to an input that is repeated */
 };
 
 /* The form of a launch; forms are compared as bytes. A vector has at most `most` elements. */
