@@ -86,8 +86,8 @@ struct scaled_squares {
     __device__ double result(double) const { return ldexp(sqrt(sum), 600 * (int)level); }
 };
 
-/* mantissa * 2^exponent, so that no order of the elements leaves the range. Narrow elements are taken six at a time: the
- * range of double has room for the product of six. */
+/* mantissa * 2^exponent, so that no order of the elements leaves the range. Narrow elements are taken six at a time:
+ * the range of double has room for the product of six. */
 struct product {
     double mantissa;
     long long exponent;

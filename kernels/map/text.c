@@ -442,8 +442,8 @@ static int vector_elements(const struct map_args *args) {
     return 16 / (int)widest;
 }
 
-/* A repeated input of so many bytes would be evicted from L2 by what is read and written once. An H100 keeps 16 MiB when
- * told to: a stack minus one matrix of 16 MiB runs at 0.86 of a copy's rate then, and at 0.68 otherwise. */
+/* A repeated input of so many bytes would be evicted from L2 by what is read and written once. An H100 keeps 16 MiB
+ * when told to: a stack minus one matrix of 16 MiB runs at 0.86 of a copy's rate then, and at 0.68 otherwise. */
 #define SEEN_IN_L2 (1 << 20)
 
 struct map_form map_form(const struct map_args *args, int most) {
