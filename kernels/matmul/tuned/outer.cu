@@ -32,8 +32,9 @@
  *     1001 x 1003 x 64     7.9  (6.6)     12.3  (7.5)      5.6  (5.7)      8.2
  *     3003 x 2497 x 35                                    20.5 (15.4)     24.2
  *
- * The limit: multiply-adds without tensor cores; in 16 bits probably stores of 2 bytes, as more loads in flight (20
- * instead of 8) are no faster. From about 64 of k on there are faster ways. */
+ * The limit: multiply-adds without tensor cores. In 16 bits it is unknown: neither more loads in flight (20 instead of
+ * 8) nor stores by words of two, with four blocks a multiprocessor instead of three, are faster. From about 64 of k on
+ * there are faster ways. */
 #include "../../core/cluster.cuh"
 #include "../../core/fragments.cuh"
 #include "../../core/shared.cuh"
