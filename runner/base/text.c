@@ -47,16 +47,17 @@ void texts_clear(struct texts *texts) {
 }
 
 char *text_read(int descriptor, size_t most, size_t *length) {
-    size_t room = 1 << 16;
+    size_t room = 1 << 16, count = 0;
     char *text = must_malloc(room);
-    *length = 0;
-    for (ssize_t more; *length <= most && (more = read(descriptor, text + *length, room - *length - 1)) != 0;) {
+    if (length) *length = 0;
+    for (ssize_t more; count <= most && (more = read(descriptor, text + count, room - count - 1)) != 0;) {
         if (more < 0 && errno == EINTR) continue;
-        if (more < 0) return free(text), *length = 0, NULL;
-        *length += (size_t)more;
-        if (room - *length < 2) text = must_realloc(text, room *= 2);
+        if (more < 0) return free(text), NULL;
+        count += (size_t)more;
+        if (room - count < 2) text = must_realloc(text, room *= 2);
     }
-    text[*length] = '\0';
+    text[count] = '\0';
+    if (length) *length = count;
     return text;
 }
 

@@ -40,7 +40,7 @@ void texts_add(struct texts *texts, char *text);
 void texts_clear(struct texts *texts);
 
 /* Reads a text from a file or pipe to its end, or until it has more than `most` bytes. Ends it with a NUL, which
- * *length does not count. NULL, with errno set: a read failed. The caller frees. */
+ * *length (length may be NULL) does not count. NULL, with errno set: a read failed. The caller frees. */
 char *text_read(int descriptor, size_t most, size_t *length);
 
 /* The length in bytes of the UTF-8 character at `text`, where `length` bytes are left; 0: not valid UTF-8. */

@@ -79,8 +79,7 @@ static int run_command(struct command_words *command, const char *folder, char *
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
         }
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    size_t bytes;
-    if (descriptor >= 0) *messages = text_read(descriptor, SIZE_MAX, &bytes);
+    if (descriptor >= 0) *messages = text_read(descriptor, SIZE_MAX, NULL);
     if (descriptor >= 0) close(descriptor);
     unlink(path);
     if (failure) return errno = failure, -1;
