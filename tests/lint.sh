@@ -30,5 +30,5 @@ cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-sup
 # clang-tidy prints its findings on stdout; on stderr it only counts the warnings that it suppresses.
 # shellcheck disable=SC2016 # for the inner shell to expand
 printf '%s\0' "${c[@]}" |
-    xargs -0 -n 4 -P "$(nproc)" bash -c 'clang-tidy --quiet "$@" -- -std=c11 $CFLAGS 2> /dev/null' lint || status=1
+    xargs -0 -n 1 -P "$(nproc)" bash -c 'clang-tidy --quiet "$@" -- -std=c11 $CFLAGS 2> /dev/null' lint || status=1
 exit "$status"
