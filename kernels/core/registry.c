@@ -35,6 +35,9 @@ int kernel_names(enum op op, const char *names[], int most) {
 }
 
 const char *kernel_left_out(const struct kernel *kernel) {
+#if TILERUN_CUDA && !TILERUN_SM90A
+    if (kernel->only_below == 100) return "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
+#endif
     if (kernel->launch) return NULL;
     return TILERUN_CUDA ? "not in this build: run `make`" : "this build has no CUDA";
 }

@@ -144,11 +144,6 @@ template <typename T> static int matmul_warpgroup_of(const struct launch *launch
     return cudaGetLastError();
 }
 
-/* For architectures other than 9.0a the kernel is compiled empty. */
-static const char *matmul_warpgroup_refuses(const struct launch *) {
-    return TILERUN_SM90A ? NULL : "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
-}
-
 static int matmul_warpgroup_launch(const struct launch *launch) {
     return launch->dtype == FLOAT16 ? matmul_warpgroup_of<__half>(launch) : matmul_warpgroup_of<__nv_bfloat16>(launch);
 }
@@ -164,6 +159,5 @@ KERNEL(matmul_warpgroup) = {
     .speed = 0.4,
     .compute_capability = 90,
     .only_below = 100,
-    .refuses = matmul_warpgroup_refuses,
     .launch = matmul_warpgroup_launch,
 };

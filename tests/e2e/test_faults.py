@@ -168,7 +168,7 @@ def test_what_is_complete_may_not_open(folder, shim):
 
 def slow_job(folder, *operations, **inputs):
     """The operations, and then one that takes a second or so."""
-    slow = {"id": "slow", "op": "matmul", "inputs": ["r", "r"], "variants": ["cpu"], "repeat": 100}
+    slow = {"id": "slow", "op": "matmul", "inputs": ["r", "r"], "variants": [{"name": "cpu", "threads": 1}], "repeat": 100}
     harness.write_job(
         folder / "job.yaml", device="cpu", inputs={"r": {"random": {"shape": [160, 160]}}, **inputs},
         defaults={"warmup": 0, "repeat": 1}, operations=[*operations, slow],

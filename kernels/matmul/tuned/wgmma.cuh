@@ -170,10 +170,8 @@ __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produc
     cluster_sync();
 }
 
-/* The reason why such a kernel cannot do a product of these sizes; NULL: it can. Only 9.0a has these instructions; for
- * other architectures the kernel is compiled empty. TMA counts in 32 bits. */
+/* The reason why such a kernel cannot do a product of these sizes; NULL: it can. TMA counts in 32 bits. */
 inline const char *wgmma_refuses(std::initializer_list<int64_t> sizes) {
-    if (!TILERUN_SM90A) return "this build has no code for compute capability 9.0a (CUDA_ARCHS)";
     return std::max(sizes) > INT32_MAX ? "a dimension is beyond 2^31 - 1" : nullptr;
 }
 
