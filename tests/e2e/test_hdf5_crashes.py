@@ -58,6 +58,11 @@ def write_inputs(folder):
         file["away"] = h5py.ExternalLink("other.h5", "/x")
         file["nowhere"] = h5py.ExternalLink("gone.h5", "/x")
         file["scalar"] = 3.0
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((8, 16))
+        creation.set_filter(40000, h5py.h5z.FLAG_OPTIONAL, ())
+        h5py.h5d.create(file.id, b"skipped", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((24, 16)), creation)
+        file["skipped"][...] = 1
         narrow = h5py.h5t.STD_I32BE.copy()
         narrow.set_precision(20)
         h5py.h5d.create(file.id, b"narrow", narrow, h5py.h5s.create_simple((24, 16))).write(
@@ -95,7 +100,8 @@ def reduce(name, of, **more):
 
 
 def write_jobs(folder):
-    names = ["x", "packed", "scaled", "g/big", "g/half", "virtual", "away", "sparse", "labelled", "narrow", "outside"]
+    names = ["x", "packed", "scaled", "g/big", "g/half", "virtual", "away", "sparse", "labelled", "narrow", "skipped",
+             "outside"]  # fmt: skip
     inputs = {name.replace("/", "_"): {"file": "in.h5", "dataset": f"/{name}"} for name in names}
     inputs["field"] = {"file": "in.h5", "dataset": "/table", "field": "c"}
     inputs["lacking"] = {"file": "in.h5", "dataset": "/lacking", "sources": "fill"}

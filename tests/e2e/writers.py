@@ -151,9 +151,9 @@ def write_hdf5plugin(folder):
             file.create_dataset(name, data=numbers("f4", (64, 48)), chunks=(32, 24), **codec)
             if name not in ("zfp", "sperr", "sz", "sz3"):
                 file.create_dataset(f"{name}_i2", data=numbers("i2", (64, 48)), chunks=(32, 24), **codec)
+        smooth = np.add.outer(np.arange(64, dtype="u1"), np.arange(64, dtype="u1"))  # noise they would leave as it is
         for name in ("FciDecomp", "Htj2k"):
-            codec = getattr(hdf5plugin, name)()
-            file.create_dataset(name.lower(), data=numbers("u1", (64, 64)), chunks=(64, 64), **codec)
+            file.create_dataset(name.lower(), data=smooth, chunks=(64, 64), **getattr(hdf5plugin, name)())
 
 
 # ---- netCDF --------------------------------------------------------------------------------------------------------
