@@ -71,6 +71,12 @@ void *must_realloc(void *memory, unsigned long bytes) {
     return must_have(realloc(memory, bytes ? bytes : 1));
 }
 
+void *must_grow(void *array, int count, unsigned long element_bytes) {
+    char *grown = must_realloc(array, ((unsigned long)count + 1) * element_bytes);
+    memset(grown + (unsigned long)count * element_bytes, 0, element_bytes);
+    return grown;
+}
+
 char *must_strdup(const char *text) {
     return text ? must_have(strdup(text)) : NULL;
 }
@@ -148,4 +154,14 @@ void free_owned(void *pointer) {
 
 void close_owned(FILE **file) {
     if (*file) fclose(*file);
+}
+
+void close_folder(DIR **folder) {
+    if (*folder) closedir(*folder);
+}
+
+void close_descriptor(const int *descriptor) {
+    int number = errno;
+    if (*descriptor >= 0) close(*descriptor);
+    errno = number;
 }

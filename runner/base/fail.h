@@ -8,6 +8,7 @@
 
 #include "../../kernels/core/status.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -19,6 +20,9 @@ enum status fail_write(struct error *error, const char *path, int number);
 #define FAIL_CALL(error, status, call, words) fail_call(error, status, call, words, __FILE__, __LINE__)
 enum status fail_call(struct error *error, enum status status, const char *call, const char *words, const char *file,
                       int line);
+
+/* An error that nobody reads, for a call whose failure does not matter or shows in what it returns. */
+#define IGNORED (&(struct error){.status = STATUS_OK})
 
 /* The error's sentence without "PATH: " at its beginning. */
 const char *fail_without_path(const struct error *error, const char *path);
@@ -37,6 +41,10 @@ void *must_have(void *memory); /* returns `memory`; ends the process if it is NU
 void *must_malloc(unsigned long bytes);
 void *must_zeroed(unsigned long bytes);
 void *must_realloc(void *memory, unsigned long bytes);
+/* Appends a zeroed element to an array of `count` elements, which it reallocates, and returns the element's address:
+ *     *APPEND(list->items, list->count) = item; */
+#define APPEND(array, count) ((array) = must_grow((array), (count), sizeof *(array)), &(array)[(count)++])
+void *must_grow(void *array, int count, unsigned long element_bytes);
 void *try_malloc(unsigned long bytes); /* malloc, for OWNED: the analyzer of clang does not know that OWNED frees */
 char *must_strdup(const char *text);   /* NULL of NULL */
 /* Like realpath. NULL, with errno set: it failed for a reason other than memory. */
@@ -53,9 +61,13 @@ FILE *must_stream(char **text);
  * initialized. OWNED: pointers, whose memory is freed. */
 #define FREED_BY(function) __attribute__((cleanup(function)))
 #define OWNED              FREED_BY(free_owned)
-#define OWNED_FILE         FREED_BY(close_owned) /* FILE *, which may be NULL */
+#define OWNED_FILE         FREED_BY(close_owned)      /* FILE *, which may be NULL */
+#define OWNED_FOLDER       FREED_BY(close_folder)     /* DIR *, which may be NULL */
+#define OWNED_DESCRIPTOR   FREED_BY(close_descriptor) /* int, which may be negative; errno stays */
 void free_owned(void *pointer);
 void close_owned(FILE **file);
+void close_folder(DIR **folder);
+void close_descriptor(const int *descriptor);
 /* Defines NAME_release, for FREED_BY of a variable `struct NAME *`: calls `free` of the pointer, which may be NULL. */
 // clang-format off
 #define RELEASED_BY(name, free) static inline void name##_release(struct name **pointer) { free(*pointer); }

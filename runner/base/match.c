@@ -122,14 +122,13 @@ char *match_none(const char *pattern) {
     int length = match_folder_length(pattern), count = 0;
     OWNED char *escaped = length > 0 ? must_printf("%.*s", length, pattern) : must_strdup("./");
     OWNED char *folder = match_unescape(escaped);
-    DIR *list = opendir(folder);
+    OWNED_FOLDER DIR *list = opendir(folder);
     OWNED struct candidate *near = NULL;
     for (struct dirent *entry; list && (entry = readdir(list));) {
         OWNED char *path = must_printf("%s%s", folder, entry->d_name);
         int alike = is_file(path) ? similarity(entry->d_name, pattern + length) : 0;
         if (alike == 0) continue;
-        near = must_realloc(near, (size_t)(count + 1) * sizeof *near);
-        near[count++] = (struct candidate){must_strdup(entry->d_name), alike};
+        *APPEND(near, count) = (struct candidate){must_strdup(entry->d_name), alike};
     }
     if (near) qsort(near, (size_t)count, sizeof *near, compare_candidates);
     char *text = must_printf("0 files match %s; %s%s", pattern, folder,
@@ -139,7 +138,6 @@ char *match_none(const char *pattern) {
     for (int i = 0; i < count && i < NAMES_SHOWN; i++) must_append(&text, "%s%s", i ? ", " : "", near[i].name);
     if (count > NAMES_SHOWN) must_append(&text, " and %d more", count - NAMES_SHOWN);
     for (int i = 0; i < count; i++) free(near[i].name);
-    if (list) closedir(list);
     return text;
 }
 
@@ -155,14 +153,13 @@ char *match_hint(const char *path) {
     OWNED char *folder = name > path ? must_printf("%.*s", (int)(name - path), path) : must_strdup(".");
     OWNED char *word = must_printf("%.*s", (int)(end - name), name);
     FREED_BY(texts_clear) struct texts names = {0};
-    DIR *list = opendir(folder);
+    OWNED_FOLDER DIR *list = opendir(folder);
     for (struct dirent *entry; list && (entry = readdir(list));) {
         OWNED char *other = must_printf("%s/%s", folder, entry->d_name);
         bool fits = stat(other, &about) == 0 && (*end ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode));
         if (!fits || *entry->d_name == '.') continue;
         texts_add(&names, must_strdup(entry->d_name));
     }
-    if (list) closedir(list);
     const char *near = nearest_name(word, (const char *const *)names.of, names.count);
     if (!near) return must_strdup("");
     return must_printf(" (did you mean '%.*s%s%s'?)", (int)(name - path), path, near, end);

@@ -37,8 +37,7 @@ void texts_free(char **texts, int count) {
 }
 
 void texts_add(struct texts *texts, char *text) {
-    texts->of = must_realloc(texts->of, (size_t)(texts->count + 1) * sizeof *texts->of);
-    texts->of[texts->count++] = text;
+    *APPEND(texts->of, texts->count) = text;
 }
 
 void texts_clear(struct texts *texts) {

@@ -73,8 +73,7 @@ enum status trace_open(const char *path, bool overwrite, struct trace **trace, s
 void trace_run(struct trace *trace, const char *name) {
     if (!trace) return;
     pthread_mutex_lock(&trace->mutex);
-    trace->runs = must_realloc(trace->runs, (unsigned long)(trace->run_count + 1) * sizeof *trace->runs);
-    trace->runs[trace->run_count++] = must_strdup(name);
+    *APPEND(trace->runs, trace->run_count) = must_strdup(name);
     pthread_mutex_unlock(&trace->mutex);
 }
 

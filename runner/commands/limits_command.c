@@ -16,7 +16,8 @@ struct device_limits *command_limits(const struct device_facts *facts) {
 enum status command_measure(const struct device_facts *facts, int number, bool again, bool verbose,
                             struct device_limits **limits, struct error *error) {
     const char *name = limits_program(facts->kind);
-    int lock = limits_lock(facts, name); /* two processes that measure at once would halve each other's limits */
+    /* Two processes that measure at once would halve each other's limits. */
+    OWNED_DESCRIPTOR int lock = limits_lock(facts, name);
     enum status status = STATUS_OK;
     *limits = again ? NULL : limits_load(facts, name);
     if (!*limits) {
@@ -31,7 +32,6 @@ enum status command_measure(const struct device_facts *facts, int number, bool a
         if (!status && !limits_save(facts, name, *limits) && verbose)
             text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
     }
-    if (lock >= 0) close(lock);
     return status;
 }
 

@@ -149,10 +149,9 @@ static enum status run_profiler(struct profile *profile, bool *found, struct err
 
 static enum status hash_file(const char *path, char sha256[65], struct error *error) {
     struct stat about;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     bool good = descriptor >= 0 && fstat(descriptor, &about) == 0 && about.st_size > 0;
     void *bytes = good ? mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0) : MAP_FAILED;
-    if (descriptor >= 0) close(descriptor);
     if (bytes == MAP_FAILED) return fail(error, STATUS_RUN, "the profiler has left no report at %s", path);
     sha256_hex(bytes, (size_t)about.st_size, sha256);
     munmap(bytes, (size_t)about.st_size);

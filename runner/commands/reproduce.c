@@ -103,8 +103,7 @@ static bool is_unsure(void *context, const struct result_row *row, const struct 
     const struct reproduction *r = context;
     struct run_pair pair = {.base = comparison_partner(r->base, row), .new = row};
     FREED_BY(samples_free) struct samples base = {0};
-    struct error ignored = {.status = STATUS_OK};
-    if (!pair.base || results_file_samples(r->base, pair.base, &base, &ignored)) return false;
+    if (!pair.base || results_file_samples(r->base, pair.base, &base, IGNORED)) return false;
     run_pair_judge(&pair, &base, samples, r->settings->threshold);
     return pair.ratio.verdict == RATIO_UNSURE;
 }

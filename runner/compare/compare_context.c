@@ -12,8 +12,7 @@
 #define CLOCKS_DIFFER 0.01 /* smaller relative differences of clocks are noise */
 
 static void add(struct context *context, const char *what, const char *base, const char *new) {
-    context->items = must_realloc(context->items, (size_t)(context->count + 1) * sizeof *context->items);
-    context->items[context->count++] =
+    *APPEND(context->items, context->count) =
         (struct context_difference){must_strdup(what), must_strdup(base), must_strdup(new)};
 }
 
@@ -125,11 +124,9 @@ static bool compare_input(struct context *context, const struct comparison *file
 }
 
 static bool compare_inputs(struct context *context, const struct comparison *files) {
-    char **paths;
-    int count = results_file_inputs(files->base, &paths);
+    FREED_BY(texts_clear) struct texts paths = results_file_inputs(files->base);
     bool differ = false;
-    for (int i = 0; i < count; i++) differ |= compare_input(context, files, paths[i]);
-    texts_free(paths, count);
+    for (int i = 0; i < paths.count; i++) differ |= compare_input(context, files, paths.of[i]);
     return differ;
 }
 

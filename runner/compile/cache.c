@@ -63,9 +63,8 @@ void cache_put(struct cache_entry *entry) {
     if (!entry->own) return;
     bool kept = false;
     if (!entry->folder) {
-        int descriptor = open(entry->own, O_RDONLY | O_CLOEXEC);
+        OWNED_DESCRIPTOR int descriptor = open(entry->own, O_RDONLY | O_CLOEXEC);
         kept = descriptor >= 0 && fsync(descriptor) == 0 && rename(entry->own, entry->path) == 0;
-        if (descriptor >= 0) close(descriptor);
     }
     if (kept) {
         free(entry->own);

@@ -78,9 +78,8 @@ static int run_command(struct command_words *command, const char *folder, char *
     if (!failure)
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
         }
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor >= 0) *messages = text_read(descriptor, SIZE_MAX, NULL);
-    if (descriptor >= 0) close(descriptor);
     unlink(path);
     if (failure) return errno = failure, -1;
     return WIFEXITED(state) ? WEXITSTATUS(state) : 1;

@@ -33,20 +33,16 @@ void sha256_hex(const void *data, size_t length, char hex[65]) {
 static char *read_file(const char *path) {
     struct stat about;
     size_t length = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: a pipe would wait for its writer */
+    /* O_NONBLOCK: a pipe would wait for its writer. */
+    OWNED_DESCRIPTOR int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return NULL;
     bool regular = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
     errno = S_ISDIR(about.st_mode) ? EISDIR : EOPNOTSUPP;
     char *text = regular ? text_read(file, MAX_BYTES, &length) : NULL;
-    if (length > MAX_BYTES) {
-        free(text);
-        text = NULL;
-        errno = EFBIG;
-    }
-    int why = errno;
-    close(file);
-    errno = why;
-    return text;
+    if (length <= MAX_BYTES) return text;
+    free(text);
+    errno = EFBIG;
+    return NULL;
 }
 
 /* Replaces comments by blanks but keeps their newlines. */
@@ -128,8 +124,7 @@ static bool has_file(const struct sources *sources, const char *name) {
 
 /* Adds a file, whose text the sources then own. */
 static void add(struct sources *sources, const char *name, const char *path, char *text) {
-    sources->of = must_realloc(sources->of, (size_t)(sources->count + 1) * sizeof *sources->of);
-    struct source_file *file = &sources->of[sources->count++];
+    struct source_file *file = APPEND(sources->of, sources->count);
     *file = (struct source_file){.name = must_strdup(name), .path = must_strdup(path), .text = text};
     sha256_hex(text, strlen(text), file->sha256);
 }

@@ -287,14 +287,13 @@ static enum status run_job(struct execution *execution, bool *wrote, struct erro
 /* Writes why a shard ends into its manifest, for `merge` and `show`; ignores a failure to write it. */
 static void note_stop(const struct execution *execution, enum status status, const struct error *error) {
     const struct execute_options *options = execution->options;
-    struct error ignored = {.status = STATUS_OK};
     bool stopped = status && status != STATUS_RUN && status != STATUS_INTERRUPTED && error->text[0];
     if (options->shard && stopped)
         results_write_manifest(execution->results, options->command_line, options->restricted,
                                execution->lost       ? execution_unreadable(execution)
                                : options->unreadable ? options->unreadable
                                                      : error->text,
-                               &ignored);
+                               IGNORED);
 }
 
 static void execution_begin(struct execution *execution) {
@@ -366,8 +365,7 @@ enum status execute_plan(const struct units *units, const struct execute_options
     if (status == STATUS_INTERRUPTED) error->text[0] = '\0'; /* end_after_signal has printed it */
     for (int kind = 0; kind < 2; kind++) execution_close_devices(&execution, kind);
     store_close(execution.results);
-    struct error ignored = {.status = STATUS_OK};
-    enum status traced = trace_close(execution.trace, status ? &ignored : error);
+    enum status traced = trace_close(execution.trace, status ? IGNORED : error);
     if (!status) status = traced;
     bool done = status == STATUS_OK || (status == STATUS_RUN && !error->text[0]) || execution.lost > 0;
     if (done && options->shows) print_rows(&execution);

@@ -99,12 +99,6 @@ static void check_defaults(struct job_reader *reader, const struct yaml_node *de
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
-static struct definition *add_definition(struct definitions *definitions, const struct definition *definition) {
-    definitions->items = must_realloc(definitions->items, sizeof *definition * (size_t)(definitions->count + 1));
-    definitions->items[definitions->count] = *definition;
-    return &definitions->items[definitions->count++];
-}
-
 static void define_inputs(struct job_reader *reader, const struct yaml_node *map, struct definitions *definitions) {
     if (!job_expect_map(reader, map, "inputs")) return;
     for (int i = 0; i < map->count; i++) {
@@ -112,14 +106,13 @@ static void define_inputs(struct job_reader *reader, const struct yaml_node *map
         if (!is_identifier(key->text))
             job_error(reader, key, "'%s' is not an input name: use a letter or '_', then letters, digits, '_', '-'",
                       key->text);
-        add_definition(definitions, &(struct definition){
-                                        .where = key,
-                                        .node = map->items[i],
-                                        .name = must_strdup(key->text),
-                                        .is_input = true,
-                                        .uses = parameters_used(&reader->parameters, map->items[i]),
-                                        .kept = true,
-                                    });
+        *APPEND(definitions->items, definitions->count) =
+            (struct definition){.where = key,
+                                .node = map->items[i],
+                                .name = must_strdup(key->text),
+                                .is_input = true,
+                                .uses = parameters_used(&reader->parameters, map->items[i]),
+                                .kept = true};
     }
 }
 
@@ -147,8 +140,7 @@ static void report_unknown_input(struct job_reader *reader, const struct yaml_no
 static void add_dependency(struct definition *definition, const struct definitions *definitions, int found) {
     for (int i = 0; i < definition->read_count; i++)
         if (definition->reads[i] == found) return;
-    definition->reads = must_realloc(definition->reads, sizeof(int) * (size_t)(definition->read_count + 1));
-    definition->reads[definition->read_count++] = found;
+    *APPEND(definition->reads, definition->read_count) = found;
     definition->uses |= definitions->items[found].uses;
 }
 
@@ -219,14 +211,12 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
         job_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
         job_check_keys(reader, node, scopes, scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
         if (scratch.id) check_id(reader, id, scratch.id, definitions);
-        struct definition *definition =
-            add_definition(definitions, &(struct definition){
-                                            .where = id ? id : node,
-                                            .node = node,
-                                            .name = scratch.id ? scratch.id : must_strdup(""),
-                                            .op = scratch.op,
-                                            .kept = true,
-                                        });
+        struct definition *definition = APPEND(definitions->items, definitions->count);
+        *definition = (struct definition){.where = id ? id : node,
+                                          .node = node,
+                                          .name = scratch.id ? scratch.id : must_strdup(""),
+                                          .op = scratch.op,
+                                          .kept = true};
         definition->uses = used_by_operation(reader, definition);
         find_dependencies(reader, list, definitions);
     }

@@ -19,8 +19,7 @@ extern char **environ;
 static void record_variable(struct job *job, const char *name) {
     for (int i = 0; i < job->variable_count; i++)
         if (strcmp(job->variables[i], name) == 0) return;
-    job->variables = must_realloc(job->variables, sizeof *job->variables * (size_t)(job->variable_count + 1));
-    job->variables[job->variable_count++] = must_strdup(name);
+    *APPEND(job->variables, job->variable_count) = must_strdup(name);
 }
 
 /* The name in "NAME=VALUE"; the caller frees. */

@@ -45,8 +45,7 @@ static void add_variant(struct job_reader *reader, struct definition *definition
                    definition->name, definition->name, definition->name);
         return;
     }
-    definition->only = must_realloc(definition->only, sizeof *definition->only * (size_t)(definition->only_count + 1));
-    definition->only[definition->only_count++] = (struct only_variant){must_printf("%.*s", (int)length, text), false};
+    APPEND(definition->only, definition->only_count)->label = must_printf("%.*s", (int)length, text);
 }
 
 void only_forget(struct definition *definition) {

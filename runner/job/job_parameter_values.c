@@ -50,8 +50,7 @@ static void append_value(const struct parameters *parameters, struct parameter *
                    MAX_VALUES);
         return;
     }
-    parameter->values = must_realloc(parameter->values, sizeof *parameter->values * (size_t)(parameter->count + 1));
-    parameter->values[parameter->count++] = value;
+    *APPEND(parameter->values, parameter->count) = value;
 }
 
 /* Adds a value as written: replaces the parameters in it, or evaluates it. A single value that depends on swept

@@ -37,8 +37,7 @@ static bool add_number(struct job *job, const char *text, char message[256]) {
             snprintf(message, 256, "device 'cuda:%d' is listed twice", number);
             return false;
         }
-    job->device_numbers = must_realloc(job->device_numbers, sizeof(int) * (size_t)(job->device_count + 1));
-    job->device_numbers[job->device_count++] = number;
+    *APPEND(job->device_numbers, job->device_count) = number;
     return true;
 }
 

@@ -56,8 +56,7 @@ static void add_variant(struct job_reader *reader, struct job_operation *operati
         job_variant_free(variant);
         return;
     }
-    operation->variants = must_realloc(operation->variants, sizeof *variant * (size_t)(operation->variant_count + 1));
-    operation->variants[operation->variant_count++] = *variant;
+    *APPEND(operation->variants, operation->variant_count) = *variant;
 }
 
 /* The parameters of a variant, and the lists or values that the job gives them. */

@@ -396,7 +396,7 @@ struct yaml_document *yaml_parse(const char *name, const char *text, size_t leng
 struct yaml_document *yaml_load(const char *path) {
     struct yaml_document *document = new_document(path);
     bool stdin_named = strcmp(path, YAML_STDIN) == 0;
-    int file = stdin_named ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    OWNED_DESCRIPTOR int file = stdin_named ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     struct stat facts;
     if (file < 0 || fstat(file, &facts) != 0)
         yaml_error(document, NULL, "cannot be opened: %s", strerror(errno));
@@ -410,7 +410,6 @@ struct yaml_document *yaml_load(const char *path) {
         yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");
     else
         parse(document);
-    if (file >= 0) close(file);
     return document;
 }
 

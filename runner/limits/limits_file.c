@@ -149,12 +149,11 @@ char *limits_path(const struct device_facts *facts, const char *program) {
 struct device_limits *limits_load(const struct device_facts *facts, const char *program) {
     OWNED char *path = limits_path(facts, program), *text = NULL;
     /* O_NONBLOCK: a pipe at this path must not block the program. */
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    OWNED_DESCRIPTOR int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     struct stat about;
     size_t length = 0;
     if (file < 0) return NULL;
     if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) text = text_read(file, MAX_BYTES, &length);
-    close(file);
     return text && length < MAX_BYTES ? limits_of(text, facts, program) : NULL;
 }
 
@@ -179,14 +178,13 @@ static bool write_all(int file, const char *text) {
 /* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
 static void remove_old(const struct device_facts *facts) {
     OWNED char *stem = stem_of(facts), *path = path_folder(stem);
-    DIR *folder = opendir(path);
+    OWNED_FOLDER DIR *folder = opendir(path);
     struct stat about;
     for (const struct dirent *entry; folder && (entry = readdir(folder));)
         if (strstr(entry->d_name, path_name(stem)) == entry->d_name &&
             fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(about.st_mode) &&
             about.st_mtime < time(NULL) - OLD_SECONDS)
             unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder) closedir(folder);
 }
 
 int limits_lock(const struct device_facts *facts, const char *program) {
@@ -232,10 +230,9 @@ bool limits_prove(const struct device_facts *facts, const char *program, struct 
                   const struct kernel *kernel, const struct geometry *geometry, double seconds, char text[64]) {
     char ignored[64];
     if (!limits_raise(limits, kernel, geometry, seconds, text)) return false;
-    int lock = limits_lock(facts, program);
+    OWNED_DESCRIPTOR int lock = limits_lock(facts, program);
     struct device_limits *stored = limits_load(facts, program);
     if (stored && limits_raise(stored, kernel, geometry, seconds, ignored)) limits_save(facts, program, stored);
     limits_free(stored);
-    if (lock >= 0) close(lock);
     return true;
 }

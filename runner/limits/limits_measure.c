@@ -312,8 +312,7 @@ enum status limits_measure(int cuda_number, struct device_limits **limits, struc
     enum status status = device->operations->allocate_host(device, CHUNK_BYTES, &bench.chunk, error);
     if (!status) fill_chunk(bench.chunk);
     if (!status) status = measure_all(&bench, error);
-    struct error ignored = {.status = STATUS_OK};
-    device->operations->synchronize(device, status ? &ignored : error);
+    device->operations->synchronize(device, status ? IGNORED : error);
     release_buffers(&bench);
     device->operations->close(device);
     time_text(bench.limits->measured);

@@ -151,10 +151,8 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
 /* ---- runs ------------------------------------------------------------------------------------------------------ */
 
 static struct run *add_run(struct plan *plan, int task, const struct job_variant *variant) {
-    plan->runs = must_realloc(plan->runs, (unsigned long)(plan->run_count + 1) * sizeof *plan->runs);
-    struct run *run = &plan->runs[plan->run_count];
-    memset(run, 0, sizeof *run);
-    run->number = plan->run_count++;
+    struct run *run = APPEND(plan->runs, plan->run_count);
+    run->number = plan->run_count - 1;
     run->task = task;
     run->variant = variant;
     plan->tasks[task].run_count++;

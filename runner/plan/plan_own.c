@@ -18,8 +18,7 @@ const struct kernel *plan_own_kernel(struct plan *plan, const struct task *task,
     const struct yaml_node *where = variant->where;
     struct error error = {.status = STATUS_OK};
     own_kernel_make(variant, geometry->op, operand_seen(geometry)->dtype, geometry->out.dtype, &kernel, &where, &error);
-    plan->own = must_realloc(plan->own, (size_t)(plan->own_count + 1) * sizeof *plan->own);
-    plan->own[plan->own_count++] = kernel;
+    *APPEND(plan->own, plan->own_count) = kernel;
     if (error.status) plan_mistake(plan->job, where, task->operation->label, "%s", error.text);
     return error.status || !task->known ? NULL : kernel;
 }
@@ -75,8 +74,7 @@ int plan_own_files(const struct plan *plan, struct own_file **files) {
                 free(name);
                 continue;
             }
-            *files = must_realloc(*files, (size_t)(count + 1) * sizeof **files);
-            (*files)[count++] = (struct own_file){name, &sources->of[j]};
+            *APPEND(*files, count) = (struct own_file){name, &sources->of[j]};
         }
     }
     return count;

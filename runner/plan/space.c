@@ -92,7 +92,7 @@ double space_elsewhere(const struct plan *plan, char **folder) {
 
 /* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders, the shards'. */
 static double files_bytes(const char *path, bool deeper) {
-    DIR *folder = opendir(path);
+    OWNED_FOLDER DIR *folder = opendir(path);
     double bytes = 0;
     struct stat about;
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
@@ -102,7 +102,6 @@ static double files_bytes(const char *path, bool deeper) {
         OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
         bytes += files_bytes(inner, false);
     }
-    if (folder) closedir(folder);
     return bytes;
 }
 

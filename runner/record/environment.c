@@ -23,10 +23,8 @@ const char tilerun_git_commit[] = TILERUN_COMMIT;
 const char tilerun_sources[] = TILERUN_SOURCES;
 
 static struct environment_entry *append(struct environment *environment, const char *name) {
-    size_t bytes = (size_t)(environment->count + 1) * sizeof *environment->entries;
-    environment->entries = must_realloc(environment->entries, bytes);
-    struct environment_entry *entry = &environment->entries[environment->count++];
-    *entry = (struct environment_entry){.name = name};
+    struct environment_entry *entry = APPEND(environment->entries, environment->count);
+    entry->name = name;
     return entry;
 }
 

@@ -12,9 +12,7 @@ static struct swept_column *find_column(struct swept *swept, const char *name, i
         const char *known = swept->columns[i].name;
         if (strncmp(known, name, (size_t)length) == 0 && !known[length]) return &swept->columns[i];
     }
-    swept->columns = must_realloc(swept->columns, (size_t)(swept->count + 1) * sizeof *swept->columns);
-    struct swept_column *column = &swept->columns[swept->count++];
-    *column = (struct swept_column){.kind = SWEPT_INTEGER};
+    struct swept_column *column = APPEND(swept->columns, swept->count); /* its kind is SWEPT_INTEGER, the narrowest */
     snprintf(column->name, sizeof column->name, "%.*s", length, name);
     column->text = must_malloc((size_t)rows * sizeof *column->text);
     column->number = must_malloc((size_t)rows * sizeof *column->number);

@@ -292,11 +292,10 @@ static struct plot_series *series_of(struct figure *figure, const struct report_
     char *name = figure->kind->series(figure, run);
     for (int i = 0; i < figure->series_count; i++)
         if (strcmp(figure->series[i].label, name) == 0) return free(name), &figure->series[i];
-    size_t bytes = (size_t)(figure->series_count + 1) * sizeof *figure->series;
-    figure->series = must_realloc(figure->series, bytes);
-    figure->series[figure->series_count] =
+    struct plot_series *series = APPEND(figure->series, figure->series_count);
+    *series =
         (struct plot_series){.label = name, .colour = run->variant % PLOT_COLOURS, .shape = run->variant % PLOT_SHAPES};
-    return &figure->series[figure->series_count++];
+    return series;
 }
 
 static void add_point(struct figure *figure, const struct report_run *run, struct plot_point point) {

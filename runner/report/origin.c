@@ -20,8 +20,7 @@ struct attributes {
 };
 
 static void add(struct attributes *attributes, const char *name, const char *value) {
-    attributes->all = must_realloc(attributes->all, (size_t)(attributes->count + 1) * sizeof *attributes->all);
-    attributes->all[attributes->count++] = (struct attribute){must_strdup(name), must_strdup(value)};
+    *APPEND(attributes->all, attributes->count) = (struct attribute){must_strdup(name), must_strdup(value)};
 }
 
 static void free_attributes(struct attributes *attributes) {
@@ -136,14 +135,12 @@ void report_facts(const struct report *report, FILE *to) {
     }
     write_facts(report, facts, "Environment", to);
     for (int f = 0; f < report->file_count; f++) {
-        char **paths;
-        int count = results_file_inputs(report->files[f].file, &paths);
+        FREED_BY(texts_clear) struct texts paths = results_file_inputs(report->files[f].file);
         facts[f] = (struct attributes){0};
-        for (int i = 0; i < count; i++) {
-            OWNED char *text = inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths[i]) : NULL;
-            if (text) add(&facts[f], paths[i] + strlen("/inputs/"), text);
+        for (int i = 0; i < paths.count; i++) {
+            OWNED char *text = inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths.of[i]) : NULL;
+            if (text) add(&facts[f], paths.of[i] + strlen("/inputs/"), text);
         }
-        texts_free(paths, count);
     }
     write_facts(report, facts, "Inputs", to);
     if (inputs > MAX_LISTED_INPUTS) fprintf(to, "<p>%d of %d inputs are shown.</p>\n", (int)MAX_LISTED_INPUTS, inputs);

@@ -41,10 +41,7 @@ struct scale {
 };
 
 void plot_add(struct plot_series *series, struct plot_point point) {
-    bool full = (series->count & (series->count - 1)) == 0; /* the capacity is the next power of 2 */
-    size_t capacity = series->count ? 2 * (size_t)series->count : 1;
-    if (full) series->points = must_realloc(series->points, capacity * sizeof *series->points);
-    series->points[series->count++] = point;
+    *APPEND(series->points, series->count) = point;
 }
 
 void plot_add_line(struct plot *plot, double x0, double y0, double x1, double y1,

@@ -150,27 +150,19 @@ char *results_file_job(const struct results_file *file, bool resolved) {
     return results_file_source(file, resolved ? "/job_resolved" : "/job");
 }
 
-struct found_inputs {
-    int count;
-    char **paths;
-};
-
 /* Adds a group with an attribute `dtype`, which marks an input. */
 static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, void *to) {
-    struct found_inputs *found = to;
     if (link->type != H5L_TYPE_HARD || H5Aexists_by_name(group, name, "dtype", H5P_DEFAULT) <= 0) return 0;
-    found->paths = must_realloc(found->paths, (size_t)(found->count + 1) * sizeof *found->paths);
-    found->paths[found->count++] = must_printf("/inputs/%s", name);
+    texts_add(to, must_printf("/inputs/%s", name));
     return 0;
 }
 
-int results_file_inputs(const struct results_file *file, char ***paths) {
+struct texts results_file_inputs(const struct results_file *file) {
     FENCE(file->path);
-    struct found_inputs found = {0};
+    struct texts paths = {0};
     OWNED_ID hid_t id = open_object(file, "/inputs");
-    if (id >= 0) h5_visit(id, H5_ITER_INC, add_input, &found);
-    *paths = found.paths;
-    return found.count;
+    if (id >= 0) h5_visit(id, H5_ITER_INC, add_input, &paths);
+    return paths;
 }
 
 /* Reads a vector of `count` doubles into `to`; false: there is none of that length. */

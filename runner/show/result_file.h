@@ -5,6 +5,7 @@
 #define RUNNER_RESULT_FILE_H
 
 #include "../base/samples.h"
+#include "../base/text.h"
 #include "../record/columns.h"
 
 struct results_file {
@@ -38,9 +39,9 @@ char *results_file_job(const struct results_file *file, bool resolved);
 /* A recorded source (record/origin.h); NULL: there is none. The caller frees. */
 char *results_file_source(const struct results_file *file, const char *path);
 
-/* Lists the paths of the inputs ("/inputs/n=512/A"), sorted, for results_file_text and results_file_number. Returns
- * their number. The caller frees each and *paths. */
-int results_file_inputs(const struct results_file *file, char ***paths);
+/* Lists the paths of the inputs ("/inputs/n=512/A"), sorted, for results_file_text and results_file_number. Free with
+ * texts_clear. */
+struct texts results_file_inputs(const struct results_file *file);
 
 /* Reads the samples of a row's run, if it has any. The caller frees them with samples_free. */
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,

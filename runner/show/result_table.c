@@ -34,23 +34,19 @@ static bool same_variant(const struct result_row *one, const struct result_row *
 struct group {
     const struct result_row *first;
     int runs;
-    int variants;                      /* number of different variants of operations */
-    const struct result_row **variant; /* the first row of each */
-    int *variant_runs;                 /* the number of its rows */
+    int variants; /* number of different variants of operations */
+    struct group_variant {
+        const struct result_row *first;
+        int runs;
+    } * variant;
 };
 
 static void group_add(struct group *group, const struct result_row *row) {
     int i = 0;
     group->runs++;
-    while (i < group->variants && !same_variant(group->variant[i], row)) i++;
-    if (i == group->variants) {
-        group->variant = must_realloc(group->variant, (size_t)(i + 1) * sizeof *group->variant);
-        group->variant_runs = must_realloc(group->variant_runs, (size_t)(i + 1) * sizeof *group->variant_runs);
-        group->variant[i] = row;
-        group->variant_runs[i] = 0;
-        group->variants++;
-    }
-    group->variant_runs[i]++;
+    while (i < group->variants && !same_variant(group->variant[i].first, row)) i++;
+    if (i == group->variants) APPEND(group->variant, group->variants)->first = row;
+    group->variant[i].runs++;
 }
 
 /* The line about a group: "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". It names the
@@ -61,8 +57,8 @@ static char *group_line(const struct view *view, const struct group *group, cons
         several = strcmp(view->rows[i].operation, view->rows[0].operation) != 0;
     FREED_BY(texts_clear) struct texts names = {0};
     for (int i = 0; i < group->variants; i++) {
-        const struct result_row *row = group->variant[i];
-        const char *parameters = group->variant_runs[i] == 1 ? row->parameters : "";
+        const struct result_row *row = group->variant[i].first;
+        const char *parameters = group->variant[i].runs == 1 ? row->parameters : "";
         texts_add(&names, must_printf("%s%s%s%s%s", several ? row->operation : "", several ? " " : "", row->variant,
                                       *parameters ? " " : "", parameters));
     }
@@ -90,18 +86,14 @@ static struct group *groups_find(const struct groups *groups, const struct resul
 static void groups_add(struct groups *groups, const struct result_row *row) {
     struct group *group = groups_find(groups, row);
     if (!group) {
-        groups->of = must_realloc(groups->of, (size_t)(groups->count + 1) * sizeof *groups->of);
-        group = &groups->of[groups->count++];
-        *group = (struct group){.first = row};
+        group = APPEND(groups->of, groups->count);
+        group->first = row;
     }
     group_add(group, row);
 }
 
 static void groups_free(struct groups *groups) {
-    for (int i = 0; i < groups->count; i++) {
-        free(groups->of[i].variant);
-        free(groups->of[i].variant_runs);
-    }
+    for (int i = 0; i < groups->count; i++) free(groups->of[i].variant);
     free(groups->of);
 }
 
@@ -176,30 +168,28 @@ static char *busy_text(const struct view *view) {
 
 /* Adds a line for each flag of the rows: "throttled (t): 3 runs: the GPU ...". */
 static void add_flags(const struct view *view, struct texts *lines) {
-    FREED_BY(texts_clear) struct texts flags = {0};
-    OWNED int *runs = NULL;
+    struct found {
+        const char *flag;
+        size_t length;
+        int runs;
+    };
+    OWNED struct found *found = NULL;
+    int count = 0;
     for (int i = 0; i < view->chosen; i++) {
         const char *flag = view->rows[view->order[i]].flags;
         for (size_t length; *flag; flag += length + (flag[length] == ',')) {
-            int known = 0;
+            int at = 0;
             length = strcspn(flag, ",");
-            for (; known < flags.count; known++) {
-                bool is_flag = strncmp(flags.of[known], flag, length) == 0 && !flags.of[known][length];
-                if (is_flag) break;
-            }
-            if (known == flags.count) {
-                texts_add(&flags, must_printf("%.*s", (int)length, flag));
-                runs = must_realloc(runs, (size_t)flags.count * sizeof *runs);
-                runs[known] = 0;
-            }
-            runs[known]++;
+            while (at < count && (found[at].length != length || strncmp(found[at].flag, flag, length) != 0)) at++;
+            if (at == count) *APPEND(found, count) = (struct found){flag, length, 0};
+            found[at].runs++;
         }
     }
-    for (int i = 0; i < flags.count; i++) {
-        const struct flag_advice *advice = flag_advice(flags.of[i], strlen(flags.of[i]));
+    for (int i = 0; i < count; i++) {
+        const struct flag_advice *advice = flag_advice(found[i].flag, found[i].length);
         OWNED char *samples = advice->letter == 'b' ? busy_text(view) : must_strdup("");
-        texts_add(lines, must_printf("%s (%c): %d run%s%s: %s", flags.of[i], advice->letter, runs[i],
-                                     runs[i] == 1 ? "" : "s", samples, advice->words));
+        texts_add(lines, must_printf("%.*s (%c): %d run%s%s: %s", (int)found[i].length, found[i].flag, advice->letter,
+                                     found[i].runs, found[i].runs == 1 ? "" : "s", samples, advice->words));
     }
 }
 
@@ -309,8 +299,7 @@ void view_print_markdown(const struct view *view, FILE *to) {
 }
 
 void result_print_table(const struct result_row *rows, int count, FILE *to) {
-    struct error error = {.status = STATUS_OK};
     FREED_BY(view_release) struct view *view = NULL;
-    if (view_make(rows, count, &(struct view_options){0}, &view, &error) == STATUS_OK)
+    if (view_make(rows, count, &(struct view_options){0}, &view, IGNORED) == STATUS_OK)
         view_print(view, table_terminal_width(), "`tilerun show --columns` chooses", to);
 }

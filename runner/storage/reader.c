@@ -74,8 +74,7 @@ enum status reader_fail_changed(const struct reader *reader, struct error *error
 /* Callback of a guard: checks that the chunks of a source decode within bounds. */
 static void check_source_chunks(const char *path, const char *name, struct error *error) {
     OWNED_DATASET struct h5_dataset *dataset = NULL;
-    struct error ignored = {0}; /* the source is not a data set */
-    if (h5_open_chunks(path, name, &dataset, &ignored)) return;
+    if (h5_open_chunks(path, name, &dataset, IGNORED)) return; /* the source is not a data set */
     FREED_BY(rawread_close) struct rawread *check = rawread_open_check(dataset);
     struct box whole = box_whole(&dataset->shape);
     struct selection all = selection_of_box(&whole);

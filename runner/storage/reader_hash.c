@@ -220,9 +220,8 @@ enum status reader_hash(struct reader *reader, struct error *error) {
 /* Does the plan's description of an input still fit its file? Asked while nothing was read. */
 static bool described_alike(const struct array *array) {
     FREED_BY(array_free) struct array again = {0};
-    struct error ignored = {.status = STATUS_OK};
     if (!array->input || array->parts || array->input->field) return false;
-    bool alike = !array_describe(array->input, &again, &ignored) && again.stored == array->stored &&
+    bool alike = !array_describe(array->input, &again, IGNORED) && again.stored == array->stored &&
                  again.shape.rank == array->shape.rank && again.filtered == array->filtered &&
                  shape_equal(&again.chunk, &array->chunk) && !again.decoding == !array->decoding;
     for (int i = 0; alike && i < array->shape.rank; i++)
@@ -236,14 +235,13 @@ static bool described_alike(const struct array *array) {
 /* Do the files hold the values whose hash is known? */
 static bool holds_its_values(const struct reader *reader, const struct stat *now) {
     FREED_BY(reader_free) struct reader again = {0};
-    struct error ignored = {.status = STATUS_OK};
     if (!reader->hash[0] || reader->rehashes == MOST_REHASHES) return false;
     reader_init(&again, reader->array);
     if (now) again.version = *now;
     for (int i = 0; again.pieces && reader->pieces && i < again.pieces->count; i++)
         again.pieces->of[i].reader.version = reader->pieces->of[i].reader.version;
     again.rehashes = reader->rehashes + 1;
-    return !reader_hash(&again, &ignored) && strcmp(again.hash, reader->hash) == 0;
+    return !reader_hash(&again, IGNORED) && strcmp(again.hash, reader->hash) == 0;
 }
 
 /* Accepts another version of the file if it holds the values that were read or, while nothing was read, if the plan's

@@ -19,9 +19,8 @@
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 char *parts_folder_of(const char *output) {
-    struct error ignored = {.status = STATUS_OK};
     FREED_BY(destination_free) struct destination place = {0};
-    bool found = destination_find("output", output, &place, &ignored) == STATUS_OK;
+    bool found = destination_find("output", output, &place, IGNORED) == STATUS_OK;
     return found ? must_printf("%s.parts", place.path) : NULL;
 }
 
@@ -42,13 +41,12 @@ bool shard_folder_parse(const char *name, int *index, int *count) {
 }
 
 struct texts shard_folders(const char *whole) {
-    DIR *folder = opendir(whole);
+    OWNED_FOLDER DIR *folder = opendir(whole);
     struct texts folders = {0};
     int index, shards;
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (shard_folder_parse(entry->d_name, &index, &shards))
             texts_add(&folders, must_printf("%s/%s", whole, entry->d_name));
-    if (folder) closedir(folder);
     if (folders.count > 0) qsort(folders.of, (size_t)folders.count, sizeof *folders.of, text_compare);
     return folders;
 }
@@ -82,22 +80,20 @@ static enum status check_kind(const char *folder, const char *name, enum owner o
 
 /* Adds the files of one folder, and of the shards' folders in it, to both counts. */
 static enum status count_in(const char *path, int *parts, int *foreign, struct error *error) {
-    enum status status = STATUS_OK;
-    DIR *folder = opendir(path);
+    OWNED_FOLDER DIR *folder = opendir(path);
     if (!folder) return fail(error, STATUS_USAGE, "%s: cannot be read: %s", path, strerror(errno));
-    for (struct dirent *entry; !status && (entry = readdir(folder));) {
+    for (struct dirent *entry; (entry = readdir(folder));) {
         enum owner owner = owner_of(entry->d_name);
         struct stat about;
         *parts += owner == OUR_PART;
         *foreign += owner == FOREIGN && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        status = check_kind(path, entry->d_name, owner, &about, error);
-        if (status || owner != OUR_SHARD) continue;
+        TRY(check_kind(path, entry->d_name, owner, &about, error));
+        if (owner != OUR_SHARD) continue;
         OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
-        status = count_in(inner, parts, foreign, error);
+        TRY(count_in(inner, parts, foreign, error));
     }
-    closedir(folder);
-    return status;
+    return STATUS_OK;
 }
 
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error) {
@@ -116,9 +112,8 @@ static bool is_cleared(enum owner owner, enum clearing clearing, bool in_shard) 
 
 /* Removes files from a folder and from the folders of shards in it. `in_shard`: `path` is the folder of a shard. */
 static void clear(const char *path, enum clearing clearing, bool in_shard) {
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    OWNED_FOLDER DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
         enum owner owner = owner_of(entry->d_name);
         struct stat about;
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
@@ -129,7 +124,6 @@ static void clear(const char *path, enum clearing clearing, bool in_shard) {
         }
         if (is_cleared(owner, clearing, in_shard) && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
     }
-    closedir(folder);
 }
 
 void results_clear(struct results *results, bool finished) {
@@ -141,9 +135,8 @@ void results_clear(struct results *results, bool finished) {
 /* Adds the paths of the parts in a folder, and in the folders of shards within it. With a `shard` it skips the
  * folders of the other shards of the same division, because these do other units. */
 static void add_parts(const char *parts, const struct shard *shard, struct texts *paths) {
-    DIR *folder = opendir(parts);
-    if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));) {
+    OWNED_FOLDER DIR *folder = opendir(parts);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
         enum owner owner = owner_of(entry->d_name);
         if (owner == OUR_PART) texts_add(paths, must_printf("%s/%s", parts, entry->d_name));
         if (owner != OUR_SHARD) continue;
@@ -152,7 +145,6 @@ static void add_parts(const char *parts, const struct shard *shard, struct texts
         shard_folder_parse(entry->d_name, &index, &shards);
         if (!shard || shards != shard->count || index == shard->index) add_parts(path, shard, paths);
     }
-    closedir(folder);
 }
 
 struct texts parts_list(const char *parts) {

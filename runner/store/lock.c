@@ -67,10 +67,8 @@ static void take_visible_lock(int lock, bool shared) {
 bool parts_are_locked(const char *parts) {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     OWNED char *path = must_printf("%s/lock", parts);
-    int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    bool held = lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
-    if (lock >= 0) close(lock);
-    return held;
+    OWNED_DESCRIPTOR int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
 /* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */

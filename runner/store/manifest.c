@@ -156,12 +156,11 @@ static void read_job(hid_t file, struct shard_job *job) {
 
 /* Reads the numbers of the shard's units. */
 static void read_units(const char *path, struct shard_state *state) {
-    struct error ignored = {.status = STATUS_OK};
     OWNED_DATASET struct h5_dataset *dataset = NULL;
-    if (!h5_open(path, "/units", &dataset, &ignored) && dataset->shape.rank == 1 && dataset->dtype == INT32) {
+    if (!h5_open(path, "/units", &dataset, IGNORED) && dataset->shape.rank == 1 && dataset->dtype == INT32) {
         struct box all = box_whole(&dataset->shape);
         state->units = must_malloc((size_t)all.count[0] * sizeof *state->units + 1);
-        if (!h5_read(dataset, &all, state->units, &ignored)) state->unit_count = (int)all.count[0];
+        if (!h5_read(dataset, &all, state->units, IGNORED)) state->unit_count = (int)all.count[0];
     }
 }
 
@@ -314,8 +313,7 @@ struct own_runs {
 
 static void note_run(struct own_runs *runs, int run) {
     if (runs->count > 0 && runs->of[runs->count - 1] == run) return; /* another panel of it */
-    runs->of = must_realloc(runs->of, (size_t)(runs->count + 1) * sizeof *runs->of);
-    runs->of[runs->count++] = run;
+    *APPEND(runs->of, runs->count) = run;
 }
 
 /* Returns the runs of each folder. The caller frees. */

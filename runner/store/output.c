@@ -83,9 +83,8 @@ static enum status carry_attributes(const struct results *results, const struct 
 
 bool link_is_at(const char *path) {
     FENCE(path);
-    struct error ignored = {.status = STATUS_OK};
     OWNED_ID hid_t file = H5I_INVALID_HID;
-    if (h5_open_file(path, &file, &ignored)) return false;
+    if (h5_open_file(path, &file, IGNORED)) return false;
     return h5_is_linked(file);
 }
 
@@ -239,20 +238,18 @@ static enum status strip_part(hid_t file, struct error *error) {
 
 /* Renames the part of a run. Syncs it before, so that a signal during the long sync loses nothing. */
 static bool rename_part(const struct results *results, const struct run *run, const char *path) {
-    struct error ignored = {.status = STATUS_OK};
     OWNED char *part = results_run_path(results, run);
     results_close_outputs(results);
-    return (!results->plan->job->sync || !results_sync_file(part, &ignored)) && rename(part, path) == 0;
+    return (!results->plan->job->sync || !results_sync_file(part, IGNORED)) && rename(part, path) == 0;
 }
 
 enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
                           struct error *error) {
-    struct error ignored = {.status = STATUS_OK};
     if (*adopted && !rename_part(results, *adopted, path)) *adopted = NULL;
     if (!*adopted) return h5_create_file(path, file, error);
     TRY(h5_reopen_file(path, file, error));
     enum status status = strip_part(*file, error);
-    if (status) h5_close_file(*file, &ignored);
+    if (status) h5_close_file(*file, IGNORED);
     return status;
 }
 

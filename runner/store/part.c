@@ -234,9 +234,8 @@ static enum status write_origin(const struct part *part, struct error *error) {
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
     bool little = output_bytes(part) <= SMALL_OUTPUT;
-    struct error ignored = {.status = STATUS_OK};
     if (!little) {
-        part_close(part, &ignored);
+        part_close(part, IGNORED);
         return h5_create_file(part->path, &part->file, error);
     }
     close_output(part);
@@ -298,8 +297,7 @@ enum status unit_keep_row(struct results *results, const struct run *run, const 
 void unit_discard(struct part *part) {
     if (!part) return;
     if (part->keeps) part->results->known.kept[part->run->task] = false;
-    struct error ignored = {.status = STATUS_OK};
-    part_close(part, &ignored);
+    part_close(part, IGNORED);
     unlink(part->path);
     part_free(part);
 }

@@ -149,10 +149,9 @@ static bool holds(const struct results *results, const struct previous *previous
     char wanted[33];
     OWNED char *name = NULL, *shown = shown_file(results, previous, path, &name);
     if (!shown) return true;
-    struct error ignored = {.status = STATUS_OK};
     FENCE(shown);
     OWNED_ID hid_t file = H5I_INVALID_HID;
-    OWNED char *key = name && !h5_open_file(shown, &file, &ignored) ? h5_get_text_of(file, name, "key") : NULL;
+    OWNED char *key = name && !h5_open_file(shown, &file, IGNORED) ? h5_get_text_of(file, name, "key") : NULL;
     keys_of_task(results->keys, run->task, wanted);
     return is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
 }
@@ -184,7 +183,6 @@ static bool holds_outputs(const struct results *results, const struct previous *
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct destination *place = &results->place;
-    struct error ignored = {.status = STATUS_OK};
     struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];
     *previous = (struct previous){.file = H5I_INVALID_HID};
@@ -194,7 +192,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     bool is_results = open_results(place->path, &previous->file, instead) == STATUS_OK;
     bool ours =
         is_results &&
-        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, &ignored) == STATUS_OK &&
+        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, IGNORED) == STATUS_OK &&
         is_ours(previous, plan, results->keys);
     if (!ours) {
         if (!results->policy.overwrite)
@@ -272,12 +270,11 @@ static enum status import_run(struct results *results, const struct run *run, co
  * so that all sources are visited. */
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
-    struct error ignored = {.status = STATUS_OK};
     const char *name = path_name(results->folder.whole);
     OWNED char *path = path_beside(results->folder.whole, file);
     (void)dataset;
     bool is_part = strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0;
-    if (is_part && part_trailer(path) == TRAILER_NONE) part_seal(path, false, &ignored);
+    if (is_part && part_trailer(path) == TRAILER_NONE) part_seal(path, false, IGNORED);
     return true;
 }
 

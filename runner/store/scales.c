@@ -143,9 +143,8 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
         return -1;
     }
     if (copy.wish) copy.wish = must_strdup(copy.wish);
-    scales->copies = must_realloc(scales->copies, (size_t)(scales->count + 1) * sizeof *scales->copies);
-    scales->copies[scales->count] = copy;
-    return scales->count++;
+    *APPEND(scales->copies, scales->count) = copy;
+    return scales->count - 1;
 }
 
 static void print_left_out(const struct array *input, int axis, const char *why) {
@@ -208,10 +207,8 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
 /* Adds a copy to the list of an axis, and the axis to those that the copy is attached to. */
 static void attach(struct scales *scales, int number, hobj_ref_t dataset, int axis, struct h5_axis_list *list) {
     struct scale_copy *copy = &scales->copies[number];
-    list->scales = must_realloc(list->scales, (size_t)(list->count + 1) * sizeof *list->scales);
-    list->scales[list->count++] = copy->reference;
-    copy->attached = must_realloc(copy->attached, (size_t)(copy->attached_count + 1) * sizeof *copy->attached);
-    copy->attached[copy->attached_count++] = (struct h5_attached){dataset, axis};
+    *APPEND(list->scales, list->count) = copy->reference;
+    *APPEND(copy->attached, copy->attached_count) = (struct h5_attached){dataset, axis};
 }
 
 static enum status attach_placeholder(struct scales *scales, const struct array *array, hobj_ref_t dataset, int axis,
@@ -224,11 +221,6 @@ static enum status attach_placeholder(struct scales *scales, const struct array 
     if (number < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", why);
     attach(scales, number, dataset, axis, list);
     return STATUS_OK;
-}
-
-static void note_bare(struct scales *scales, const struct array *array, const char *path) {
-    scales->bare = must_realloc(scales->bare, (size_t)(scales->bare_count + 1) * sizeof *scales->bare);
-    scales->bare[scales->bare_count++] = (struct bare){array, must_strdup(path)};
 }
 
 /* `placeholders`: an output without scales of its own gets placeholders; otherwise it is noted as bare. */
@@ -250,7 +242,7 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
         any = any || copies->count > 0;
         labelled = labelled || labels[axis];
     }
-    if (!any && rank > 0) note_bare(scales, array, path);
+    if (!any && rank > 0) *APPEND(scales->bare, scales->bare_count) = (struct bare){array, must_strdup(path)};
     enum status status = STATUS_OK;
     for (int axis = 0; axis < rank && any && !status; axis++)
         if (lists[axis].count == 0)

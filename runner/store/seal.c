@@ -40,13 +40,11 @@ static bool sync_bands(int descriptor) {
 }
 
 static enum status sync_path(const char *path, bool is_folder, struct error *error) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
     bool failed = descriptor < 0 || (!is_folder && !sync_bands(descriptor));
     /* Some file systems cannot sync a folder and return EINVAL: there nothing more can be done. */
     failed = failed || (fsync(descriptor) != 0 && !(is_folder && errno == EINVAL));
-    enum status status = failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
-    if (descriptor >= 0) close(descriptor);
-    return status;
+    return failed ? fail(error, STATUS_IO, "%s: cannot be synced: %s", path, strerror(errno)) : STATUS_OK;
 }
 
 enum status results_sync_file(const char *path, struct error *error) {
@@ -109,28 +107,23 @@ static enum trailer read_trailer(int descriptor, char text[TRAILER], off_t *byte
 }
 
 enum trailer part_trailer(const char *path) {
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char text[TRAILER];
     off_t bytes;
-    enum trailer trailer = descriptor < 0 ? TRAILER_NONE : read_trailer(descriptor, text, &bytes);
-    if (descriptor >= 0) close(descriptor);
-    return trailer;
+    return descriptor < 0 ? TRAILER_NONE : read_trailer(descriptor, text, &bytes);
 }
 
 bool part_is_whole(const char *path, off_t most) {
-    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor < 0) return false;
     char found[TRAILER], expected[TRAILER + 1];
     off_t bytes;
     XXH128_hash_t hash;
     enum trailer trailer = read_trailer(descriptor, found, &bytes);
-    bool whole = trailer != TRAILER_NONE;
-    if (whole && bytes <= most && (whole = hash_file(descriptor, bytes, &hash))) {
-        print_trailer(hash, trailer == TRAILER_SYNCED, expected);
-        whole = memcmp(found, expected, TRAILER) == 0;
-    }
-    close(descriptor);
-    return whole;
+    if (trailer == TRAILER_NONE || bytes > most) return trailer != TRAILER_NONE;
+    if (!hash_file(descriptor, bytes, &hash)) return false;
+    print_trailer(hash, trailer == TRAILER_SYNCED, expected);
+    return memcmp(found, expected, TRAILER) == 0;
 }
 
 hid_t part_open(const char *path, off_t most) {
@@ -138,10 +131,9 @@ hid_t part_open(const char *path, off_t most) {
 }
 
 bool part_row(hid_t part, const char *path, struct result_row *row) {
-    struct error ignored = {.status = STATUS_OK};
     OWNED struct result_row *rows = NULL;
     int count;
-    bool good = !result_load_rows(part, path, &rows, &count, &ignored) && count == 1;
+    bool good = !result_load_rows(part, path, &rows, &count, IGNORED) && count == 1;
     if (good) *row = *rows;
     return good;
 }

@@ -215,13 +215,12 @@ static void leave_shared(struct results *results, bool gone) {
 }
 
 void store_leave(struct results *results) {
-    struct error ignored = {.status = STATUS_OK};
     int parts = 0, foreign = 0;
     bool gone = false;
     if (results->folder.lock >= 0) {
         to_leave(results);
         results_clear(results, false);
-        bool counted = results_count_parts(results, &parts, &foreign, &ignored) == STATUS_OK;
+        bool counted = results_count_parts(results, &parts, &foreign, IGNORED) == STATUS_OK;
         /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
          * stays. */
         OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
@@ -237,14 +236,13 @@ void store_leave(struct results *results) {
 }
 
 void results_sweep(const char *output) {
-    struct error ignored = {.status = STATUS_OK};
     FREED_BY(destination_free) struct destination place = {0};
     int parts, foreign;
-    if (destination_find("output", output, &place, &ignored)) return;
+    if (destination_find("output", output, &place, IGNORED)) return;
     OWNED char *whole = must_printf("%s.parts", place.path);
     struct results results = {.place = place, .folder = {whole, whole, .lock = -1, .shared_lock = -1}};
-    if (access(whole, F_OK) == 0 && !results_take_lock(&results, &ignored) &&
-        !results_count_parts(&results, &parts, &foreign, &ignored) && parts == 0)
+    if (access(whole, F_OK) == 0 && !results_take_lock(&results, IGNORED) &&
+        !results_count_parts(&results, &parts, &foreign, IGNORED) && parts == 0)
         results_clear(&results, true);
     store_leave(&results);
 }

@@ -55,8 +55,7 @@ static enum status find_file(struct to_files *to, const struct job_operation *op
         destination_free(&file.place);
         return status;
     }
-    to->of = must_realloc(to->of, (size_t)(to->count + 1) * sizeof *to->of);
-    to->of[to->count++] = file;
+    *APPEND(to->of, to->count) = file;
     return STATUS_OK;
 }
 
@@ -111,9 +110,8 @@ static enum status check_names(const struct results *results, const struct to_fi
 /* Opens a finished file that tilerun has written for `to`; negative: it is none. Close with H5Fclose. */
 static hid_t open_written(const char *path) {
     FENCE(path);
-    struct error ignored = {.status = STATUS_OK};
     hid_t id;
-    if (h5_open_file(path, &id, &ignored)) return H5I_INVALID_HID;
+    if (h5_open_file(path, &id, IGNORED)) return H5I_INVALID_HID;
     OWNED char *schema = h5_get_text(id, "schema");
     if (schema && strcmp(schema, TO_SCHEMA) == 0) return id;
     H5Fclose(id);

@@ -159,16 +159,15 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
 
 /* Adds sample i of a panel to sample i of the run, as far as all panels have one. */
 static void add_samples(struct samples *sum, const char *path, bool first) {
-    struct error ignored = {.status = STATUS_OK};
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     const struct conditions unknown = CONDITIONS_UNKNOWN;
-    if (h5_open(path, "/seconds", &dataset, &ignored)) {
+    if (h5_open(path, "/seconds", &dataset, IGNORED)) {
         sum->count = 0;
         return;
     }
     struct box all = box_whole(&dataset->shape);
     OWNED double *seconds = must_malloc((size_t)all.count[0] * sizeof *seconds + 1);
-    int count = h5_read(dataset, &all, seconds, &ignored) ? 0 : (int)all.count[0];
+    int count = h5_read(dataset, &all, seconds, IGNORED) ? 0 : (int)all.count[0];
     if (!first && count < sum->count) sum->count = count;
     for (int i = 0; i < (first ? count : sum->count); i++)
         if (first)
@@ -280,16 +279,13 @@ void store_note_timeout(const struct results *results, const struct run *unit, d
     OWNED char *path = note_path(results, unit);
     char text[48];
     int length = snprintf(text, sizeof text, "%.17g\n", seconds);
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    OWNED_DESCRIPTOR int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file >= 0 && write(file, text, (size_t)length) != length) unlink(path);
-    if (file >= 0) close(file);
 }
 
 double store_timed_out(const struct results *results, const struct run *unit) {
     OWNED char *path = note_path(results, unit);
-    FILE *file = fopen(path, "r");
+    OWNED_FILE FILE *file = fopen(path, "r");
     double seconds;
-    if (!file || fscanf(file, "%lf", &seconds) != 1) seconds = NAN;
-    if (file) fclose(file);
-    return seconds;
+    return file && fscanf(file, "%lf", &seconds) == 1 ? seconds : NAN;
 }

@@ -307,9 +307,8 @@ static enum status cpu_profile(struct device *device, bool on, struct error *err
 static struct conditions cpu_conditions(struct device *device) {
     struct cpu_device *cpu = cpu_of(device);
     struct conditions conditions = CONDITIONS_UNKNOWN;
-    struct error none = {.status = STATUS_OK};
     if (cpu_load_is_ignored()) return conditions;
-    submit(device, QUEUE_COMPUTE, &(struct work){.run = do_probe}, &none);
+    submit(device, QUEUE_COMPUTE, &(struct work){.run = do_probe}, IGNORED);
     pthread_mutex_lock(&cpu->mutex);
     while (cpu->workers[QUEUE_COMPUTE].first) pthread_cond_wait(&cpu->changed, &cpu->mutex);
     conditions.probe_s = cpu->probe_s;

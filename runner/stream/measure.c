@@ -233,9 +233,8 @@ static enum status keep_kernel_failure(struct timing *timing, enum status status
     timing->measurement->status = status;
     timing->measurement->error = *error;
     *error = (struct error){.status = STATUS_OK};
-    struct error ignored = {.status = STATUS_OK}; /* launches that are left in a queue fail likewise */
-    for (int i = 0; i < timing->count; i++)
-        timing->parts[i].device->operations->synchronize(timing->parts[i].device, &ignored);
+    for (int i = 0; i < timing->count; i++) /* launches that are left in a queue fail likewise */
+        timing->parts[i].device->operations->synchronize(timing->parts[i].device, IGNORED);
     samples_free(&timing->measurement->samples);
     timing->done = true;
     return STATUS_OK;
@@ -361,8 +360,7 @@ static enum status close_timing(struct timing *timing, struct error *error) {
     enum status status = STATUS_OK;
     for (int i = 0; i < timing->count; i++) {
         struct device *device = timing->parts[i].device;
-        struct error ignored = {.status = STATUS_OK};
-        enum status idle = device->operations->synchronize(device, status ? &ignored : error);
+        enum status idle = device->operations->synchronize(device, status ? IGNORED : error);
         if (!status) status = idle;
     }
     drop_batches(timing);
@@ -397,8 +395,7 @@ enum status measure_kernels(struct measurement *measurements, int count, const s
     for (int i = 0; i < opened; i++)
         measurements[i].samples.busy = busy && measurements[i].on[0].device->facts.kind == DEVICE_CPU;
     for (int i = 0; i < opened; i++) {
-        struct error ignored = {.status = STATUS_OK};
-        enum status closed = close_timing(&timings[i], status ? &ignored : error);
+        enum status closed = close_timing(&timings[i], status ? IGNORED : error);
         if (!status) status = closed;
     }
     for (int i = 0; i < opened && status; i++) samples_free(&measurements[i].samples);

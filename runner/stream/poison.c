@@ -119,7 +119,6 @@ static enum status launch_changed(struct device *device, const struct kernel *ke
 enum status poison_replay(struct device *device, const struct kernel *kernel, const struct launch *launch,
                           const struct poisoned *out, struct error *error) {
     struct replay replay;
-    struct error ignored = {.status = STATUS_OK};
     void *result = NULL;
     if (!out->memory || !replay_make(launch, &replay)) return STATUS_OK;
     void *const first = (void *)*replay.in[0];
@@ -133,8 +132,8 @@ enum status poison_replay(struct device *device, const struct kernel *kernel, co
         memcpy(in[0], before, bytes);
         replay_change(launch->dtype, in[0], replay.in_bytes[0]);
         status = launch_changed(device, kernel, launch, &replay, out, in, got, error);
-        transfer(device, QUEUE_UPLOAD, before, replay.in_bytes[0], first, status ? &ignored : error);
-        transfer(device, QUEUE_UPLOAD, result, out->bytes, out->memory, status ? &ignored : error);
+        transfer(device, QUEUE_UPLOAD, before, replay.in_bytes[0], first, status ? IGNORED : error);
+        transfer(device, QUEUE_UPLOAD, result, out->bytes, out->memory, status ? IGNORED : error);
         *replay.in[0] = in[0];
         if (replay.in[1]) *replay.in[1] = in[1];
         *replay.out = right;

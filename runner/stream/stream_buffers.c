@@ -238,10 +238,9 @@ static void close_lane(struct lane *lane, bool keep) {
 
 void stream_free(struct stream *stream, bool keep) {
     if (!stream) return;
-    struct error ignored = {.status = STATUS_OK};
     /* No queue of any device may still use the buffers. */
     for (int i = 0; i < stream->bands.lanes; i++)
-        stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, &ignored);
+        stream->lanes[i].device->operations->synchronize(stream->lanes[i].device, IGNORED);
     for (int i = 0; i < stream->bands.lanes; i++) close_lane(&stream->lanes[i], keep);
     free(stream);
 }

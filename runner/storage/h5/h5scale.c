@@ -185,7 +185,6 @@ static enum status set_fixed_text(hid_t scale, const char *name, const char *val
 const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t count, int64_t step, hid_t group,
                           const char *name) {
     hsize_t size[H5S_MAX_RANK];
-    struct error ignored = {.status = STATUS_OK};
     OWNED_ID hid_t stored_type = H5Dget_type(scale), type = H5Tcopy(stored_type), space = H5Dget_space(scale);
     OWNED_ID hid_t creation = h5_creation(H5P_DATASET_CREATE), line = h5_space(1, &count);
     hid_t new = H5I_INVALID_HID;
@@ -200,7 +199,7 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
         why = h5_error_text();
     if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
-    if (!why && H5Aexists(new, "CLASS") <= 0) set_fixed_text(new, "CLASS", "DIMENSION_SCALE", &ignored);
+    if (!why && H5Aexists(new, "CLASS") <= 0) set_fixed_text(new, "CLASS", "DIMENSION_SCALE", IGNORED);
     if (new >= 0) H5Dclose(new);
     if (new >= 0 && why) H5Ldelete(group, name, H5P_DEFAULT);
     return why;

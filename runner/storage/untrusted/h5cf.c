@@ -265,13 +265,12 @@ void h5cf_retype(hid_t dataset, enum dtype dtype) {
     static const char *const names[] = {"_FillValue", "missing_value"};
     for (int n = 0; n < 2; n++) {
         struct cf_number numbers[2 * CF_MISSING];
-        struct error ignored = {.status = STATUS_OK};
         bool unusable;
         int count = read_numbers(dataset, names[n], CF_MISSING, numbers, &unusable), kept = 0;
         for (int i = 0; i < count; i++)
             if (represents(dtype, &numbers[i])) numbers[kept++] = numbers[i];
         if (kept > 0)
-            write_numbers(dataset, names[n], dtype, numbers, array_length(kept), &ignored);
+            write_numbers(dataset, names[n], dtype, numbers, array_length(kept), IGNORED);
         else if (count > 0)
             H5Adelete(dataset, names[n]);
     }
@@ -298,9 +297,8 @@ static char *attribute_text(hid_t dataset, const char *name) {
 void h5cf_list(const char *path, const char *name, void (*print)(const char *name, const char *text)) {
     static const char *const others[] = {"conversion", "offset", "unit", "unitSI"};
     FENCE(path);
-    struct error ignored = {.status = STATUS_OK};
     OWNED_DATASET struct h5_dataset *dataset = NULL;
-    if (h5_open(path, name, &dataset, &ignored)) return;
+    if (h5_open(path, name, &dataset, IGNORED)) return;
     size_t own = sizeof packing / sizeof *packing;
     for (size_t i = 0; i < own + sizeof others / sizeof *others; i++) {
         const char *attribute = i < own ? packing[i] : others[i - own];

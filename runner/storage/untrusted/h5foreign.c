@@ -103,10 +103,8 @@ static const char *folder_format(const char *path) {
 
 /* Reads the file's first bytes. Returns their number; negative: it failed. */
 static ssize_t read_first(const char *path, char bytes[BYTES_READ + 1]) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t length = descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);
-    if (descriptor >= 0) close(descriptor);
-    return length;
+    OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);
 }
 
 const char *h5_foreign_format(const char *path) {

@@ -161,10 +161,7 @@ static bool is_permitted(const char *path, const char *name, hid_t dataset, hid_
 
 /* Appends an entry to the list, which owns `name` from then on. `dataset` is negative if it cannot be opened. */
 static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
-    int count = list->count++;
-    if ((count & (count - 1)) == 0) /* the array is full when its count is a power of two */
-        list->entries = must_realloc(list->entries, (count ? 2 * (unsigned long)count : 1) * sizeof *list->entries);
-    struct h5_entry *entry = &list->entries[count];
+    struct h5_entry *entry = APPEND(list->entries, list->count);
     OWNED_ID hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
     bool known = dataset >= 0 && is_permitted(path, name, dataset, creation);
     *entry = (known ? describe : describe_unknown)(dataset, creation);
@@ -172,7 +169,7 @@ static void append(struct h5_list *list, const char *path, hid_t dataset, char *
     if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;
     if (dataset < 0 || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0)
-        about.fileno = ULONG_MAX, about.addr = (haddr_t)count;
+        about.fileno = ULONG_MAX, about.addr = (haddr_t)list->count;
     entry->file = about.fileno;
     entry->address = about.addr;
 }

@@ -122,9 +122,8 @@ static char *split_name(const char *stored, struct search *search) {
 /* Searches the folder of a path for names whose last component is numbered. */
 static void search_folder(const char *path, struct search *search) {
     OWNED char *folder = split_name(path, search);
-    DIR *open = opendir(*folder ? folder : *path == '/' ? "/" : ".");
+    OWNED_FOLDER DIR *open = opendir(*folder ? folder : *path == '/' ? "/" : ".");
     for (const struct dirent *entry; open && (entry = readdir(open));) count_name(search, entry->d_name);
-    if (open) closedir(open);
 }
 
 static herr_t count_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
