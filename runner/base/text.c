@@ -27,6 +27,12 @@ bool text_is_name(const char *text) {
     return *text && !text[text_name_length(text)];
 }
 
+bool text_is_one_of(const char *text, const char *const words[], size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(text, words[i]) == 0) return true;
+    return false;
+}
+
 int text_compare(const void *one, const void *other) {
     return strcmp(*(char *const *)one, *(char *const *)other);
 }

@@ -27,6 +27,12 @@ int text_name_length(const char *text);
 /* Is the whole text such a name? */
 bool text_is_name(const char *text);
 
+/* Is the text one of `words`? */
+bool text_is_one_of(const char *text, const char *const words[], size_t count);
+#define IS_ONE_OF(text, ...)                                                                                           \
+    text_is_one_of(text, (const char *const[]){__VA_ARGS__},                                                           \
+                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
 /* Compares two texts of an array, for qsort and bsearch. */
 int text_compare(const void *one, const void *other);
 /* Frees an array of texts; NULL: does nothing. */

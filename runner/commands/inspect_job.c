@@ -22,16 +22,10 @@ struct proposal {
 
 /* ---- choosing data sets ---------------------------------------------------------------------------------------- */
 
-static bool is_utf8(const char *text) {
-    for (int length; *text; text += length)
-        if ((length = utf8_length(text, strlen(text))) == 0) return false;
-    return true;
-}
-
 /* Can a job read it: has it elements along an axis, and a name that YAML can hold? */
 static bool fits_job(const struct candidate *it) {
     return it->described && !it->hidden && it->entry->kind < H5_NO_INPUT && !it->unusable.status &&
-           it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && is_utf8(it->entry->name);
+           it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && !text_not_utf8(it->entry->name);
 }
 
 /* Drops codes, masks and coordinates, which are sorted last, unless there is nothing before them. Returns how many
@@ -158,13 +152,13 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
     int count = 0, unreadable = 0;
     for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS && unreadable < MAX_UNREADABLE; i++) {
         const struct candidate *data_set = &listing->candidates[i];
-        if (data_set->hidden || !is_utf8(data_set->entry->name)) continue;
+        if (data_set->hidden || text_not_utf8(data_set->entry->name)) continue;
         for (int f = 0; f < data_set->entry->fields.count && count < MAX_PROPOSALS; f++) {
             struct candidate *field = &fields[count];
             const char *name = data_set->entry->fields.of[f];
             *field = (struct candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
             field->source.field = must_strdup(name);
-            bool has_values = h5_kind_of_field(name) == H5_VALUES && is_utf8(name);
+            bool has_values = h5_kind_of_field(name) == H5_VALUES && !text_not_utf8(name);
             if (has_values && !candidate_describe(field) && fits_job(field)) {
                 count++;
                 continue;
@@ -406,7 +400,7 @@ enum status inspect_print_job(struct listing *listing, struct error *error) {
     enum status status = STATUS_OK;
     if (chosen == 0)
         status = fail_nothing(listing, &unusable, error);
-    else if (!is_utf8(listing->path))
+    else if (text_not_utf8(listing->path))
         status = fail(error, STATUS_USAGE, "%s: no job file can name this file: rename it in UTF-8", listing->path);
     for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;
     if (!status) {

@@ -17,8 +17,7 @@ static enum status option_bandwidth(const struct option_row *row, const char *ar
                                     struct error *error) {
     int64_t bytes;
     double fraction;
-    char message[256];
-    if (!job_parse_memory(argument, &bytes, &fraction, message) || bytes == 0)
+    if (job_parse_memory(argument, &bytes, &fraction, IGNORED) || bytes == 0)
         return fail(error, STATUS_USAGE, "--%s is bytes a second, such as 40GB, not '%s'", row->name, argument);
     *(double *)field = (double)bytes;
     return STATUS_OK;

@@ -26,26 +26,27 @@ static const struct table_column columns[COLUMNS] = {
     [WAITS] = {.name = "waits", .right = true}, /* only if a shard waits */
 };
 
-/* The texts of a row; shards with the same texts share a row. */
+/* The texts of a row but for the shard's name; shards with the same texts share a row. */
 struct cells {
-    char runs[16], reads[32], writes[32], seconds[32], waits[32];
+    char of[COLUMNS][32];
 };
 
 static struct cells cells_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
-    struct cells cells = {.seconds = "-", .waits = "-"};
-    snprintf(cells.runs, sizeof cells.runs, "%d", load->runs);
-    size_text(load->read_bytes, cells.reads);
-    size_text(load->write_bytes, cells.writes);
-    if (load->runs > 0) duration_text(load->seconds, cells.seconds);
-    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.waits);
+    struct cells cells = {{[TIME] = "-", [WAITS] = "-"}};
+    snprintf(cells.of[RUNS], sizeof cells.of[RUNS], "%d", load->runs);
+    size_text(load->read_bytes, cells.of[READS]);
+    size_text(load->write_bytes, cells.of[WRITES]);
+    if (load->runs > 0) duration_text(load->seconds, cells.of[TIME]);
+    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.of[WAITS]);
     return cells;
 }
 
 static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
     const struct cells a = cells_of(one), b = cells_of(other);
-    return strcmp(a.runs, b.runs) == 0 && strcmp(a.reads, b.reads) == 0 && strcmp(a.writes, b.writes) == 0 &&
-           strcmp(a.seconds, b.seconds) == 0 && strcmp(a.waits, b.waits) == 0;
+    bool alike = true;
+    for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.of[c], b.of[c]) == 0;
+    return alike;
 }
 
 /* Adds a row, and frees `name`. */
@@ -53,11 +54,7 @@ static void add_row(struct table *table, char *name, const struct numbered_load 
     const struct cells cells = cells_of(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
-    table_cell(table, RUNS, "%s", cells.runs);
-    table_cell(table, READS, "%s", cells.reads);
-    table_cell(table, WRITES, "%s", cells.writes);
-    table_cell(table, TIME, "%s", cells.seconds);
-    if (waits) table_cell(table, WAITS, "%s", cells.waits);
+    for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", cells.of[c]);
     free(name);
 }
 

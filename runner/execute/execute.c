@@ -192,6 +192,57 @@ static int join_rows(const struct execution *execution, struct result_row *rows,
     return whole->run_count;
 }
 
+/* For each task the last run that gave a result, in this call or an earlier one; -1: none did. The caller frees. */
+static int *find_results(const struct plan *plan, const struct result_row *rows, const bool *kept) {
+    int *result_run = must_malloc((unsigned long)plan->task_count * sizeof *result_run + 1);
+    for (int i = 0; i < plan->task_count; i++) result_run[i] = -1;
+    for (int i = 0; i < plan->run_count; i++) {
+        const struct run *run = &plan->runs[i];
+        bool is_roof = run->kernel && run->kernel->is_roof;
+        if (!is_roof && (result_row_done(&rows[i]) || kept[i])) result_run[run->task] = i;
+    }
+    return result_run;
+}
+
+/* Lines for the user after a signal: how many runs are done (a row without a status belongs to another shard), which
+ * remain ("interrupted"), how many of these read a result that does not exist, and how many failed. `kept`: for each
+ * run, whether its part exists although its row is "interrupted". `go_on`: how to continue. The caller frees. */
+static char *summarize(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on) {
+    struct {
+        const char *status, *words;
+        int count;
+    } others[] = {
+        {"failed", "failed", 0}, {"timeout", "timed out", 0}, {"wrong", "wrong", 0}, {"skipped", "skipped", 0}};
+    enum { OTHERS = sizeof others / sizeof *others };
+    int own = 0, done = 0, remaining = 0, lacking = 0;
+    const struct result_row *first = NULL; /* of those that remain */
+    OWNED int *result_run = find_results(plan, rows, kept);
+    for (int i = 0; i < plan->run_count; i++) {
+        const char *status = rows[i].status;
+        bool is_done = result_row_done(&rows[i]) || kept[i], remains = !is_done && strcmp(status, "interrupted") == 0;
+        own += status[0] != '\0';
+        done += is_done;
+        if (remains && !first) first = &rows[i];
+        remaining += remains;
+        lacking += remains && execution_lacks_result(plan, &plan->tasks[plan->runs[i].task], result_run);
+        for (int k = 0; k < OTHERS && !is_done; k++) others[k].count += strcmp(status, others[k].status) == 0;
+    }
+    char *text = must_printf("tilerun: interrupted: %d of %d runs are done%s\n", done, own, go_on);
+    if (first)
+        must_append(&text, "tilerun: %d run%s, %s'%s %s%s%s'%s", remaining, remaining == 1 ? " remains" : "s remain",
+                    remaining == 1 ? "" : "from ", first->operation, first->variant, first->parameters[0] ? " " : "",
+                    first->parameters, remaining == 1 ? "" : " on");
+    if (lacking > 0)
+        must_append(&text, "; %d read%s", lacking,
+                    lacking == 1 ? "s a result that does not exist yet" : " results that do not exist yet");
+    if (first) must_append(&text, "\n");
+    const char *before = "tilerun: other runs: ";
+    for (int k = 0; k < OTHERS; k++)
+        if (others[k].count > 0) must_append(&text, "%s%d %s", before, others[k].count, others[k].words), before = ", ";
+    if (*before == ',') must_append(&text, "\n");
+    return text;
+}
+
 /* Ends the job after a signal: releases the lock on the output, and prints the rows and how many runs are done. Other
  * threads may still change rows that are not final, so it fills copies of those anew. */
 static void end_after_signal(void *context) {
@@ -236,7 +287,7 @@ static void end_after_signal(void *context) {
                         : execution->options->single    ? ""
                         : execution->options->overwrite ? "; `tilerun run JOB --resume --overwrite` continues"
                                                         : "; `tilerun run JOB --resume` continues";
-    OWNED char *sentences = execution_summary(plan, rows, kept, go_on);
+    OWNED char *sentences = summarize(plan, rows, kept, go_on);
     FILE *to = must_stream(&table);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
     execution->options->print(rows, count, to);

@@ -164,9 +164,4 @@ void execution_report_values(struct execution *execution, struct reader *reader)
 /* Adds to the row's message which inputs of the run were decoded, and which lack sources. */
 void execution_add_values(const struct execution *execution, const struct task *task, struct result_row *row);
 
-/* Lines for the user after a signal: how many runs are done (a row without a status belongs to another shard), which
- * remain ("interrupted"), how many of these read a result that does not exist, and how many failed. `kept`: for each
- * run, whether its part exists although its row is "interrupted". `go_on`: how to continue. The caller frees. */
-char *execution_summary(const struct plan *plan, const struct result_row *rows, const bool *kept, const char *go_on);
-
 #endif

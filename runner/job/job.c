@@ -35,32 +35,28 @@ static void check_version(struct job_reader *reader, const struct yaml_node *roo
 /* Replaces values of the file by those of the command line. */
 static void apply_overrides(struct job_reader *reader, const struct job_overrides *overrides) {
     struct job *job = reader->job;
-    char message[256];
+    struct error device = {.status = STATUS_OK}, memory = {.status = STATUS_OK};
     if (overrides->output) {
         free(job->output);
         job->output = must_strdup(overrides->output);
     }
-    if (overrides->device && !job_parse_device(overrides->device, job, message))
-        yaml_error(reader->document, NULL, "--device: %s", message);
-    if (overrides->memory && !job_parse_memory(overrides->memory, &job->memory_bytes, &job->memory_fraction, message))
-        yaml_error(reader->document, NULL, "--memory: %s", message);
+    if (overrides->device && job_parse_device(overrides->device, job, &device))
+        yaml_error(reader->document, NULL, "--device: %s", device.text);
+    if (overrides->memory && job_parse_memory(overrides->memory, &job->memory_bytes, &job->memory_fraction, &memory))
+        yaml_error(reader->document, NULL, "--memory: %s", memory.text);
 }
 
 /* Reads `tags`. The results file has attributes of its own, whose names tags must not take. */
 static void read_tags(struct job_reader *reader, const struct yaml_node *tags) {
-    static const char *const taken[] = {"schema",       "schema_version",   "status",  "tool_version",
-                                        "git_commit",   "program_hash",     "created", "finished",
-                                        "command_line", "mixed_conditions", "notes"};
     struct job *job = reader->job;
     if (!tags || !job_expect_map(reader, tags, "tags")) return;
     job->tags = must_malloc(sizeof *job->tags * (unsigned long)(tags->count + 1));
     for (int i = 0; i < tags->count; i++) {
         const char *name = tags->keys[i]->text;
         const struct yaml_node *value = job_read_scalar(reader, tags->items[i], name);
-        for (size_t j = 0; j < sizeof taken / sizeof *taken; j++)
-            if (strcmp(name, taken[j]) == 0)
-                job_error(reader, tags->keys[i], "'%s' is an attribute of every results file: choose another name",
-                          name);
+        if (IS_ONE_OF(name, "schema", "schema_version", "status", "tool_version", "git_commit", "program_hash",
+                      "created", "finished", "command_line", "mixed_conditions", "notes"))
+            job_error(reader, tags->keys[i], "'%s' is an attribute of every results file: choose another name", name);
         if (!is_identifier(name))
             job_error(reader, tags->keys[i],
                       "'%s' is not a tag's name: use a letter or '_', then letters, digits, '_', '-'", name);

@@ -173,12 +173,12 @@ RELEASED_BY(job, job_free)
  * the number of these operations. */
 int job_remove(struct job *job, const bool *inputs);
 
-/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory. false: malformed;
- * `message` explains. */
-bool job_parse_device(const char *text, struct job *job, char message[256]);
-bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]);
+/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory. STATUS_USAGE: it
+ * is malformed. */
+enum status job_parse_device(const char *text, struct job *job, struct error *error);
+enum status job_parse_memory(const char *text, int64_t *bytes, double *fraction, struct error *error);
 /* Parses a duration, "90s" or "10min"; "none" is INFINITY. */
-bool job_parse_duration(const char *text, double *seconds, char message[256]);
+enum status job_parse_duration(const char *text, double *seconds, struct error *error);
 /* Parses an index, or "first:end:step" with optional parts. false: malformed. */
 bool job_parse_slice(const char *text, struct job_slice *slice);
 

@@ -1,6 +1,8 @@
 /* job_keys.c - the table of keys. A new key is one row here, and a field for it. */
 #include "job_keys.h"
 
+#include "../base/text.h"
+
 #include <float.h>
 #include <string.h>
 
@@ -257,8 +259,5 @@ const struct job_key *key_find(enum key_scope scope, const char *name) {
 
 bool key_allows(const struct job_key *key, const char *word) {
     const char *words[KEY_MAX_WORDS];
-    int count = key_words(key, words);
-    for (int i = 0; i < count; i++)
-        if (strcmp(words[i], word) == 0) return true;
-    return false;
+    return text_is_one_of(word, words, (size_t)key_words(key, words));
 }

@@ -112,11 +112,8 @@ static uint64_t used_by_scalar(const struct parameters *parameters, const struct
 
 /* Is it an expression of a variant, which may name the variant's own parameters? */
 static bool is_of_variant(const struct yaml_node *map, int item) {
-    static const char *const keys[] = {"where", "block", "grid", "shared"};
     bool variant = map->kind == YAML_MAP && (yaml_get(map, "source") || yaml_get(map, "name"));
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && variant; i++)
-        if (strcmp(map->keys[item]->text, keys[i]) == 0) return true;
-    return false;
+    return variant && IS_ONE_OF(map->keys[item]->text, "where", "block", "grid", "shared");
 }
 
 static uint64_t used_by_tree(const struct parameters *parameters, const struct yaml_node *tree,

@@ -365,7 +365,7 @@ static void read_axis(struct job_reader *reader, const struct yaml_node *node, s
 }
 
 static void read_device(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
-    char message[256];
+    struct error wrong = {.status = STATUS_OK};
     OWNED char *joined = must_strdup("");
     for (int i = 0; i < (node->kind == YAML_LIST ? node->count : 1); i++) {
         const struct yaml_node *item = node->kind == YAML_LIST ? node->items[i] : node;
@@ -373,23 +373,23 @@ static void read_device(struct job_reader *reader, const struct yaml_node *node,
         if (!value) return;
         must_append(&joined, "%s%s", i ? "," : "", value->text);
     }
-    if (!job_parse_device(joined, job, message)) job_error(reader, node, "%s", message);
+    if (job_parse_device(joined, job, &wrong)) job_error(reader, node, "%s", wrong.text);
 }
 
 static void read_duration(struct job_reader *reader, const struct yaml_node *node, const char *what, double *seconds) {
-    char message[256];
+    struct error wrong = {.status = STATUS_OK};
     const struct yaml_node *value = job_read_scalar(reader, node, what);
-    if (value && !job_parse_duration(value->text, seconds, message)) job_error(reader, node, "%s", message);
+    if (value && job_parse_duration(value->text, seconds, &wrong)) job_error(reader, node, "%s", wrong.text);
 }
 
 static void read_memory(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
-    char message[256];
+    struct error wrong = {.status = STATUS_OK};
     const struct yaml_node *value = job_read_scalar(reader, node, "memory");
     if (!value) return;
     OWNED char *text =
         value->kind == YAML_INT ? must_printf("%lld", (long long)value->integer) : must_strdup(value->text);
-    if (!job_parse_memory(text, &job->memory_bytes, &job->memory_fraction, message))
-        job_error(reader, node, "%s", message);
+    if (job_parse_memory(text, &job->memory_bytes, &job->memory_fraction, &wrong))
+        job_error(reader, node, "%s", wrong.text);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------------------------ */

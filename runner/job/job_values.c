@@ -15,7 +15,7 @@
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
 /* Parses "cuda:N" and adds N to the job's devices. */
-static bool add_number(struct job *job, const char *text, char message[256]) {
+static enum status add_number(struct job *job, const char *text, struct error *error) {
     const char *digits = text + strlen("cuda:");
     bool good = strncmp(text, "cuda:", 5) == 0 && strlen(digits) >= 1 && strlen(digits) <= 4 &&
                 digits[strspn(digits, "0123456789")] == '\0';
@@ -24,24 +24,19 @@ static bool add_number(struct job *job, const char *text, char message[256]) {
         const char *nearest = nearest_name(text, names, sizeof names / sizeof *names);
         if (strcasecmp(text, "gpu") == 0) nearest = "cuda"; /* by edit distance it would be "cpu" */
         if (nearest && strcmp(nearest, text) == 0)
-            snprintf(message, 256, "'%s' is not allowed in a list of devices: only cuda:N is", text);
-        else if (nearest)
-            snprintf(message, 256, "unknown device '%.80s' (did you mean '%s'?)", text, nearest);
-        else
-            snprintf(message, 256, "unknown device '%.80s' (one of: auto, cpu, cuda, cuda:N, cuda:all)", text);
-        return false;
+            return fail(error, STATUS_USAGE, "'%s' is not allowed in a list of devices: only cuda:N is", text);
+        if (nearest) return fail(error, STATUS_USAGE, "unknown device '%.80s' (did you mean '%s'?)", text, nearest);
+        return fail(error, STATUS_USAGE, "unknown device '%.80s' (one of: auto, cpu, cuda, cuda:N, cuda:all)", text);
     }
     int number = atoi(digits);
     for (int i = 0; i < job->device_count; i++)
-        if (job->device_numbers[i] == number) {
-            snprintf(message, 256, "device 'cuda:%d' is listed twice", number);
-            return false;
-        }
+        if (job->device_numbers[i] == number)
+            return fail(error, STATUS_USAGE, "device 'cuda:%d' is listed twice", number);
     *APPEND(job->device_numbers, job->device_count) = number;
-    return true;
+    return STATUS_OK;
 }
 
-bool job_parse_device(const char *text, struct job *job, char message[256]) {
+enum status job_parse_device(const char *text, struct job *job, struct error *error) {
     free(job->device_numbers);
     job->device_numbers = NULL;
     job->device_count = 0;
@@ -52,18 +47,14 @@ bool job_parse_device(const char *text, struct job *job, char message[256]) {
         job->device = JOB_DEVICE_CPU;
     else if (strcmp(text, "cuda:all") == 0)
         job->device_count = -1;
-    else if (strcmp(text, "cuda") != 0) {
-        bool good = true;
-        for (const char *rest = text; good;) {
+    else if (strcmp(text, "cuda") != 0)
+        for (const char *rest = text; rest;) {
             size_t length = strcspn(rest, ",");
             OWNED char *one = must_printf("%.*s", (int)length, rest);
-            good = add_number(job, one, message);
-            if (!rest[length]) break;
-            rest += length + 1;
+            TRY(add_number(job, one, error));
+            rest = rest[length] ? rest + length + 1 : NULL;
         }
-        return good;
-    }
-    return true;
+    return STATUS_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
@@ -80,21 +71,18 @@ static double unit_bytes(const char *unit) {
     return 0;
 }
 
-bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char message[256]) {
+enum status job_parse_memory(const char *text, int64_t *bytes, double *fraction, struct error *error) {
     size_t digits = strspn(text, "0123456789.");
     char *end;
     double number = strtod(text, &end);
     const char *unit = text + digits + strspn(text + digits, " ");
-    if (digits == 0 || end != text + digits) {
-        snprintf(message, 256, "'%.80s' is not a size: write bytes, 512MiB, 8GiB, 500MB or 90%%", text);
-        return false;
-    }
+    if (digits == 0 || end != text + digits)
+        return fail(error, STATUS_USAGE, "'%.80s' is not a size: write bytes, 512MiB, 8GiB, 500MB or 90%%", text);
     if (strcmp(unit, "%") == 0) {
         *bytes = 0;
         *fraction = number / 100;
-        if (number > 0 && number <= 100) return true;
-        snprintf(message, 256, "'%.80s' is not between 0%% and 100%%", text);
-        return false;
+        if (number > 0 && number <= 100) return STATUS_OK;
+        return fail(error, STATUS_USAGE, "'%.80s' is not between 0%% and 100%%", text);
     }
     double scale = unit_bytes(unit);
     if (scale == 0) {
@@ -102,30 +90,24 @@ bool job_parse_memory(const char *text, int64_t *bytes, double *fraction, char m
         char hint[HINT_TEXT];
         bool bare = strlen(unit) == 1 && strchr("kKMGT", *unit);
         if (bare)
-            snprintf(message, 256, "'%.80s' is ambiguous: did you mean %.*s%ciB (1024) or %.*s%cB (1000)?", text,
-                     (int)digits, text, *unit == 'k' ? 'K' : *unit, (int)digits, text, *unit == 'K' ? 'k' : *unit);
-        else
-            snprintf(message, 256, "unknown unit '%.80s'%s", unit,
-                     name_hint(unit, names, sizeof names / sizeof *names,
-                               " (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %)", hint));
-        return false;
+            return fail(error, STATUS_USAGE, "'%.80s' is ambiguous: did you mean %.*s%ciB (1024) or %.*s%cB (1000)?",
+                        text, (int)digits, text, *unit == 'k' ? 'K' : *unit, (int)digits, text,
+                        *unit == 'K' ? 'k' : *unit);
+        return fail(error, STATUS_USAGE, "unknown unit '%.80s'%s", unit,
+                    name_hint(unit, names, sizeof names / sizeof *names,
+                              " (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %)", hint));
     }
-    if (!(number * scale < 0x1p62)) {
-        snprintf(message, 256, "'%.80s' is larger than any memory", text);
-        return false;
-    }
-    if (number * scale < LEAST_MEMORY) {
-        snprintf(message, 256, "'%.80s' is too small: the minimum is 64KiB", text);
-        return false;
-    }
+    if (!(number * scale < 0x1p62)) return fail(error, STATUS_USAGE, "'%.80s' is larger than any memory", text);
+    if (number * scale < LEAST_MEMORY)
+        return fail(error, STATUS_USAGE, "'%.80s' is too small: the minimum is 64KiB", text);
     *bytes = (int64_t)(number * scale);
     *fraction = 0;
-    return true;
+    return STATUS_OK;
 }
 
 /* ---- durations ------------------------------------------------------------------------------------------------- */
 
-bool job_parse_duration(const char *text, double *seconds, char message[256]) {
+enum status job_parse_duration(const char *text, double *seconds, struct error *error) {
     static const struct {
         const char *name;
         double seconds;
@@ -136,24 +118,19 @@ bool job_parse_duration(const char *text, double *seconds, char message[256]) {
     double number = strtod(text, &end);
     const char *unit = text + digits + strspn(text + digits, " ");
     *seconds = INFINITY;
-    if (strcmp(text, "none") == 0) return true;
-    if (digits == 0 || end != text + digits) {
-        snprintf(message, 256, "'%.80s' is not a duration: write 500ms, 90s, 10min, 1.5h or none", text);
-        return false;
-    }
+    if (strcmp(text, "none") == 0) return STATUS_OK;
+    if (digits == 0 || end != text + digits)
+        return fail(error, STATUS_USAGE, "'%.80s' is not a duration: write 500ms, 90s, 10min, 1.5h or none", text);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(units[i].name, unit) == 0) *seconds = number * units[i].seconds;
-    if (*seconds >= 1e-3 && *seconds <= 1e9) return true;
+    if (*seconds >= 1e-3 && *seconds <= 1e9) return STATUS_OK;
     const char *nearest = strcmp(unit, "m") == 0 ? "min" : nearest_name(unit, names, 4);
     if (!*unit)
-        snprintf(message, 256, "'%.80s' has no unit: did you mean %.60ss or %.60smin?", text, text, text);
-    else if (*seconds != INFINITY)
-        snprintf(message, 256, "'%.80s' is not between 1ms and 1e9s; `none` is no limit", text);
-    else if (nearest)
-        snprintf(message, 256, "unknown unit '%.80s' (did you mean '%s'?)", unit, nearest);
-    else
-        snprintf(message, 256, "unknown unit '%.80s' (one of: ms, s, min, h)", unit);
-    return false;
+        return fail(error, STATUS_USAGE, "'%.80s' has no unit: did you mean %.60ss or %.60smin?", text, text, text);
+    if (*seconds != INFINITY)
+        return fail(error, STATUS_USAGE, "'%.80s' is not between 1ms and 1e9s; `none` is no limit", text);
+    if (nearest) return fail(error, STATUS_USAGE, "unknown unit '%.80s' (did you mean '%s'?)", unit, nearest);
+    return fail(error, STATUS_USAGE, "unknown unit '%.80s' (one of: ms, s, min, h)", unit);
 }
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */

@@ -23,10 +23,8 @@ void job_variant_free(struct job_variant *variant) {
 
 /* Does a variant of a built-in kernel, or of a source, have this key besides its parameters? */
 static bool is_variant_key(const char *key, bool source) {
-    static const char *const keys[] = {"name", "where", "search", "source", "kernel", "block", "grid", "shared"};
-    for (int i = 0; i < (source ? 8 : 3); i++)
-        if (strcmp(keys[i], key) == 0) return true;
-    return false;
+    return IS_ONE_OF(key, "name", "where", "search") ||
+           (source && IS_ONE_OF(key, "source", "kernel", "block", "grid", "shared"));
 }
 
 static void set_label(struct job_variant *variant) {

@@ -1,4 +1,5 @@
 /* yaml_types.c - the type of a scalar by YAML 1.2's core schema (section 10.3.2 of its specification). */
+#include "../base/text.h"
 #include "yaml_parts.h"
 
 #include <errno.h>
@@ -6,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static bool is_one_of(const char *text, const char *const words[], int count) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(text, words[i]) == 0) return true;
-    return false;
-}
-#define IS_ONE_OF(text, ...)                                                                                           \
-    is_one_of(text, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");

@@ -34,25 +34,10 @@ int result_rows_own(struct result_row *rows, int count) {
     return own;
 }
 
-/* Sets all measured numbers to NaN, unknown. */
+/* Sets all real numbers to NaN, unknown. */
 static void clear_numbers(struct result_row *row) {
-    double *const unknown[] = {
-        &row->kernel_median_s, &row->kernel_min_s,
-        &row->kernel_max_s,    &row->kernel_mad_s,
-        &row->read_s,          &row->h2d_s,
-        &row->d2h_s,           &row->write_s,
-        &row->total_s,         &row->gflops,
-        &row->gbytes_per_s,    &row->error,
-        &row->tolerance,       &row->sm_clock_mhz,
-        &row->kernel_ci_low_s, &row->kernel_ci_high_s,
-        &row->bound_s,         &row->percent_of_bound,
-        &row->file_bytes,      &row->overflowed,
-        &row->wrapped,         &row->truncated,
-        &row->timeout_s,       &row->registers,
-        &row->spill_bytes,     &row->shared_bytes,
-        &row->occupancy,       &row->probe_s,
-    };
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) *unknown[i] = NAN;
+    for (int i = 0; i < fixed_column_count; i++)
+        if (fixed_columns[i].kind == COLUMN_REAL) *(double *)(void *)((char *)row + fixed_columns[i].offset) = NAN;
 }
 
 void result_row_init(struct result_row *row, const struct plan *plan, const struct run *run) {

@@ -253,12 +253,16 @@ static char *variant_path(const struct result_row *row) {
     return must_printf("%s/%s", variants, row->variant);
 }
 
+/* The outputs that should be stored of a row. */
+static struct stored_outputs expected_of(const struct results_file *file, const struct result_row *row) {
+    return file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
+}
+
 /* An output is stored under its variant (`store: all`), or once for the operation, which names the variant that wrote
  * it or, in files that do not, is of the row that `expected` says. */
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
-    struct stored_outputs expected =
-        file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
+    struct stored_outputs expected = expected_of(file, row);
     char *path = variant_path(row);
     if (is_stored(file, path)) return path;
     free(path);
@@ -273,8 +277,7 @@ char *results_file_output(const struct results_file *file, const struct result_r
 
 char *results_file_missing(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
-    struct stored_outputs expected =
-        file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
+    struct stored_outputs expected = expected_of(file, row);
     char *path = expected.variant ? variant_path(row) : NULL, *why = path ? why_missing(file, path) : NULL;
     free(path);
     path = !why && expected.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;

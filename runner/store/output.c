@@ -25,11 +25,8 @@
 /* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? A result has its
  * own such attributes. */
 static bool is_own(const char *name) {
-    static const char *const names[] = {"CLASS",      "NAME", "DIMENSION_LABELS", "_ARRAY_DIMENSIONS",
-                                        "axisLabels", "axes", LINK_TO_FILE,       LINK_TO_DATASET};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
-    return false;
+    return IS_ONE_OF(name, "CLASS", "NAME", "DIMENSION_LABELS", "_ARRAY_DIMENSIONS", "axisLabels", "axes", LINK_TO_FILE,
+                     LINK_TO_DATASET);
 }
 
 /* Or does it state how numbers are packed? */

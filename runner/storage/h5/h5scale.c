@@ -3,6 +3,7 @@
 
 #include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "h5type.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ char *h5_axis_text(hid_t object, const char *name, int rank, int axis) {
         if (variable) H5Dvlen_reclaim(attribute.type, attribute.space, H5P_DEFAULT, texts);
     }
     free(texts);
-    if (label && *label && h5_is_utf8(label)) return label;
+    if (label && *label && !text_not_utf8(label)) return label;
     free(label);
     return NULL;
 }
@@ -89,7 +90,7 @@ char *h5_scale_name(hid_t scale) {
     path[0] = '\0';
     if (length > 0) H5Iget_name(scale, path, (size_t)length + 1);
     const char *last = path_name(path);
-    return must_strdup(*last && h5_is_utf8(last) ? last : "scale");
+    return must_strdup(*last && !text_not_utf8(last) ? last : "scale");
 }
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
@@ -120,11 +121,9 @@ struct copying {
 static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, void *context) {
     const struct copying *copying = context;
     hid_t to = copying->to;
-    static const char *const file_relations[] = {"REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid",
-                                                 "_Netcdf4Coordinates", "_NCProperties"};
-    for (size_t i = 0; i < sizeof file_relations / sizeof *file_relations; i++)
-        if (strcmp(name, file_relations[i]) == 0) return 0;
-    if (copying->leave_out && copying->leave_out(name)) return 0;
+    bool relates_files =
+        IS_ONE_OF(name, "REFERENCE_LIST", "DIMENSION_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties");
+    if (relates_files || (copying->leave_out && copying->leave_out(name))) return 0;
     FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
     if (!h5_attribute_open(from, name, &attribute)) return 0;
     bool refers = H5Tdetect_class(attribute.type, H5T_REFERENCE) > 0;

@@ -298,13 +298,6 @@ int64_t h5_get_integer(hid_t object, const char *name, int64_t missing) {
     return h5_get_number(object, name, INT64, &value) ? value : missing;
 }
 
-bool h5_is_utf8(const char *text) {
-    int length = 1;
-    for (size_t left = strlen(text); left > 0 && length > 0; text += length, left -= (size_t)length)
-        length = utf8_length(text, left);
-    return length > 0;
-}
-
 char *h5_get_trimmed_text(hid_t object, const char *name) {
     char *text = h5_get_text(object, name);
     if (!text) return NULL;
@@ -312,7 +305,7 @@ char *h5_get_trimmed_text(hid_t object, const char *name) {
     while (length > blank && strchr(" \t\r\n", text[length - 1])) length--;
     memmove(text, text + blank, length - blank);
     text[length - blank] = '\0';
-    if (*text && h5_is_utf8(text)) return text;
+    if (*text && !text_not_utf8(text)) return text;
     free(text);
     return NULL;
 }

@@ -35,8 +35,6 @@ bool h5_attribute_open(hid_t object, const char *name, struct h5_attribute *attr
 void h5_attribute_close(const struct h5_attribute *attribute);
 /* The type of variable-length UTF-8 text; close with H5Tclose. */
 hid_t h5_text_type(void);
-/* Is the text UTF-8? Texts of other programs may have any encoding, whatever they declare. */
-bool h5_is_utf8(const char *text);
 
 /* Access properties for a chunk cache that holds a band of chunks; close with H5Pclose. */
 hid_t h5_cache_access(size_t element, const struct shape *shape, const struct shape *chunk);

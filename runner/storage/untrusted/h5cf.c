@@ -3,6 +3,7 @@
 #include "h5cf.h"
 
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "fence.h"
@@ -190,9 +191,7 @@ static const char *const packing[] = {"scale_factor", "add_offset", "_FillValue"
                                       "valid_min",    "valid_max",  "valid_range", "_Unsigned"};
 
 bool h5cf_is_packing(const char *name) {
-    for (size_t i = 0; i < sizeof packing / sizeof *packing; i++)
-        if (strcmp(name, packing[i]) == 0) return true;
-    return false;
+    return text_is_one_of(name, packing, sizeof packing / sizeof *packing);
 }
 
 static void store_number(enum dtype dtype, void *data, int index, const struct cf_number *number) {
