@@ -253,7 +253,7 @@ static void print_omitted(const struct fit *fit, int room, const char *hint, FIL
 void table_print(const struct table *table, int width, const char *hint, FILE *to) {
     int room = width > 0 && width < TABLE_LEAST ? TABLE_LEAST : width;
     if (table->rows == 0) return;
-    struct fit fit = fit_of(table, room);
+    FREED_BY(fit_free) struct fit fit = fit_of(table, room);
     print_line(&fit, -1, to);
     putc('\n', to);
     for (int r = 0; r < table->rows; r++) {
@@ -265,14 +265,13 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
         if (*remark && !beside) text_print_wrapped(remark, INDENT, room, to);
     }
     print_omitted(&fit, room, hint, to);
-    fit_free(&fit);
 }
 
 /* ---- Markdown ---------------------------------------------------------------------------------------------------- */
 
 void table_print_markdown(const struct table *table, FILE *to) {
     if (table->rows == 0) return;
-    struct fit fit = fit_of(table, 0);
+    FREED_BY(fit_free) struct fit fit = fit_of(table, 0);
     for (int r = -2; r < table->rows; r++) { /* headings, the line below them, rows */
         putc('|', to);
         for (int i = 0, left = table->columns; i < table->columns; i++) {
@@ -294,7 +293,6 @@ void table_print_markdown(const struct table *table, FILE *to) {
         }
         putc('\n', to);
     }
-    fit_free(&fit);
 }
 
 int table_terminal_width(void) {

@@ -282,7 +282,7 @@ char *text_cut(const char *text, int width) {
 }
 
 void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
-    char *clean = text_clean(text);
+    OWNED char *clean = text_clean(text);
     const char *next = clean;
     do {
         const char *line = next + strspn(next, " ");
@@ -294,18 +294,16 @@ void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
         while (next > line && next[-1] == ' ') next--;
         fprintf(to, "%*s%.*s\n", indent, "", (int)(next - line), line);
     } while (next[strspn(next, " ")]);
-    free(clean);
 }
 
 void text_print_markdown(const char *text, FILE *to) {
-    char *clean = text_clean(text);
+    OWNED char *clean = text_clean(text);
     for (const char *c = clean; *c; c++) {
         /* An underscore inside a word needs no escape. */
         bool inside = c > clean && c[1] && !strchr(" ,;:.", c[-1]) && !strchr(" ,;:.", c[1]);
         if (strchr("\\|*<[]`&~", *c) || (*c == '_' && !inside)) putc('\\', to);
         putc(*c, to);
     }
-    free(clean);
 }
 
 void text_print_csv(const char *text, size_t length, FILE *to) {

@@ -33,17 +33,13 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
     const char *what = units_noun(survey);
     OWNED char *progress = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
                                  : must_printf("%d %s finished so far", survey->count, what);
-    char *text;
-    if (survey->at_work)
-        text = must_printf("running: shards have done %s", progress);
-    else if (survey->complete)
-        text = must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
+    if (survey->at_work) return must_printf("running: shards have done %s", progress);
+    if (survey->complete)
+        return must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
                            output);
-    else
-        text = must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then "
-                           "`tilerun merge %s` joins them",
-                           progress, output);
-    return text;
+    return must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then `tilerun "
+                       "merge %s` joins them",
+                       progress, output);
 }
 
 /* "shard 1 of 3 lacks 2 of 4 runs and panels; it is at work on node n7, job 12_1; log: /x/12_1.out": a line for each
@@ -86,21 +82,18 @@ static char *state_text(const struct survey *survey, const char *output) {
 /* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: there is nothing
  * there. */
 static bool read_parts(struct results_file *file) {
-    struct survey survey;
-    bool found = store_survey(file->path, &survey);
-    if (found) {
-        file->standing = state_text(&survey, file->path);
-        file->missing = missing_of(&survey);
-        file->rows = must_malloc((size_t)survey.count * sizeof *file->rows + 1);
-        file->parts = must_malloc((size_t)survey.count * sizeof *file->parts + 1);
-        file->count = survey.count;
-        for (int i = 0; i < survey.count; i++) {
-            file->rows[i] = survey.of[i].row;
-            file->parts[i] = must_strdup(survey.of[i].path);
-        }
+    FREED_BY(survey_free) struct survey survey = {0};
+    if (!store_survey(file->path, &survey)) return false;
+    file->standing = state_text(&survey, file->path);
+    file->missing = missing_of(&survey);
+    file->rows = must_malloc((size_t)survey.count * sizeof *file->rows + 1);
+    file->parts = must_malloc((size_t)survey.count * sizeof *file->parts + 1);
+    file->count = survey.count;
+    for (int i = 0; i < survey.count; i++) {
+        file->rows[i] = survey.of[i].row;
+        file->parts[i] = must_strdup(survey.of[i].path);
     }
-    survey_free(&survey);
-    return found;
+    return true;
 }
 
 /* Sets file->standing if the job of an existing OUTPUT is not complete, or if OUTPUT.parts has runs beside it. */

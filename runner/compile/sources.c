@@ -215,13 +215,12 @@ static void find_headers(const char *text, const char *folder, const char *inclu
 
 void sources_hash(const struct sources *sources, const char *folder, char sha256[65]) {
     OWNED char *hashes = must_strdup("");
-    struct sources headers = {.count = 0};
+    FREED_BY(sources_free) struct sources headers = {.count = 0};
     for (int i = 0; i < sources->count; i++) {
         must_append(&hashes, "%s\n%s", sources->of[i].name, sources->of[i].sha256);
         if (folder) find_headers(sources->of[i].text, folder, "", &headers);
     }
     for (int i = 0; i < headers.count; i++) find_headers(headers.of[i].text, folder, headers.of[i].name, &headers);
     for (int i = 0; i < headers.count; i++) must_append(&hashes, "%s", headers.of[i].sha256);
-    sources_free(&headers);
     sha256_hex(hashes, strlen(hashes), sha256);
 }

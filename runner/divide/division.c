@@ -56,12 +56,9 @@ static struct outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
         (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))
         return outcome_of(job, job->groups, shards);
-    struct units *units = units_make(job->plan, shards, job->by);
-    struct shard_groups *groups = shard_groups_find(&units->plan);
-    const struct outcome outcome = outcome_of(job, groups, shards);
-    shard_groups_free(groups);
-    units_free(units);
-    return outcome;
+    FREED_BY(units_release) struct units *units = units_make(job->plan, shards, job->by);
+    FREED_BY(shard_groups_release) struct shard_groups *groups = shard_groups_find(&units->plan);
+    return outcome_of(job, groups, shards);
 }
 
 /* The least number of shards with which the files take as long as the longest shard computes; 0: there is none. It
@@ -126,7 +123,7 @@ static void compare(struct division *division, const struct divisible *job) {
 
 struct division *division_make(const struct plan *whole, const struct division_terms *terms) {
     struct division *division = must_malloc(sizeof *division);
-    struct shard_groups *groups = shard_groups_find(whole);
+    FREED_BY(shard_groups_release) struct shard_groups *groups = shard_groups_find(whole);
     struct units *units = units_make(whole, terms->shards, terms->by);
     *division = (struct division){.shards = terms->shards, .units = units};
     division->plan = units_divide(units) ? &units->plan : whole;
@@ -137,7 +134,6 @@ struct division *division_make(const struct plan *whole, const struct division_t
     const struct divisible job = {whole, groups, terms->by, division->read_bytes_per_s, division->write_bytes_per_s};
     add_up(division);
     compare(division, &job);
-    shard_groups_free(groups);
     return division;
 }
 

@@ -198,10 +198,8 @@ void shard_groups_free(struct shard_groups *all) {
 }
 
 int *shard_split(const struct plan *plan, int shards) {
-    struct shard_groups *all = shard_groups_find(plan);
-    int *of_task = shard_deal(all, shards);
-    shard_groups_free(all);
-    return of_task;
+    FREED_BY(shard_groups_release) struct shard_groups *all = shard_groups_find(plan);
+    return shard_deal(all, shards);
 }
 
 /* ---- one shard --------------------------------------------------------------------------------------------------- */

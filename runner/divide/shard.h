@@ -36,6 +36,7 @@ struct shard_groups {
 /* The caller frees with shard_groups_free, before the plan. */
 struct shard_groups *shard_groups_find(const struct plan *plan);
 void shard_groups_free(struct shard_groups *all);
+RELEASED_BY(shard_groups, shard_groups_free)
 
 /* For each task of the plan the number of its shard, 0 .. shards-1. The results that a task reads are made by its own
  * shard or one with a lower number. shard_split makes the groups itself. The caller frees. */

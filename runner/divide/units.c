@@ -392,22 +392,20 @@ static bool leave_whole(const struct units *units, const struct shard_groups *gr
 }
 
 struct units *units_make(const struct plan *whole, int shards, enum shard_by by) {
-    struct shard_groups *groups = shard_groups_find(whole);
+    FREED_BY(shard_groups_release) struct shard_groups *groups = shard_groups_find(whole);
     OWNED int *counts = count_panels(groups, shards, by);
     struct units *units = divide(whole, counts);
     for (bool again = true; again && units_divide(units);) {
-        struct shard_groups *parts = shard_groups_find(&units->plan);
+        FREED_BY(shard_groups_release) struct shard_groups *parts = shard_groups_find(&units->plan);
         again = (by == SHARD_CHECKPOINTED ? halve_panels : leave_whole)(units, groups, parts, shards, counts);
         /* If the job has enough operations for all shards, they are divided only if it ends much sooner. */
         bool pays = again || by != SHARD_AUTO || groups->count < shards ||
                     end_of(parts, shards) < UNITS_GAIN * end_of(groups, shards);
         for (int t = 0; t < whole->task_count && !pays; t++) counts[t] = 1;
-        shard_groups_free(parts);
         if (!again && pays) break;
         units_free(units);
         units = divide(whole, counts);
     }
-    shard_groups_free(groups);
     return units;
 }
 

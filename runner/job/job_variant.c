@@ -203,12 +203,11 @@ static void read_variant(struct job_reader *reader, struct job_operation *operat
         return;
     }
     variant.where = name ? name : source;
-    variant.name = source ? source_name(reader, node, operation->op) : job_read_text(reader, name, "variant");
-    if (!variant.name) return;
+    OWNED char *called = source ? source_name(reader, node, operation->op) : job_read_text(reader, name, "variant");
+    if (!(variant.name = called)) return;
     struct given given = collect_given(reader, operation, node->kind == YAML_MAP ? node : NULL, variant.name);
     if (given.count > JOB_MAX_PARAMETERS) {
         job_error(reader, node, "a variant has at most %d parameters beside its threads", KERNEL_MAX_PARAMETERS);
-        free(variant.name);
         return;
     }
     int64_t sweep = 1;
@@ -216,13 +215,11 @@ static void read_variant(struct job_reader *reader, struct job_operation *operat
         if (given.values[i]->kind == YAML_LIST) sweep *= given.values[i]->count;
     if (operation->variant_count + sweep > MAX_VARIANTS) {
         job_error(reader, node, "more than %d variants of one operation", MAX_VARIANTS);
-        free(variant.name);
         return;
     }
     if (!source && strcmp(variant.name, "auto") != 0) check_variant(reader, name, variant.name, operation->op);
     int before = operation->variant_count;
     sweep_variant(reader, operation, &given, 0, &variant);
-    free(variant.name);
     read_search(reader, node, sweep, operation, before);
     if (operation->variant_count == before && yaml_error_count(reader->document) == 0)
         job_error(reader, node, "'where' is false for all values of this variant: nothing is left to run");

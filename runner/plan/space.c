@@ -105,12 +105,6 @@ static double files_bytes(const char *path, bool deeper) {
     return bytes;
 }
 
-/* Bytes on disk of the files in OUTPUT.parts. */
-static double parts_bytes(const char *output) {
-    OWNED char *path = must_printf("%s.parts", output);
-    return files_bytes(path, true);
-}
-
 bool space_free(const char *folder, double *bytes) {
     struct statvfs about;
     if (statvfs(folder, &about) != 0 || about.f_blocks == 0) return false;
@@ -119,14 +113,12 @@ bool space_free(const char *folder, double *bytes) {
 }
 
 static enum status require_space_elsewhere(const struct plan *plan, struct error *error) {
-    char *folder, need[32], have[32];
+    OWNED char *folder = NULL;
+    char need[32], have[32];
     double needed = space_elsewhere(plan, &folder), available = 0;
-    enum status status = STATUS_OK;
-    if (folder && space_free(folder, &available) && needed > available)
-        status = fail(error, STATUS_USAGE, "results that `to` puts into %s need %s, but only %s are free", folder,
-                      size_text(needed, need), size_text(available, have));
-    free(folder);
-    return status;
+    if (!folder || !space_free(folder, &available) || needed <= available) return STATUS_OK;
+    return fail(error, STATUS_USAGE, "results that `to` puts into %s need %s, but only %s are free", folder,
+                size_text(needed, need), size_text(available, have));
 }
 
 /* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
@@ -134,17 +126,14 @@ static enum status require_space_elsewhere(const struct plan *plan, struct error
 static enum status require_space(const struct plan *plan, double needed, bool reuse, const char *subject,
                                  enum status status, struct error *error) {
     const char *output = plan->job->output;
-    char *folder = path_folder(output), need[32], have[32];
+    OWNED char *folder = path_folder(output), *parts = must_printf("%s.parts", output);
+    char need[32], have[32];
     double available = 0;
     bool known = space_free(folder, &available);
-    if (known && reuse && needed > available) available += parts_bytes(output);
-    if (!known || needed <= available)
-        status = STATUS_OK;
-    else
-        fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, subject,
-             size_text(needed, need), folder, size_text(available, have));
-    free(folder);
-    return status;
+    if (known && reuse && needed > available) available += files_bytes(parts, true);
+    if (!known || needed <= available) return STATUS_OK;
+    return fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, subject,
+                size_text(needed, need), folder, size_text(available, have));
 }
 
 enum status space_check(const struct plan *plan, struct error *error) {

@@ -248,19 +248,18 @@ static enum status read_converted(struct reader *reader, const struct box *box, 
     struct cut cut = cut_box(box, NULL, BLOCK);
     OWNED uint64_t *block = must_malloc(BLOCK * sizeof *block);
     char *to = target->data;
-    enum status status = STATUS_OK;
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box part = cut_piece(&cut, number);
         struct selection selection = view_selection(&reader->array->view, &part);
         int64_t elements = box_elements(&part);
-        status = h5_read_selected(reader->dataset, &selection, block, error);
-        if (!status && reader->decoding)
+        TRY(h5_read_selected(reader->dataset, &selection, block, error));
+        if (reader->decoding)
             decode_elements(reader->decoding, block, elements, target->dtype, to, &target->counts->casts);
-        else if (!status)
+        else
             convert_elements(stored, block, elements, target->dtype, to, &target->counts->casts);
         to += elements * (int64_t)dtype_size(target->dtype);
     }
-    return status;
+    return STATUS_OK;
 }
 
 static enum status read_box(struct reader *reader, const struct box *box, void *data, struct trace *trace,
@@ -331,15 +330,13 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
     for (int axis = 0; axis < overlap->rank; axis++) grid.shift[axis] = -piece->place.start[axis];
     struct cut cut = cut_box(overlap, &grid, limit);
     int64_t most = box_elements(overlap) < limit ? box_elements(overlap) : limit;
-    char *memory = malloc((size_t)(most * size));
-    enum status status = STATUS_OK;
+    OWNED char *memory = try_malloc((size_t)(most * size));
     if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box part = cut_piece(&cut, number);
-        status = read_part(piece, &part, box, data, memory, trace, error);
+        TRY(read_part(piece, &part, box, data, memory, trace, error));
     }
-    free(memory);
-    return status;
+    return STATUS_OK;
 }
 
 static enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,

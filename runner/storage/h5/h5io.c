@@ -205,9 +205,9 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
     struct cells cells = layout_cells(&part, &inner, &inner);
     struct cell cell = layout_cell(&cells, 0);
     struct walk walk = layout_cell_walk(&cells, &cell, false);
-    char *to = data, *memory = NULL;
-    enum status status = STATUS_OK;
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    char *to = data;
+    OWNED char *memory = NULL;
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);
         struct selection whole_elements = outer;
         for (int axis = 0; axis < outer.rank; axis++) {
@@ -215,12 +215,12 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
             whole_elements.count[axis] = piece.count[axis];
         }
         int64_t elements = box_elements(&piece);
-        if (!memory) memory = malloc((size_t)(elements * element_bytes)); /* no later piece is larger */
+        if (!memory) memory = try_malloc((size_t)(elements * element_bytes)); /* no later piece is larger */
         if (!memory)
             return fail(error, STATUS_IO, "not enough memory for elements of %lld bytes, which are arrays",
                         (long long)element_bytes);
-        status = transfer(dataset, &whole_elements, memory, false, error);
-        for (int64_t row = 0; row < elements * walk.rows && !status; row++) {
+        TRY(transfer(dataset, &whole_elements, memory, false, error));
+        for (int64_t row = 0; row < elements * walk.rows; row++) {
             int64_t from, at, element = row / walk.rows;
             layout_row(&walk, row % walk.rows, &from, &at);
             layout_gather(memory + element * element_bytes + from * size, walk.length, walk.step, (size_t)size,
@@ -228,8 +228,7 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
         }
         to += elements * box_elements(&taken) * size;
     }
-    free(memory);
-    return status;
+    return STATUS_OK;
 }
 
 static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
