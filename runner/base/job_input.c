@@ -4,7 +4,6 @@
 #include "fail.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]) {
     size_t length = 0;

@@ -5,7 +5,6 @@
 #include "sort.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define EVENT_RESOLUTION_S 0.5e-6 /* of the two events that time a sample */
 #define BIMODAL            0.05   /* least distance of two groups' means, as a share of the lower one */

@@ -1,7 +1,6 @@
 /* completion.c - `tilerun --print-completion SHELL`: the completion scripts of bash, zsh and fish. */
 #include "help.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char banner[] = "made by `tilerun --print-completion";

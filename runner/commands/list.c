@@ -3,7 +3,6 @@
 #include "../stream/device.h"
 #include "command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const accuracy_names[ACCURACY_COUNT] = {"full", "tf32", "float16", "bfloat16"};

@@ -5,7 +5,6 @@
 #include "../show/result_file.h"
 #include "../store/store.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char beginning[] = "# Written by tilerun run --pin: ";

@@ -2,7 +2,6 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "plan_print.h"
-#include <stdlib.h>
 
 static void print_tiles(const struct geometry *geometry, const struct tiling *tiling, FILE *to) {
     static const char names[] = "bmnk";

@@ -5,7 +5,6 @@
 #include "../base/text.h"
 #include "command.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct report_settings {

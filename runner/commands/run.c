@@ -9,7 +9,6 @@
 #include "shard_option.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct run_settings {
     struct job_settings job;

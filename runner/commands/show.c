@@ -4,8 +4,6 @@
 #include "../show/result_view.h"
 #include "command.h"
 
-#include <stdlib.h>
-
 enum show_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
 
 struct show_settings {

@@ -8,7 +8,6 @@
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PIECE_BYTES (INT64_C(8) << 20)

@@ -5,7 +5,6 @@
 #include "../base/fail.h"
 #include "../base/sort.h"
 #include <math.h>
-#include <stdlib.h>
 
 #define Z         1.959964 /* the normal quantile for 95 %, two-sided */
 #define MAX_LAGS  1000     /* bounds the work on strongly correlated series */

@@ -1,12 +1,9 @@
 /* replay.c - compares a launch's result for changed inputs with the simplest variant's. */
 #include "replay.h"
 
-#include "../base/fail.h"
 #include "../base/text.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MAX_WORK  (INT64_C(1) << 26) /* multiply-adds or elements: the simplest variant takes a tenth of a second */
 #define TOLERANCE 1e-3               /* allowed error of an element, as a share of the largest magnitude */

@@ -9,7 +9,6 @@
 #include "../storage/reader.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The fewest elements of a panel along its loop (kernel->divisible); a stack is divided into single matrices. */
 #define MIN_PANEL 16

@@ -2,7 +2,6 @@
 #include "execute_run.h"
 
 #include "../base/fail.h"
-#include <stdlib.h>
 #include <string.h>
 
 bool execution_is_unreadable(const struct execution *execution, enum status status, const struct error *error) {

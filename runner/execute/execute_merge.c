@@ -4,7 +4,6 @@
 
 #include "../base/fail.h"
 #include "../base/interrupt.h"
-#include <stdlib.h>
 #include <string.h>
 
 enum status execution_collect(struct execution *execution, struct error *error) {

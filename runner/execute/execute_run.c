@@ -6,7 +6,6 @@
 #include "../base/interrupt.h"
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

@@ -1,5 +1,4 @@
 /* execute_time.c - times the waiting trials, and times undecided ones again. */
-#include "../base/fail.h"
 #include "../limits/limits_file.h"
 #include "execute_run.h"
 

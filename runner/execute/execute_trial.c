@@ -1,7 +1,6 @@
 /* execute_trial.c - streams and verifies a run, which becomes a trial that waits to be timed. */
 #include "execute_run.h"
 
-#include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../plan/space.h"
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "execute_run.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void execution_set_status(struct result_row *row, const char *status, const char *message) {

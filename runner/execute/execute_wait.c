@@ -5,7 +5,6 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include <math.h>
-#include <stdlib.h>
 #include <time.h>
 
 /* A shard that waits polls at intervals of POLL_SHARE of the time waited so far, within these bounds in seconds:

@@ -1,7 +1,6 @@
 /* job_expression.c - reads expressions over arrays. */
 #include "job_parts.h"
 
-#include "../base/fail.h"
 #include "../expression/expression.h"
 
 #include <string.h>

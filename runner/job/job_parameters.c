@@ -5,7 +5,6 @@
 #include "../base/text.h"
 #include "../expression/expression.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- replacing ------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 #include "../base/match.h"
 #include "../base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include "../base/fail.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Does the operation move the stored numbers of an array, instead of computing with its values? */
 static bool moves_stored(const struct job_operation *operation, const struct array *array) {

@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* A member of struct device_facts. facts_table lists those that a plan depends on. */
 struct fact {

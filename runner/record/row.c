@@ -3,7 +3,6 @@
 
 #include "../base/fail.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- initial rows ---- */

@@ -5,7 +5,6 @@
 #include "../base/text.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the meaning of flags ---- */

@@ -6,7 +6,6 @@
 #include "../base/fail.h"
 #include "../base/workers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define PIECE   (INT64_C(1) << 18) /* elements that are rearranged at a time */

@@ -1,7 +1,6 @@
 /* reader.c - reads arrays, also those that are stored in several data sets; counts and reports the elements that
  * conversions changed, or that decoding or missing sources made NaN. */
 #include "reader.h"
-#include "../../kernels/core/cpu.h"
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"

@@ -1,8 +1,6 @@
 /* view.c - maps views to their data sets. */
 #include "view.h"
 
-#include "../base/fail.h"
-
 #include <string.h>
 
 static int64_t greatest_common_divisor(int64_t a, int64_t b) {

@@ -9,7 +9,6 @@
 #include "../base/workers.h"
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #define BAND_ELEMENTS (INT64_C(1) << 18) /* elements of a band, which stays in the cache from one visitor to the next */
 #define SLICE         8192               /* elements that one thread converts at a time */

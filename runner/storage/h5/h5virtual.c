@@ -5,7 +5,6 @@
 #include "h5slab.h"
 #include "h5type.h"
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* HDF5 replaces "%b" in a name by a number, and "%%" by a percent sign, so each "%" is doubled. The caller frees. */
