@@ -50,6 +50,7 @@ static void prepare_process(void) {
     /* In a log, stdout and stderr keep their order: each line of stdout is written whole, when it ends. */
     if (text_is_log()) setvbuf(stdout, NULL, _IOLBF, LOG_LINE_BYTES);
     signal(SIGXFSZ, SIG_IGN); /* a write beyond `ulimit -f` then fails with an errno, which says why */
+    signal(SIGCHLD, SIG_DFL); /* if the caller ignored it, no child's end could be learnt */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
