@@ -219,8 +219,9 @@ static char *summarize(const struct plan *plan, const struct result_row *rows, c
     OWNED int *result_run = find_results(plan, rows, kept);
     for (int i = 0; i < plan->run_count; i++) {
         const char *status = rows[i].status;
+        if (!status[0]) continue;
         bool is_done = result_row_done(&rows[i]) || kept[i], remains = !is_done && strcmp(status, "interrupted") == 0;
-        own += status[0] != '\0';
+        own++;
         done += is_done;
         if (remains && !first) first = &rows[i];
         remaining += remains;
