@@ -42,7 +42,7 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
                        progress, output);
 }
 
-/* "shard 1 of 3 lacks 2 of 4 runs and panels; it is at work on node n7, job 12_1; log: /x/12_1.out": a line for each
+/* "shard 1 of 3 lacks 2 of 4 runs and panels; it is running on node n7, job 12_1; log: /x/12_1.out": a line for each
  * shard that lacks some. NULL: none does. The caller frees. */
 static char *missing_of(const struct survey *survey) {
     enum { MAX_LINES = 20 };
@@ -61,7 +61,7 @@ static char *missing_of(const struct survey *survey) {
             continue;
         }
         fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->unit_count, units_noun(survey),
-                shard->at_work ? "is at work" : "ran", shard->place ? shard->place : "an unknown node");
+                shard->at_work ? "is running" : "ran", shard->place ? shard->place : "an unknown node");
         fprintf(to, "%s%s", shard->log ? "; log: " : "", shard->log ? shard->log : "");
         text_print(to, "%s%s\n", shard->stopped ? "; it stopped: " : "", shard->stopped ? shard->stopped : "");
     }

@@ -30,8 +30,8 @@ enum status execution_collect(struct execution *execution, struct error *error) 
                                  plan->job->output, lacks, plan->run_count);
     if (execution->options->later)
         return fail(error, STATUS_IO,
-                    "output %s: %s has begun another job since these shards, and its parts would be lost: finish that "
-                    "job's shards, or remove their folders",
+                    "output %s: %s belongs to another, later job, whose finished runs would be lost: finish that job's "
+                    "shards, or remove their folders",
                     plan->job->output, execution->options->later);
     return STATUS_OK;
 }

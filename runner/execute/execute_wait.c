@@ -13,7 +13,7 @@
 #define MIN_POLL_S 0.05
 #define MAX_POLL_S 5.0
 #define NAP_S      0.1  /* the longest delay of a signal */
-#define CHECK_S    60.0 /* interval of checks whether the other shard is at work */
+#define CHECK_S    60.0 /* interval of checks whether the other shard is running */
 
 /* ---- hashes ------------------------------------------------------------------------------------------------------ */
 
@@ -62,7 +62,7 @@ static void show_wait(struct execution *execution, const struct awaited *awaited
                                    execution->options->shard->count, where,
                                    !host     ? ", which has not begun"
                                    : at_work ? ""
-                                             : ", which seems not to be at work");
+                                             : ", which seems to have stopped");
     progress_wait(&execution->progress, text);
 }
 
@@ -77,8 +77,8 @@ static enum status give_up(struct execution *execution, const struct awaited *aw
                   "run shard %d again with --resume",
                   shard->index, shard->count, execution->options->wait_s, name, maker, shard->count,
                   !host     ? "has not begun"
-                  : at_work ? "is at work"
-                            : "seems not to be at work any more",
+                  : at_work ? "is running"
+                            : "seems to have stopped",
                   where,
                   !host     ? "Run that shard"
                   : at_work ? "Let that shard end"

@@ -52,21 +52,21 @@ static void write_percent(const char *sign, double percent, char text[VIEW_CELL]
 /* ---- computed columns ---- */
 
 static double median(const struct view *view, int row) {
-    const struct result_row *it = &view->rows[row];
-    return result_row_done(it) || result_row_lost(it) ? it->kernel_median_s : NAN;
+    const struct result_row *result = &view->rows[row];
+    return result_row_done(result) || result_row_lost(result) ? result->kernel_median_s : NAN;
 }
 
 static double interval(const struct view *view, int row) {
-    const struct result_row *it = &view->rows[row];
-    return 50 * (it->kernel_ci_high_s - it->kernel_ci_low_s) / median(view, row);
+    const struct result_row *result = &view->rows[row];
+    return 50 * (result->kernel_ci_high_s - result->kernel_ci_low_s) / median(view, row);
 }
 
 /* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%". An upper side of ten medians or more is
  * ">10x". */
 static void interval_cell(const struct view *view, int row, char text[VIEW_CELL]) {
-    const struct result_row *it = &view->rows[row];
-    double middle = median(view, row), down = 100 * (1 - it->kernel_ci_low_s / middle);
-    double up = 100 * (it->kernel_ci_high_s / middle - 1), half = interval(view, row);
+    const struct result_row *result = &view->rows[row];
+    double middle = median(view, row), down = 100 * (1 - result->kernel_ci_low_s / middle);
+    double up = 100 * (result->kernel_ci_high_s / middle - 1), half = interval(view, row);
     char above[VIEW_CELL] = ">10x";
     if (half < 1 || (up <= 2 * down && down <= 2 * up)) {
         write_percent(text_utf8() ? "±" : "+-", half, text);
@@ -83,8 +83,8 @@ bool view_counts_flops(const struct result_row *row) {
 }
 
 static double rate(const struct view *view, int row) {
-    const struct result_row *it = &view->rows[row];
-    return result_row_done(it) ? view_counts_flops(it) ? it->gflops : it->gbytes_per_s : NAN;
+    const struct result_row *result = &view->rows[row];
+    return result_row_done(result) ? view_counts_flops(result) ? result->gflops : result->gbytes_per_s : NAN;
 }
 
 const char *view_rate_text(double per_second, bool flops, char text[VIEW_CELL]) {
@@ -188,7 +188,7 @@ enum status view_column_find(const struct view *view, const char *name, struct v
     if (near) return fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
     OWNED char *list = must_strdup(names[0]);
     for (int i = 1; i < count; i++) must_append(&list, ", %s", names[i]);
-    return fail(error, STATUS_USAGE, "no column '%s'; there are %s", name, list);
+    return fail(error, STATUS_USAGE, "no column '%s'; the columns are %s", name, list);
 }
 
 const char *view_column_name(const struct view_column *column) {

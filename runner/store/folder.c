@@ -312,6 +312,6 @@ enum status results_check_other(const char *output, const struct plan *plan, con
     TRY(clash_check(&place, plan, error));
     if (destination_same(&place, &target)) return fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
     if (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about)))
-        return fail(error, STATUS_USAGE, "%s %s: is kept for finished runs, in %s", kind, name, folder);
+        return fail(error, STATUS_USAGE, "%s %s: the folder %s is for finished runs", kind, name, folder);
     return strcmp(kind, "trace") == 0 ? check_results(&place, plan, error) : STATUS_OK;
 }

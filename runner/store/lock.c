@@ -71,7 +71,7 @@ bool parts_are_locked(const char *parts) {
     return lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
-/* A shard that is at work: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
+/* A shard that is running: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
 static char *running_shard(const char *whole) {
     FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
     char *found = NULL;
@@ -141,9 +141,9 @@ static enum status refuse(const struct results *results, bool shared, const char
     enum status status = STATUS_USAGE;
     const char *where = holder ? holder : "", *open = holder ? " (" : "", *close = holder ? ")" : "";
     if (holder && strncmp(holder, "shard ", 6) == 0)
-        return fail(error, status, "output %s: %s is still at work", results->place.name, holder);
+        return fail(error, status, "output %s: %s is still running", results->place.name, holder);
     if (results->shard && !shared)
-        return fail(error, status, "output %s: another tilerun is at work on shard %d of %d%s%s%s", results->place.name,
+        return fail(error, status, "output %s: another tilerun is running shard %d of %d%s%s%s", results->place.name,
                     results->shard->index, results->shard->count, open, where, close);
     return fail(error, status, "output %s: another tilerun is writing it%s%s%s", results->place.name, open, where,
                 close);

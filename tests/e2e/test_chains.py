@@ -194,7 +194,7 @@ def test_a_wait_names_the_place(folder):
     (part,) = (path for path in (folder / "out.h5.parts/shard-0-of-2").glob("*.h5") if path.name != "shard.h5")
     part.unlink()
     process, said = waiting(folder)
-    assert f"of shard 0 of 2 (node {os.uname().nodename}, job 12_0), which seems not to be at work" in said
+    assert f"of shard 0 of 2 (node {os.uname().nodename}, job 12_0), which seems to have stopped" in said
     chain(folder, repeat=1)
     shard(folder, 0, 2, "--resume")
     end(process)
@@ -225,11 +225,11 @@ def test_the_limit_while_the_producer_is_at_work(folder):
     first.send_signal(signal.SIGSTOP)
     said = shard(folder, 1, 2, "--wait", 0, expect=INTERRUPTED).stderr
     node = os.uname().nodename
-    assert f"which is at work (node {node}). Let that shard end, then run shard 1 again" in said
+    assert f"which is running (node {node}). Let that shard end, then run shard 1 again" in said
     first.kill()
     first.communicate()
     said = shard(folder, 1, 2, "--resume", "--wait", 0, expect=INTERRUPTED).stderr
-    assert f"which seems not to be at work any more (node {node}). Run that shard with --resume, then" in said
+    assert f"which seems to have stopped (node {node}). Run that shard with --resume, then" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])

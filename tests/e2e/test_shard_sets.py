@@ -69,7 +69,7 @@ def test_a_later_job_that_is_not_done(folder):
     shard(folder, 0, 3)
     before = parts(folder)
     said = merge(folder, expect=IO).stderr
-    assert "out.h5.parts/shard-0-of-3 has begun another job since these shards, and its parts would be lost" in said
+    assert "out.h5.parts/shard-0-of-3 belongs to another, later job, whose finished runs would be lost" in said
     assert parts(folder) == before
     for index in (1, 2):
         shard(folder, index, 3)

@@ -199,11 +199,11 @@ def test_same_shard_twice_is_refused(folder):
     assert first.stderr.readline().startswith("[1/")
     for more in [(), ("--resume",), ("--overwrite",)]:
         said = shard(folder, 0, 3, *more, expect=USAGE).stderr
-        assert "another tilerun is at work on shard 0 of 3" in said
+        assert "another tilerun is running shard 0 of 3" in said
     shard(folder, 1, 3)  # another one does not mind
     assert "shard 0 of 3 (node " in merge(folder, expect=USAGE).stderr
     whole = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", "--resume")
-    assert whole.returncode == USAGE and "shard 0 of 3" in whole.stderr and "is still at work" in whole.stderr
+    assert whole.returncode == USAGE and "shard 0 of 3" in whole.stderr and "is still running" in whole.stderr
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=60)
     assert first.returncode == INTERRUPTED

@@ -261,7 +261,7 @@ def test_show_names_a_shard_at_work(folder):
     said = harness.quiet("show", folder / "out.h5")
     process.kill()
     process.communicate()
-    assert "shard 0 of 2 lacks 1 of 1 runs; it is at work on node " in said, said
+    assert "shard 0 of 2 lacks 1 of 1 runs; it is running on node " in said, said
     assert "it ran on node" in harness.quiet("show", folder / "out.h5")
 
 

@@ -258,7 +258,7 @@ def test_who_has_the_former_file_open_keeps_it(folder):
         ("in.h5", "is the job's input 'x'"),
         ("job.yaml", "is the job file itself"),
         ("out.h5", "is the output itself"),
-        ("out.h5.parts", "is kept for finished runs"),
+        ("out.h5.parts", "is for finished runs"),
         ("link.h5", "is the job's input 'x'"),
         (".", "is a directory"),
         ("nowhere/a.h5", "No such file or directory"),

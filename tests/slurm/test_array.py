@@ -139,7 +139,7 @@ def test_second_array_into_the_same_output_is_refused(cluster):
     assert cluster.ends(second) == ["FAILED", "FAILED"], cluster.story(second)
     assert {facts["ExitCode"] for facts in cluster.records(second)} == {"2:0"}
     for shard in range(2):
-        assert f"another tilerun is at work on shard {shard} of 2" in cluster.log(second)
+        assert f"another tilerun is running shard {shard} of 2" in cluster.log(second)
     assert [facts["JobState"] for facts in cluster.records(array)] == ["RUNNING", "RUNNING"]
 
     cluster.call("scancel", array)

@@ -236,7 +236,7 @@ static void test_conditions_and_order(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check_refused((struct view_options){.where = bad[i], .where_count = 1}, bad[i][1]);
     check_refused((struct view_options){.sort = "medain"}, "no column 'medain' (did you mean 'median'?)");
-    check_refused((struct view_options){.sort = "-"}, "no column ''; there are median, ci");
+    check_refused((struct view_options){.sort = "-"}, "no column ''; the columns are median, ci");
     check_refused((struct view_options){.columns = "variant,,median"}, "no column ''");
     static const char *const none[] = {"n=3"};
     check((struct view_options){.where = none, .where_count = 1}, 40, "no run matches --where\n");
