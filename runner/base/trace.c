@@ -58,15 +58,15 @@ struct trace {
 };
 
 enum status trace_open(const char *path, bool overwrite, struct trace **trace, struct error *error) {
-    struct trace *it = must_malloc(sizeof *it);
-    *it = (struct trace){.started_s = now_s()};
-    pthread_mutex_init(&it->mutex, NULL);
-    enum status status = atomic_file_open("trace", path, beginning, overwrite, &it->file, error);
+    struct trace *made = must_malloc(sizeof *made);
+    *made = (struct trace){.started_s = now_s()};
+    pthread_mutex_init(&made->mutex, NULL);
+    enum status status = atomic_file_open("trace", path, beginning, overwrite, &made->file, error);
     if (status) {
-        trace_discard(it);
-        it = NULL;
+        trace_discard(made);
+        made = NULL;
     }
-    *trace = it;
+    *trace = made;
     return status;
 }
 

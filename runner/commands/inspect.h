@@ -36,11 +36,11 @@ void listing_free(struct listing *listing);
 char *listing_reasons(const struct listing *listing);
 
 /* Describes its source as an input: sets `array` or `unusable`, whose status it returns. */
-enum status candidate_describe(struct candidate *it);
+enum status candidate_describe(struct candidate *candidate);
 /* The size of its elements in memory, as a job sees them. */
-double candidate_bytes(const struct candidate *it);
+double candidate_bytes(const struct candidate *candidate);
 /* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */
-char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short);
+char *candidate_reason(const struct listing *listing, const struct candidate *candidate, bool in_short);
 /* Names the use of a data set whose values are not computed with: "coordinates"; "": it has no other use. */
 const char *candidate_use(const struct h5_entry *entry);
 /* Compares pointers to candidates: possible inputs first, then by kind, the largest first, then by name. */

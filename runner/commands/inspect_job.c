@@ -16,16 +16,17 @@ enum { MAX_PROPOSALS = 8, MAX_UNREADABLE = 100 /* fields that cannot be read, of
 
 /* An input of the job. */
 struct proposal {
-    const struct candidate *it;
+    const struct candidate *candidate;
     char *name;
 };
 
 /* ---- choosing data sets ---------------------------------------------------------------------------------------- */
 
 /* Can a job read it: has it elements along an axis, and a name that YAML can hold? */
-static bool fits_job(const struct candidate *it) {
-    return it->described && !it->hidden && it->entry->kind < H5_NO_INPUT && !it->unusable.status &&
-           it->array.shape.rank > 0 && shape_elements(&it->array.shape) > 0 && !text_not_utf8(it->entry->name);
+static bool fits_job(const struct candidate *candidate) {
+    return candidate->described && !candidate->hidden && candidate->entry->kind < H5_NO_INPUT &&
+           !candidate->unusable.status && candidate->array.shape.rank > 0 &&
+           shape_elements(&candidate->array.shape) > 0 && !text_not_utf8(candidate->entry->name);
 }
 
 /* Drops codes, masks and coordinates, which are sorted last, unless there is nothing before them. Returns how many
@@ -37,7 +38,7 @@ static int leave_out_codes(struct candidate *const sorted[], int count) {
     return count;
 }
 
-/* Is it named like an axis of another data set in its group? In NeXus files such a data set holds coordinates. */
+/* Is `entry` named like an axis of `other`, in the same group? In NeXus files such a data set holds coordinates. */
 static bool is_axis_of(const struct h5_entry *entry, const struct h5_entry *other) {
     size_t group = (size_t)(strrchr(entry->name, '/') - entry->name) + 1;
     if (entry == other || entry->long_axes > 1 || strncmp(entry->name, other->name, group) != 0) return false;
@@ -50,7 +51,7 @@ static int leave_out_axes(struct proposal inputs[], int count) {
     int kept = 0;
     for (int i = 0; i < count; i++) {
         bool is_axis = false;
-        for (int j = 0; j < count; j++) is_axis |= is_axis_of(inputs[i].it->entry, inputs[j].it->entry);
+        for (int j = 0; j < count; j++) is_axis |= is_axis_of(inputs[i].candidate->entry, inputs[j].candidate->entry);
         if (!is_axis) inputs[kept++] = inputs[i];
     }
     return kept;
@@ -58,7 +59,7 @@ static int leave_out_axes(struct proposal inputs[], int count) {
 
 /* ---- one data set in several files ----------------------------------------------------------------------------- */
 
-/* Does its link continue a series: to the same data set in another file, with a name that differs by a number? */
+/* Do both entries link to data sets of one name, in files whose names differ by a number? Then they are a series. */
 static bool continues(const struct h5_entry *entry, const struct h5_entry *before) {
     if (!entry->link_file || !before->link_file || strcmp(entry->link_object, before->link_object) != 0 ||
         strcmp(entry->link_file, before->link_file) == 0)
@@ -136,10 +137,10 @@ static int join_links(struct listing *listing, int at) {
 /* Hides virtual data sets of the same shape and type as the joined input: HDF5 would read them on one core. */
 static void leave_out_virtual(struct listing *listing, const struct candidate *joined) {
     for (int i = 0; i < listing->list.count; i++) {
-        struct candidate *it = &listing->candidates[i];
-        if (strcmp(it->entry->layout, "virtual") == 0 && it->described && !it->unusable.status &&
-            it->array.dtype == joined->array.dtype && shape_equal(&it->array.shape, &joined->array.shape))
-            it->hidden = true;
+        struct candidate *candidate = &listing->candidates[i];
+        if (strcmp(candidate->entry->layout, "virtual") == 0 && candidate->described && !candidate->unusable.status &&
+            candidate->array.dtype == joined->array.dtype && shape_equal(&candidate->array.shape, &joined->array.shape))
+            candidate->hidden = true;
     }
 }
 
@@ -192,26 +193,26 @@ static void print_reduction(struct work *work, const struct proposal *input, con
             input->name, input->name, operator, axis, skip_nan ? ", skip_nan: true" : "", *why ? " # " : "", why);
 }
 
-static int time_axis(const struct candidate *it) {
+static int time_axis(const struct candidate *candidate) {
     static const char *const names[] = {"time", "t", "times", "valid_time", "date", "month", "year"};
-    for (int axis = 0; axis < it->entry->rank && axis < it->array.shape.rank; axis++)
+    for (int axis = 0; axis < candidate->entry->rank && axis < candidate->array.shape.rank; axis++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (it->entry->axes[axis] && strcasecmp(it->entry->axes[axis], names[i]) == 0) return axis;
+            if (candidate->entry->axes[axis] && strcasecmp(candidate->entry->axes[axis], names[i]) == 0) return axis;
     return -1;
 }
 
 /* For a variable over time: its mean over time. */
 static bool propose_climatology(struct work *work, const struct proposal *input) {
-    int axis = time_axis(input->it);
-    if (axis < 0 || input->it->array.shape.rank == 1) return false;
-    print_reduction(work, input, "mean", axis, dtype_is_float(input->it->array.dtype), "over time");
+    int axis = time_axis(input->candidate);
+    if (axis < 0 || input->candidate->array.shape.rank == 1) return false;
+    print_reduction(work, input, "mean", axis, dtype_is_float(input->candidate->array.dtype), "over time");
     return true;
 }
 
 /* For frames of a detector: the mean frame and the deviation of each pixel. */
 static bool propose_frames(struct work *work, const struct proposal *input) {
-    const struct array *array = &input->it->array;
-    if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->it->pattern)) return false;
+    const struct array *array = &input->candidate->array;
+    if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->candidate->pattern)) return false;
     print_reduction(work, input, "mean", 0, false, "the mean frame: the dark, if these are dark frames");
     print_reduction(work, input, "std", 0, false, "how much each pixel varies");
     return true;
@@ -219,11 +220,11 @@ static bool propose_frames(struct work *work, const struct proposal *input) {
 
 /* For a matrix that MATLAB wrote: MATLAB's mean(), and a copy whose axes are in MATLAB's order. */
 static bool propose_copy(struct work *work, const struct proposal *input) {
-    const struct array *array = &input->it->array;
-    if (!(input->it->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
+    const struct array *array = &input->candidate->array;
+    if (!(input->candidate->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
     print_reduction(work, input, "mean", array->shape.size[1] > 1, false,
                     "MATLAB's mean(): axes are in reverse order here");
-    if (work->copy || candidate_bytes(input->it) > COPY_BYTES) return true;
+    if (work->copy || candidate_bytes(input->candidate) > COPY_BYTES) return true;
     work->copy = true;
     fprintf(work->to,
             "  - {id: copy_of_%s, op: transpose, inputs: [%s], to: \"%s-in-order.h5:/%s\"} # as MATLAB shows it\n",
@@ -231,18 +232,22 @@ static bool propose_copy(struct work *work, const struct proposal *input) {
     return true;
 }
 
-/* Is it a table of samples? anndata names them X and /obsm/...; other tables have many more rows than columns. */
-static bool is_samples(const struct candidate *it) {
-    const struct shape *shape = &it->array.shape;
-    if (shape->rank != 2 || it->entry->kind != H5_VALUES || it->entry->axes[0] || it->entry->axes[1]) return false;
+/* Is the candidate a table of samples? anndata names such tables X and /obsm/...; others have many more rows than
+ * columns. */
+static bool is_samples(const struct candidate *candidate) {
+    const struct shape *shape = &candidate->array.shape;
+    if (shape->rank != 2 || candidate->entry->kind != H5_VALUES || candidate->entry->axes[0] ||
+        candidate->entry->axes[1])
+        return false;
     double rows = (double)shape->size[0], columns = (double)shape->size[1];
-    bool named = strcmp(strrchr(it->entry->name, '/'), "/X") == 0 || strncmp(it->entry->name, "/obsm/", 6) == 0;
+    bool named =
+        strcmp(strrchr(candidate->entry->name, '/'), "/X") == 0 || strncmp(candidate->entry->name, "/obsm/", 6) == 0;
     return columns >= 2 && (named || rows >= 4 * columns) && 2 * rows * columns * columns <= GRAM_FLOPS;
 }
 
 /* For samples x features: the mean of each feature, and the Gram matrix. */
 static bool propose_samples(struct work *work, const struct proposal *input) {
-    if (!is_samples(input->it)) return false;
+    if (!is_samples(input->candidate)) return false;
     print_reduction(work, input, "mean", 0, false, "of each column");
     if (work->gram) return true;
     work->gram = true;
@@ -265,9 +270,9 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
 
 /* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique.
  * The caller frees. */
-static char *input_name(const struct candidate *it, int number) {
-    const char *last = path_name(it->source.dataset);
-    char *name = must_printf("%.40s", it->source.field ? it->source.field : last);
+static char *input_name(const struct candidate *candidate, int number) {
+    const char *last = path_name(candidate->source.dataset);
+    char *name = must_printf("%.40s", candidate->source.field ? candidate->source.field : last);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
     char *whole = must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
@@ -292,7 +297,7 @@ static void name_inputs(struct proposal inputs[], int count) {
         inputs[i].name = NULL;
         for (int number = 0, taken = 1; taken; number++) {
             free(inputs[i].name);
-            inputs[i].name = input_name(inputs[i].it, number);
+            inputs[i].name = input_name(inputs[i].candidate, number);
             taken = number == 0 && is_taken(inputs[i].name);
             for (int j = 0; j < i; j++) taken |= strcmp(inputs[i].name, inputs[j].name) == 0;
         }
@@ -301,28 +306,30 @@ static void name_inputs(struct proposal inputs[], int count) {
 
 /* The type to read the input as; NULL: its own. A Gram matrix in float32 would lose many digits. */
 static const char *type_for(const struct proposal *input, const struct work *work) {
-    bool gram = !work->gram && is_samples(input->it) && !(input->it->entry->marks & H5_MARK_MATLAB);
-    return gram && input->it->array.dtype != FLOAT64 ? "float64" : NULL;
+    bool gram = !work->gram && is_samples(input->candidate) && !(input->candidate->entry->marks & H5_MARK_MATLAB);
+    return gram && input->candidate->array.dtype != FLOAT64 ? "float64" : NULL;
 }
 
 /* Prints an input of the proposed job; a comment behind it states shape, type and use. `type`: the value of the key
  * `dtype`; NULL: no such key. */
 static void print_input(const struct listing *listing, const struct proposal *input, const char *type) {
-    const struct candidate *it = input->it;
+    const struct candidate *candidate = input->candidate;
     char shape[SHAPE_TEXT];
     printf("  %s: {file: ", input->name);
-    job_print_text(stdout, it->pattern ? it->pattern : listing->path, true);
+    job_print_text(stdout, candidate->pattern ? candidate->pattern : listing->path, true);
     printf(", dataset: ");
-    job_print_text(stdout, it->source.dataset, true);
-    if (it->source.field) {
+    job_print_text(stdout, candidate->source.dataset, true);
+    if (candidate->source.field) {
         printf(", field: ");
-        job_print_text(stdout, it->source.field, true);
+        job_print_text(stdout, candidate->source.field, true);
     }
-    if (it->pattern) printf(", concatenate: 0");
+    if (candidate->pattern) printf(", concatenate: 0");
     if (type) printf(", dtype: %s", type);
-    printf("} # %s, %s", it->pattern || it->source.field ? shape_format(&it->array.shape, shape) : it->entry->shape,
-           it->source.field ? dtype_name(it->array.dtype) : it->entry->type);
-    const char *use = candidate_use(it->entry);
+    printf("} # %s, %s",
+           candidate->pattern || candidate->source.field ? shape_format(&candidate->array.shape, shape)
+                                                         : candidate->entry->shape,
+           candidate->source.field ? dtype_name(candidate->array.dtype) : candidate->entry->type);
+    const char *use = candidate_use(candidate->entry);
     printf(*use ? ", %s\n" : "\n", use);
 }
 
@@ -381,7 +388,7 @@ static int choose(struct listing *listing, struct candidate fields[], int field_
         count = all += field_count;
     }
     count = leave_out_codes(fitting, count);
-    for (; chosen < count && chosen < MAX_PROPOSALS; chosen++) inputs[chosen].it = fitting[chosen];
+    for (; chosen < count && chosen < MAX_PROPOSALS; chosen++) inputs[chosen].candidate = fitting[chosen];
     *left_out = all - chosen;
     return chosen;
 }
@@ -402,7 +409,7 @@ enum status inspect_print_job(struct listing *listing, struct error *error) {
         status = fail_nothing(listing, &unusable, error);
     else if (text_not_utf8(listing->path))
         status = fail(error, STATUS_USAGE, "%s: no job file can name this file: rename it in UTF-8", listing->path);
-    for (int i = 0; i < chosen; i++) which[i] = inputs[i].it->entry;
+    for (int i = 0; i < chosen; i++) which[i] = inputs[i].candidate->entry;
     if (!status) {
         h5_list_axes(listing->path, &listing->list, which, chosen);
         int kept = leave_out_axes(inputs, chosen);

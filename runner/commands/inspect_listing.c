@@ -1,5 +1,5 @@
 /* inspect_listing.c - finds the data sets of a file, describes them as inputs of a job, and hides those that do not fit
- * on a screen. Of data sets that are alike, two get rows; the second row represents the hidden ones. */
+ * on a screen. Two of several similar data sets get rows; the second row represents the hidden ones. */
 #include "inspect.h"
 
 #include "../base/text.h"
@@ -17,9 +17,9 @@ enum {
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-double candidate_bytes(const struct candidate *it) {
-    if (!it->described || it->unusable.status) return it->entry->bytes;
-    return (double)shape_elements(&it->array.shape) * (double)dtype_size(it->array.dtype);
+double candidate_bytes(const struct candidate *candidate) {
+    if (!candidate->described || candidate->unusable.status) return candidate->entry->bytes;
+    return (double)shape_elements(&candidate->array.shape) * (double)dtype_size(candidate->array.dtype);
 }
 
 int candidate_compare(const void *one, const void *other) {
@@ -35,10 +35,10 @@ const char *candidate_use(const struct h5_entry *entry) {
     return entry->marks & H5_MARK_LOGICAL ? "logical" : h5_kind_name(entry->kind, 1);
 }
 
-char *candidate_reason(const struct listing *listing, const struct candidate *it, bool in_short) {
-    OWNED char *known = must_printf("%s: '%s' ", listing->path, it->entry->name);
+char *candidate_reason(const struct listing *listing, const struct candidate *candidate, bool in_short) {
+    OWNED char *known = must_printf("%s: '%s' ", listing->path, candidate->entry->name);
     size_t length = strlen(known);
-    const char *text = it->unusable.text + (strncmp(it->unusable.text, known, length) == 0 ? length : 0);
+    const char *text = candidate->unusable.text + (strncmp(candidate->unusable.text, known, length) == 0 ? length : 0);
     return must_printf("%.*s", (int)strcspn(text, in_short ? ";" : ""), text);
 }
 
@@ -110,11 +110,11 @@ static void hide_alike(struct listing *listing, enum likeness likeness) {
         struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].number];
         int hidden = 0;
         for (int j = i; j < end; j++) { /* a candidate may already represent hidden ones */
-            struct candidate *it = &listing->candidates[likes[j].number];
-            it->hidden = j >= i + ROWS_OF_ALIKE;
-            if (it->hidden) it->like = last_shown;
-            hidden += it->alike + it->hidden;
-            it->alike = 0;
+            struct candidate *candidate = &listing->candidates[likes[j].number];
+            candidate->hidden = j >= i + ROWS_OF_ALIKE;
+            if (candidate->hidden) candidate->like = last_shown;
+            hidden += candidate->alike + candidate->hidden;
+            candidate->alike = 0;
         }
         last_shown->alike = hidden;
         last_shown->last_alike = listing->candidates[likes[end - 1].number].entry->name;
@@ -144,25 +144,26 @@ static void hide_to_fit(struct listing *listing) {
 
 /* ---- the listing ------------------------------------------------------------------------------------------------- */
 
-enum status candidate_describe(struct candidate *it) {
-    TRY(array_describe(&it->source, &it->array, &it->unusable));
-    TRY(array_check_mostly_empty(&it->array, &it->unusable));
-    return array_check_sources(&it->array, &it->unusable);
+enum status candidate_describe(struct candidate *candidate) {
+    TRY(array_describe(&candidate->source, &candidate->array, &candidate->unusable));
+    TRY(array_check_mostly_empty(&candidate->array, &candidate->unusable));
+    return array_check_sources(&candidate->array, &candidate->unusable);
 }
 
-static void describe(struct listing *listing, struct candidate *it, const struct device_facts *cpu) {
-    it->described = true;
-    it->source = (struct job_input){.name = it->entry->name, .file = listing->path, .dataset = it->entry->name};
-    if (!candidate_describe(it)) it->bytes_per_s = plan_read_rate(&it->array, cpu);
+static void describe(struct listing *listing, struct candidate *candidate, const struct device_facts *cpu) {
+    candidate->described = true;
+    candidate->source =
+        (struct job_input){.name = candidate->entry->name, .file = listing->path, .dataset = candidate->entry->name};
+    if (!candidate_describe(candidate)) candidate->bytes_per_s = plan_read_rate(&candidate->array, cpu);
 }
 
 /* The candidate itself if it is described, else the one that represents it. */
-static const struct candidate *described_for(const struct candidate *it) {
-    while (!it->described && it->like) it = it->like;
-    return it;
+static const struct candidate *described_for(const struct candidate *candidate) {
+    while (!candidate->described && candidate->like) candidate = candidate->like;
+    return candidate;
 }
 
-/* Are its elements in other files? */
+/* Are the data set's elements in other files? */
 static bool is_elsewhere(const struct h5_entry *entry) {
     return strcmp(entry->layout, "virtual") == 0 || strcmp(entry->layout, "external") == 0;
 }
@@ -181,14 +182,14 @@ enum status listing_make(const char *path, const char *object, bool all, struct 
     }
     if (!all) hide_to_fit(listing);
     for (int i = 0; i < listing->list.count; i++) {
-        struct candidate *it = &listing->candidates[i];
+        struct candidate *candidate = &listing->candidates[i];
         /* A hidden candidate that another represents is described only if its files may be missing. */
-        bool needed = it->entry->kind < H5_NO_INPUT && (!it->like || is_elsewhere(it->entry));
-        if (alone || needed || !it->hidden) describe(listing, it, &cpu);
+        bool needed = candidate->entry->kind < H5_NO_INPUT && (!candidate->like || is_elsewhere(candidate->entry));
+        if (alone || needed || !candidate->hidden) describe(listing, candidate, &cpu);
     }
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *it = described_for(&listing->candidates[i]);
-        listing->usable += it->entry->kind < H5_NO_INPUT && !it->unusable.status;
+        const struct candidate *candidate = described_for(&listing->candidates[i]);
+        listing->usable += candidate->entry->kind < H5_NO_INPUT && !candidate->unusable.status;
     }
     return STATUS_OK;
 }
@@ -206,12 +207,13 @@ void listing_free(struct listing *listing) {
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
 /* The reason why `count` data sets cannot be inputs, as a noun: "scalar", "strings". The caller frees. */
-static char *reason_noun(const struct candidate *it, int count) {
-    const struct h5_entry *entry = it->entry;
+static char *reason_noun(const struct candidate *candidate, int count) {
+    const struct h5_entry *entry = candidate->entry;
     if (entry->kind >= H5_NO_INPUT) return must_strdup(h5_kind_name(entry->kind, count));
     if (strstr(entry->filters, "(not installed)"))
         return must_strdup(count == 1 ? "missing filter" : "missing filters");
-    if (!strstr(it->unusable.text, "' holds ")) return must_strdup(count == 1 ? "other reason" : "other reasons");
+    if (!strstr(candidate->unusable.text, "' holds "))
+        return must_strdup(count == 1 ? "other reason" : "other reasons");
     int length = (int)strcspn(entry->type, ": "); /* "table: x, y", "enumeration of int8"; "complex" has no plural */
     return must_printf("%.*s%s", length, entry->type,
                        count > 1 && length > 0 && entry->type[length - 1] != 'x' ? "s" : "");
@@ -219,20 +221,20 @@ static char *reason_noun(const struct candidate *it, int count) {
 
 char *listing_reasons(const struct listing *listing) {
     struct {
-        const struct candidate *it;
+        const struct candidate *candidate;
         char *noun;
         int count;
     } found[MAX_REASONS];
     int reasons = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *it = described_for(&listing->candidates[i]);
-        if (it->described && !it->unusable.status) continue;
-        char *noun = reason_noun(it, 1);
+        const struct candidate *candidate = described_for(&listing->candidates[i]);
+        if (candidate->described && !candidate->unusable.status) continue;
+        char *noun = reason_noun(candidate, 1);
         int at = 0;
         while (at < reasons && strcmp(found[at].noun, noun) != 0) at++;
         if (at == MAX_REASONS) at--; /* the last reason counts the rest too */
         if (at == reasons) {
-            found[reasons].it = it;
+            found[reasons].candidate = candidate;
             found[reasons].count = 0;
             found[reasons++].noun = noun;
         } else {
@@ -243,7 +245,7 @@ char *listing_reasons(const struct listing *listing) {
     char *text;
     FILE *to = must_stream(&text);
     for (int i = 0; i < reasons; i++) {
-        OWNED char *noun = reason_noun(found[i].it, found[i].count);
+        OWNED char *noun = reason_noun(found[i].candidate, found[i].count);
         fprintf(to, "%s%d %s", i ? ", " : "", found[i].count, noun);
         free(found[i].noun);
     }

@@ -44,8 +44,8 @@ static char *axes_text(const struct h5_entry *entry) {
     return text;
 }
 
-static void add_row(struct table *table, const struct listing *listing, const struct candidate *it) {
-    const struct h5_entry *entry = it->entry;
+static void add_row(struct table *table, const struct listing *listing, const struct candidate *candidate) {
+    const struct h5_entry *entry = candidate->entry;
     char text[32];
     OWNED char *axes = axes_text(entry);
     table_row(table);
@@ -62,10 +62,10 @@ static void add_row(struct table *table, const struct listing *listing, const st
         table_cell(table, INPUT, "the same as %s", entry->same_as);
     } else if (entry->kind >= H5_NO_INPUT) {
         table_cell(table, INPUT, "no: %s", h5_kind_name(entry->kind, 1));
-    } else if (!it->unusable.status) {
-        table_cell(table, INPUT, "%.1f GB/s", it->bytes_per_s / 1e9);
+    } else if (!candidate->unusable.status) {
+        table_cell(table, INPUT, "%.1f GB/s", candidate->bytes_per_s / 1e9);
     } else {
-        OWNED char *why = candidate_reason(listing, it, true);
+        OWNED char *why = candidate_reason(listing, candidate, true);
         table_cell(table, INPUT, "no: %s", why);
     }
 }
@@ -133,12 +133,13 @@ static void print_aliases(const struct listing *listing) {
 static void print_alike(const struct listing *listing) {
     int lines = 0, more = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *it = &listing->candidates[i];
-        if (it->alike == 0) continue;
+        const struct candidate *candidate = &listing->candidates[i];
+        if (candidate->alike == 0) continue;
         if (++lines <= 2 * MAX_LINES)
-            text_print(stdout, "  %d like %s, up to %s\n", it->alike, it->entry->name, it->last_alike);
+            text_print(stdout, "  %d like %s, up to %s\n", candidate->alike, candidate->entry->name,
+                       candidate->last_alike);
         else
-            more += it->alike;
+            more += candidate->alike;
     }
     if (more) printf("  %d more like other rows\n", more);
     if (listing->left_out) printf("  %d other data sets\n", listing->left_out);
@@ -179,13 +180,15 @@ static const char *thousands(double count, char text[48]) {
 static void print_tiny_chunks(const struct listing *listing) {
     int count = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *it = &listing->candidates[i];
-        const struct h5_entry *entry = it->entry;
-        if (it->hidden || it->unusable.status || entry->chunks < MANY_CHUNKS || entry->chunk_bytes >= SMALL_CHUNK_BYTES)
+        const struct candidate *candidate = &listing->candidates[i];
+        const struct h5_entry *entry = candidate->entry;
+        if (candidate->hidden || candidate->unusable.status || entry->chunks < MANY_CHUNKS ||
+            entry->chunk_bytes >= SMALL_CHUNK_BYTES)
             continue;
         if (++count > MAX_LINES / 2) continue;
         char sizes[SHAPE_TEXT], chunks[48], bytes[48];
-        struct shape chunk = h5_chunk(it->array.dtype, &it->array.view.source, &(struct h5_layout){.shuffle = true});
+        struct shape chunk =
+            h5_chunk(candidate->array.dtype, &candidate->array.view.source, &(struct h5_layout){.shuffle = true});
         printf("\n");
         text_print(stdout, "%s: %s chunks of %s bytes: slow to read; h5repack -l %s:CHUNK=%s %s COPY.h5\n", entry->name,
                    thousands(entry->chunks, chunks), thousands(entry->chunk_bytes, bytes), entry->name + 1,
@@ -199,10 +202,10 @@ static void print_tiny_chunks(const struct listing *listing) {
 static void print_matlab(const struct listing *listing) {
     const struct h5_entry *largest = NULL;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *it = &listing->candidates[i];
-        if (!it->hidden && it->entry->marks & H5_MARK_MATLAB && it->entry->rank > 1 &&
-            (!largest || it->entry->elements > largest->elements))
-            largest = it->entry;
+        const struct candidate *candidate = &listing->candidates[i];
+        if (!candidate->hidden && candidate->entry->marks & H5_MARK_MATLAB && candidate->entry->rank > 1 &&
+            (!largest || candidate->entry->elements > largest->elements))
+            largest = candidate->entry;
     }
     if (!largest) return;
     printf("\n");
@@ -263,30 +266,30 @@ static void print_line(const char *what, const char *text) {
 }
 
 /* Prints the axes that have a name or dimension scales: "0 (time), 2". */
-static void print_axes(const struct candidate *it) {
+static void print_axes(const struct candidate *candidate) {
     OWNED char *text = must_strdup("");
-    for (int axis = 0; axis < it->array.shape.rank; axis++) {
-        const char *name = it->entry->axes[axis];
-        if (it->array.axes[axis].of != &it->array && !name) continue;
+    for (int axis = 0; axis < candidate->array.shape.rank; axis++) {
+        const char *name = candidate->entry->axes[axis];
+        if (candidate->array.axes[axis].of != &candidate->array && !name) continue;
         must_append(&text, name ? "%s%d (%s)" : "%s%d", *text ? ", " : "", axis, name);
     }
     print_line("named axes", text);
 }
 
 /* Prints the attributes that describe its numbers, and how a job decodes them. */
-static void print_values(const struct listing *listing, const struct candidate *it) {
-    h5cf_list(listing->path, it->entry->name, print_line);
-    if (it->array.decoding) {
-        OWNED char *how = decoding_text(it->array.decoding);
-        OWNED char *text = must_printf("%s; as %s", how, dtype_name(it->array.dtype));
+static void print_values(const struct listing *listing, const struct candidate *candidate) {
+    h5cf_list(listing->path, candidate->entry->name, print_line);
+    if (candidate->array.decoding) {
+        OWNED char *how = decoding_text(candidate->array.decoding);
+        OWNED char *text = must_printf("%s; as %s", how, dtype_name(candidate->array.dtype));
         print_line("decoded", text);
     }
-    if (it->array.remark) print_line("remark", it->array.remark);
+    if (candidate->array.remark) print_line("remark", candidate->array.remark);
 }
 
 void inspect_print_one(struct listing *listing) {
-    const struct candidate *it = &listing->candidates[0];
-    struct h5_entry *entry = it->entry;
+    const struct candidate *candidate = &listing->candidates[0];
+    struct h5_entry *entry = candidate->entry;
     char memory[32], disk[32], time[32];
     OWNED char *name = must_printf("%s in %s", entry->name, listing->path);
     OWNED char *clean = text_clean(name);
@@ -299,17 +302,17 @@ void inspect_print_one(struct listing *listing) {
     print_line("use", candidate_use(entry));
     if (entry->bytes > 0) print_line("in memory", size_text(entry->bytes, memory));
     if (entry->stored > 0) print_line("on disk", size_text(entry->stored, disk));
-    if (it->unusable.status) {
-        OWNED char *why = candidate_reason(listing, it, false);
+    if (candidate->unusable.status) {
+        OWNED char *why = candidate_reason(listing, candidate, false);
         print_line("no input", why);
     } else {
-        print_line("units", it->array.units ? it->array.units : "");
-        print_line("long_name", it->array.long_name ? it->array.long_name : "");
-        print_values(listing, it);
-        print_axes(it);
+        print_line("units", candidate->array.units ? candidate->array.units : "");
+        print_line("long_name", candidate->array.long_name ? candidate->array.long_name : "");
+        print_values(listing, candidate);
+        print_axes(candidate);
         printf("  %-10s %s, about %.1f GB/s: %s\n", "reading",
-               it->array.direct ? "on all cores" : "by HDF5, on one core", it->bytes_per_s / 1e9,
-               duration_text(candidate_bytes(it) / it->bytes_per_s, time));
+               candidate->array.direct ? "on all cores" : "by HDF5, on one core", candidate->bytes_per_s / 1e9,
+               duration_text(candidate_bytes(candidate) / candidate->bytes_per_s, time));
     }
     print_remarks(listing);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *embedded_text(const char *name) {
-    for (const struct embedded *it = embedded; it->name; it++)
-        if (strcmp(it->name, name) == 0) return it->text;
+    for (const struct embedded *entry = embedded; entry->name; entry++)
+        if (strcmp(entry->name, name) == 0) return entry->text;
     return NULL;
 }

@@ -174,12 +174,12 @@ static double work_of(const struct result_row *row) {
 }
 
 static bool place_in_roofline(struct figure *figure, const struct report_run *run, struct plot_point *point) {
-    const struct result_row *it = run->row;
+    const struct result_row *row = run->row;
     (void)figure;
-    double work = work_of(it);
-    point->x = work / it->bytes;
-    point->y = work / it->kernel_median_s;
-    return work > 0 && it->bytes > 0 && row_timed(it) && drawable(point->x) && drawable(point->y);
+    double work = work_of(row);
+    point->x = work / row->bytes;
+    point->y = work / row->kernel_median_s;
+    return work > 0 && row->bytes > 0 && row_timed(row) && drawable(point->x) && drawable(point->y);
 }
 
 /* The bytes or operations in a second that a device's measured limits allow. */
@@ -247,12 +247,12 @@ static void finish_roofline(struct figure *figure) {
 /* ---- error against speed ---- */
 
 static bool place_error(struct figure *figure, const struct report_run *run, struct plot_point *point) {
-    const struct result_row *it = run->row;
-    point->x = rate_of(it);
-    point->y = it->error;
-    if (it->tolerance > 1e-300 && it->tolerance < 1e300) point->mark = it->tolerance;
-    return view_counts_flops(it) == (figure->kind->x.unit == UNIT_FLOPS) && isfinite(point->x) &&
-           (it->error == 0 || (it->error > 1e-300 && it->error < 1e300));
+    const struct result_row *row = run->row;
+    point->x = rate_of(row);
+    point->y = row->error;
+    if (row->tolerance > 1e-300 && row->tolerance < 1e300) point->mark = row->tolerance;
+    return view_counts_flops(row) == (figure->kind->x.unit == UNIT_FLOPS) && isfinite(point->x) &&
+           (row->error == 0 || (row->error > 1e-300 && row->error < 1e300));
 }
 
 static char *name_variant(const struct figure *figure, const struct report_run *run) {

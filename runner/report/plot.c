@@ -221,7 +221,7 @@ static void write_x_tick(double x_pixels, const char *text, bool tilted, double 
     html(to, "%s</text>\n", text);
 }
 
-/* The number of bytes with which all names begin or end, as far as a comma or an equals sign. */
+/* The length of the prefix or suffix that all names share, cut at a comma or an equals sign. */
 static size_t shared_bytes(const struct plot_axis *axis, bool end) {
     const char *first = axis->categories[0];
     size_t shared = strlen(first), length = shared;

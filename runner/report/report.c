@@ -109,7 +109,7 @@ static enum status gather(struct results_file *const *files, int file_count, con
 
 /* "30 runs in 2 files: 28 ok, 2 skipped; measured on NVIDIA H200 and AMD EPYC." */
 static void write_summary(const struct report *report, FILE *to) {
-    /* Of statuses, then of devices. */
+    /* Numbers of runs: first by status, then by device. */
     OWNED const char **names = must_malloc((size_t)report->count * sizeof *names + 1);
     OWNED int *runs = must_zeroed((size_t)report->count * sizeof *runs);
     int statuses = 0, devices = 0;
@@ -217,12 +217,12 @@ static void write_page(const struct report *report, const struct comparison *com
         if (*contents[i]) fprintf(to, "<li><a href=\"#%s\">%s</a></li>\n", sections[i].id, sections[i].title);
     fputs("</ul></nav>\n</header>\n<main id=\"content\" tabindex=\"-1\">\n", to);
     for (int i = 0; i < SECTIONS; i++) {
-        const struct section *it = &sections[i];
+        const struct section *section = &sections[i];
         if (*contents[i])
             fprintf(to,
                     "<section id=\"%s\" aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">%s</h2>\n"
                     "<div class=\"%s\">\n%s</div>\n</section>\n",
-                    it->id, it->id, it->id, it->title, it->class, contents[i]);
+                    section->id, section->id, section->id, section->title, section->class, contents[i]);
     }
     html(to, "</main>\n<footer><p>Written by tilerun %s (%s).</p></footer>\n", tilerun_version, tilerun_git_commit);
     report_script(to);

@@ -54,15 +54,15 @@ enum status report_read_samples(struct report_run *run, struct error *error) {
 
 /* Draws the samples of a run in time. If there are more than BINS, neighbours share a bar. Samples beyond `reach` are
  * drawn at the edge, in another colour. */
-static void draw_samples(const struct report_run *it, double reach, FILE *to) {
-    int bins = it->samples < BINS ? it->samples : BINS;
+static void draw_samples(const struct report_run *run, double reach, FILE *to) {
+    int bins = run->samples < BINS ? run->samples : BINS;
     char *bars[2];
     FILE *within_reach = must_stream(&bars[0]), *beyond = must_stream(&bars[1]);
     for (int bin = 0, i = 0; bin < bins; bin++) {
         double low = INFINITY, high = -INFINITY;
-        for (; i < (int)((int64_t)it->samples * (bin + 1) / bins); i++) {
-            low = fmin(low, it->deviation[i]);
-            high = fmax(high, it->deviation[i]);
+        for (; i < (int)((int64_t)run->samples * (bin + 1) / bins); i++) {
+            low = fmin(low, run->deviation[i]);
+            high = fmax(high, run->deviation[i]);
         }
         double bottom = fmax(fmin(low, reach), -reach) / reach, top = fmax(fmin(high, reach), -reach) / reach;
         fprintf(low < -reach || high > reach ? beyond : within_reach, "M%.1f %.1fV%.1f",

@@ -11,7 +11,7 @@
 
 enum {
     MAX_HEADING = 14,
-    MANY_REMARKS = 3,   /* rows with one message: so many share a line below the table */
+    MANY_REMARKS = 3,   /* from this many rows with one message on, they share a line below the table */
     ROOF_EXCEEDED = 105 /* percent */
 };
 
@@ -114,10 +114,10 @@ static struct groups groups_of(const struct view *view, bool omitted) {
 
 /* Does the row have a time but its baseline none? */
 static bool lacks_ratio(const struct view *view, int row) {
-    const struct result_row *it = &view->rows[row], *base = view->base[row];
+    const struct result_row *result = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
-    bool wanted = (base || view->own_baseline) && !result_row_is_cold(it);
-    return wanted && result_row_done(it) && !isnan(it->kernel_median_s) && !compared;
+    bool wanted = (base || view->own_baseline) && !result_row_is_cold(result);
+    return wanted && result_row_done(result) && !isnan(result->kernel_median_s) && !compared;
 }
 
 /* Names the tasks that have the same baseline as `row` and therefore no ratio: "product n=64, means and 3 more". Clears
@@ -127,14 +127,16 @@ static char *tasks_without(const struct view *view, int row, bool *unexplained) 
     const struct result_row *last = NULL;
     const char *base = view->base[row] ? view->base[row]->variant : NULL;
     for (int i = row; i < view->count; i++) {
-        const struct result_row *it = &view->rows[i];
+        const struct result_row *result = &view->rows[i];
         const char *other = view->base[i] ? view->base[i]->variant : NULL;
         bool same_base = base && other ? strcmp(base, other) == 0 : base == other;
         if (!unexplained[i] || !same_base) continue;
         unexplained[i] = false;
-        if (!last || strcmp(last->operation, it->operation) != 0 || strcmp(last->parameters, it->parameters) != 0)
-            texts_add(&tasks, must_printf("%s%s%s", it->operation, *it->parameters ? " " : "", it->parameters));
-        last = it;
+        if (!last || strcmp(last->operation, result->operation) != 0 ||
+            strcmp(last->parameters, result->parameters) != 0)
+            texts_add(&tasks,
+                      must_printf("%s%s%s", result->operation, *result->parameters ? " " : "", result->parameters));
+        last = result;
     }
     return join_names(&tasks);
 }

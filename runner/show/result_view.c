@@ -11,7 +11,7 @@
 
 /* ---- baselines of ratios ---- */
 
-/* Is it the first row of a task? A task's rows are adjacent. */
+/* Is the row the first of a task? A task's rows are adjacent. */
 static bool begins_task(const struct view *view, int row) {
     const struct result_row *one = &view->rows[row - (row > 0)], *other = &view->rows[row];
     return row == 0 || strcmp(one->operation, other->operation) != 0 || strcmp(one->parameters, other->parameters) != 0;
