@@ -30,7 +30,7 @@ bool codec_in_hdf5plugin(int filter);
 /* Can this module decode the filter here? If not, *needs names what is missing, "libblosc.so.1 (Debian's libblosc1)",
  * or is NULL: this module does not implement the filter. */
 bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs);
-/* Can it decode the filter with any parameters? */
+/* Can this module decode the filter with any parameters? */
 bool codec_can_decode_all(int filter);
 
 #define CODEC_DAMAGED   0

@@ -40,8 +40,8 @@ struct decode_mark {
     bool exact; /* compare as 64-bit integer; else as float64 */
     double real;
     int64_t integer;
-    bool decoded; /* a bound: compare decoded elements instead, ... */
-    bool narrow;  /* ...rounded to float32, as the bound is */
+    bool decoded; /* the mark is a bound: compare it with decoded elements */
+    bool narrow;  /* these are rounded to float32, as the bound is */
 };
 
 /* The decoding of elements, derived from `attributes` and the stored type. */

@@ -51,7 +51,7 @@ static bool can_decode(H5Z_filter_t id, const unsigned values[CODEC_VALUES], con
     return codec_can_decode(id, values, needs);
 }
 
-/* Can this module encode for HDF5, which then lacks the filter? */
+/* Can this module encode for a filter that HDF5 lacks? */
 static bool can_encode(H5Z_filter_t id) {
     return id == FILTER_LZF || id == FILTER_ZSTD;
 }
@@ -230,7 +230,7 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
 }
 
 /* Decompresses `stored` bytes to exactly `plain` bytes, or, if `plain` is 0, to any number up to `bound`. The result
- * goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed, and *why says why. */
+ * goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed; *why is the reason. */
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                                size_t stored, size_t plain, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;

@@ -50,7 +50,7 @@ struct rawwrite {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Is it a local file system? Writing through a mapping is slow over a network. */
+/* Is the file on a local file system? Writing through a mapping is slow over a network. */
 static bool is_local(int descriptor) {
     struct statfs about;
     if (fstatfs(descriptor, &about) != 0) return false;

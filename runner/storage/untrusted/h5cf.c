@@ -63,7 +63,7 @@ struct cf_reading {
     char **ignored; /* receives ignored_text of the first such attribute */
 };
 
-/* read_numbers for `least` to `most` numbers, or none. */
+/* Reads an attribute of `least` to `most` numbers. Returns their number; 0: it is missing, or ignored as unusable. */
 static int read_attribute(const struct cf_reading *reading, const char *name, int least, int most,
                           struct cf_number numbers[]) {
     bool unusable;

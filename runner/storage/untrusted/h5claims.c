@@ -63,25 +63,29 @@ static hid_t open_relaxed(const char *path, unsigned flags, hid_t access) {
 #endif
 }
 
+/* Opens a file to read. If a SWMR writer has it open, reads what that has flushed. */
+static hid_t open_or_follow(const char *path, hid_t access) {
+    OWNED char *plain = plain_path(path);
+    hid_t file = open_relaxed(plain, H5F_ACC_RDONLY, access);
+    if (file >= 0 || !strstr(h5_error_text(), "already open for")) return file;
+    OWNED char *reason = must_strdup(h5_error_text());
+    file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
+    if (file < 0) h5_set_error_text(reason);
+    return file;
+}
+
 hid_t h5_open_to_read(const char *path, hid_t access) {
     struct stat about = {.st_size = 0};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), fault = descriptor < 0 ? errno : 0;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fault = descriptor < 0 ? errno : 0; /* an errno, or -1 of superblock_fault */
     hid_t file = H5I_INVALID_HID;
     if (!fault && fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode))
         fault = superblock_fault(descriptor, (uint64_t)about.st_size);
     if (descriptor >= 0) close(descriptor);
-    if (!fault) {
-        OWNED char *plain = plain_path(path);
-        file = open_relaxed(plain, H5F_ACC_RDONLY, access);
-        if (file < 0 &&
-            strstr(h5_error_text(), "already open for")) { /* a SWMR writer has it open: read what it has flushed */
-            OWNED char *reason = must_strdup(h5_error_text());
-            file = open_relaxed(path, H5F_ACC_RDONLY | H5F_ACC_SWMR_READ, access);
-            if (file < 0) h5_set_error_text(reason);
-        }
-    } else {
+    if (fault)
         h5_set_error_text(fault < 0 ? "the driver information block is longer than the file" : strerror(fault));
-    }
+    else
+        file = open_or_follow(path, access);
     errno = fault > 0 ? fault : 0;
     return file;
 }
@@ -105,12 +109,12 @@ static enum status check_extent(const struct h5_dataset *dataset, double bytes, 
                 size_text(bytes, text));
 }
 
-static enum status check_chunks(const struct h5_dataset *dataset, double file, const char *path, const char *name,
+static enum status check_chunks(const struct h5_dataset *dataset, double size, const char *path, const char *name,
                                 struct error *error) {
     double chunks = 1;
     for (int i = 0; i < dataset->shape.rank - dataset->inner; i++)
         chunks *= (double)dataset->shape.size[i] / (double)dataset->chunk.size[i];
-    if (chunks <= MOST_CHUNKS || chunks <= file) return STATUS_OK;
+    if (chunks <= MOST_CHUNKS || chunks <= size) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %.3g chunks, more than the file has bytes; it is not read", path,
                 name, chunks);
 }
@@ -119,12 +123,12 @@ enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, 
                             struct error *error) {
     struct shape own = h5_dataset_axes(dataset, &dataset->shape);
     double bytes = (double)shape_elements(&own) * (double)dataset->element;
-    double file = file_bytes(dataset->id);
+    double size = file_bytes(dataset->id);
     H5D_layout_t layout = H5Pget_layout(dataset->creation);
     *held = INFINITY;
     if (dataset->scattered) return STATUS_OK;
     if (layout == H5D_CONTIGUOUS) TRY(check_extent(dataset, bytes, path, name, error));
-    if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, file, path, name, error));
-    *held = fmin(file, (double)H5Dget_storage_size(dataset->id));
+    if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, size, path, name, error));
+    *held = fmin(size, (double)H5Dget_storage_size(dataset->id));
     return STATUS_OK;
 }
