@@ -109,7 +109,7 @@ static uint64_t used_by_scalar(const struct parameters *parameters, const struct
     return used | zipped;
 }
 
-/* Is it an expression of a variant, which may name the variant's own parameters? */
+/* Is the item an expression of a variant, which may name the variant's own parameters? */
 static bool is_of_variant(const struct yaml_node *map, int item) {
     bool variant = map->kind == YAML_MAP && (yaml_get(map, "source") || yaml_get(map, "name"));
     return variant && IS_ONE_OF(map->keys[item]->text, "where", "block", "grid", "shared");
@@ -152,7 +152,9 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
     bool again = parameter->latest && choice;
     for (int i = 0; i < parameters->count && again; i++)
         again = !(parameter->uses >> i & 1) || parameter->choice[i] == choice[i];
-    if (again) return parameter->latest; /* so that a chain of sums of itself is not computed 2^n times */
+    if (again)
+        return parameter
+            ->latest; /* if each of n parameters doubled the one before it, the last would need 2^n evaluations */
     const struct yaml_node *value = NULL;
     struct scalar scalar;
     parameter->failed = true; /* until it has a value: it may use itself, which was reported */

@@ -170,7 +170,7 @@ static bool read_integer(struct job_reader *reader, const struct yaml_node *node
     return value->real >= low && value->real <= high;
 }
 
-/* Is it an integer, written with digits only, that float64 cannot represent exactly? */
+/* Is the value an integer, written with digits only, that float64 cannot represent exactly? */
 static bool is_inexact_integer(const struct yaml_node *value) {
     const char *text = value->text + strspn(value->text, "+-");
     if (value->kind == YAML_INT) return value->real >= 0x1p63 || (int64_t)value->real != value->integer;

@@ -34,9 +34,10 @@ void combination_at(const struct parameters *parameters, uint64_t set, int64_t n
         choice[i] = chosen ? (int)(number % count) : 0;
         if (chosen) number /= count;
     }
-    for (int i = 0; i < parameters->count; i++)
-        if (set & parameters->items[i].zipped && (set >> i & 1))
-            choice[i] = choice[__builtin_ctzll(set & parameters->items[i].zipped)];
+    for (int i = 0; i < parameters->count; i++) {
+        uint64_t zipped = parameters->items[i].zipped & set;
+        if (zipped && (set >> i & 1)) choice[i] = choice[__builtin_ctzll(zipped)]; /* the first one's choice */
+    }
 }
 
 int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]) {

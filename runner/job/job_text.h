@@ -43,7 +43,7 @@ char *job_resolve_operation(const struct job_operation *operation);
 char *job_resolve(const struct job_reader *reader, const struct definitions *definitions,
                   const struct job_overrides *overrides);
 
-/* Is it a letter or '_', followed by letters, digits, '_', '-'? */
+/* Is the text a letter or '_', followed by letters, digits, '_', '-'? */
 bool is_identifier(const char *text);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Is it a path such as "/group/name", without empty components, "." and ".."? */
+/* Is `name` a path such as "/group/name", without empty components, "." and ".."? */
 static bool is_path(const char *name) {
     for (const char *part = name; *part == '/';) {
         size_t length = strcspn(++part, "/");

@@ -203,7 +203,7 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
     entries->count++;
 }
 
-/* Adds the entries that `<<` merges: those of one map, or of each map in a list. Of equal keys the first wins. */
+/* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. */
 static bool add_merged(struct builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;

@@ -63,8 +63,8 @@ const struct yaml_node *yaml_value(struct yaml_document *document, const char *t
 /* Reads another file, whose nodes the document then owns, and returns its root. NULL: it could not be read, or is not
  * YAML. Errors are reported at `where`, or in that file. */
 const struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path);
-/* Adds the entries of `more` to a map, before its own. Of a key that both have, the map's own value stays; if both
- * values are maps, they are merged in turn. */
+/* Adds the entries of `more` to a map, before its own. If both have a key, the map keeps its own value; if both values
+ * are maps, they are merged recursively. */
 void yaml_merge(const struct yaml_node *map, const struct yaml_node *more);
 /* Marks a scalar whose value is unknown, so that no further error about it is reported. */
 void yaml_set_wrong(const struct yaml_node *scalar);

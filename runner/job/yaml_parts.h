@@ -52,11 +52,11 @@ const char *yaml_hint(const struct yaml_source *source, int line, int column, co
 /* Sets a scalar's kind and value from its text; a quoted one is a string. */
 void yaml_resolve_type(struct yaml_node *node);
 
-/* Makes a scalar the real number that its text says, as the tag !!float demands. false: it is none. */
+/* Makes a scalar a real number, as the tag !!float demands. false: its text is not a number. */
 bool yaml_read_real(struct yaml_node *node);
 #define OTHER_TAGS "tags other than !!str and !!float are not supported"
 
-/* Is it a C0 or C1 control character or DEL? Printed, these could control the terminal. */
+/* Does the text begin with a C0 or C1 control character or DEL? Printed, these could control the terminal. */
 bool is_control(const char *text);
 /* The length in bytes of the line break at `text`, by YAML's rules; 0: there is none. */
 int line_break_length(const char *text, size_t length);

@@ -170,8 +170,8 @@ static char *chosen_label(const struct job_operation *operation, const struct ru
     return longer ? longer : label;
 }
 
-/* Did an earlier `auto` of the job, with other threads, choose the same kernel on a GPU? */
-static bool is_repeated(const struct plan *plan, const struct task *task, const struct run *run) {
+/* Did an earlier `auto` run of the task, which lists other thread counts, choose the same kernel? */
+static bool is_already_chosen(const struct plan *plan, const struct task *task, const struct run *run) {
     for (int i = task->first_run; i < run->number; i++)
         if (strcmp(plan->runs[i].variant->name, "auto") == 0 && plan->runs[i].kernel == run->kernel) return true;
     return false;
@@ -184,7 +184,7 @@ static void make_auto_run(struct plan *plan, const struct task *task, struct run
     if (chosen && (run->kernel->device == DEVICE_CPU || !threads)) {
         choose_parameters(plan, variant, run);
         run->label = chosen_label(task->operation, run);
-    } else if (chosen && !is_repeated(plan, task, run)) {
+    } else if (chosen && !is_already_chosen(plan, task, run)) {
         run->label = chosen_label(task->operation, run); /* `threads` does not apply on a GPU */
     } else {
         run->skip = chosen ? must_printf("`threads` is for a CPU, but auto has chosen '%s' on a GPU", run->kernel->name)

@@ -82,7 +82,7 @@ static double repeats_seconds(const struct run_options *options, const struct de
     return warm_up + samples;
 }
 
-/* Is it the first of its task's runs that is neither skipped nor a roof? */
+/* Is the run the first of its task that is neither skipped nor a roof? */
 static bool first_of_task(const struct plan *plan, const struct run *run) {
     for (int r = plan->tasks[run->task].first_run; r < run->number; r++)
         if (!plan->runs[r].skip && !plan->runs[r].kernel->is_roof) return false;

@@ -23,12 +23,18 @@
 #define HDF5_CHUNK_S 5.0e-6
 
 static double decode_rate(enum job_compression compression) {
-    const double rates[] = {CHECKSUM_RATE, INFLATE_RATE, LZF_RATE, UNZSTD_RATE};
+    const double rates[] = {[COMPRESSION_NONE] = CHECKSUM_RATE,
+                            [COMPRESSION_GZIP] = INFLATE_RATE,
+                            [COMPRESSION_LZF] = LZF_RATE,
+                            [COMPRESSION_ZSTD] = UNZSTD_RATE};
     return rates[compression];
 }
 
 static double encode_rate(enum job_compression compression) {
-    const double rates[] = {CHECKSUM_RATE, DEFLATE_RATE, LZF_RATE, ZSTD_RATE};
+    const double rates[] = {[COMPRESSION_NONE] = CHECKSUM_RATE,
+                            [COMPRESSION_GZIP] = DEFLATE_RATE,
+                            [COMPRESSION_LZF] = LZF_RATE,
+                            [COMPRESSION_ZSTD] = ZSTD_RATE};
     return rates[compression];
 }
 

@@ -89,7 +89,7 @@ double space_elsewhere(const struct plan *plan, char **folder) {
 
 /* ---- free space ---- */
 
-/* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders, the shards'. */
+/* Bytes on disk of the files in a folder and, with `deeper`, in its subfolders, which belong to shards. */
 static double files_bytes(const char *path, bool deeper) {
     OWNED_FOLDER DIR *folder = opendir(path);
     double bytes = 0;
