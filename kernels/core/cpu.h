@@ -43,8 +43,8 @@
 // NOLINTEND(bugprone-macro-parentheses)
 #define CPU_VERSIONS(name, parameters, arguments) CPU_FUNCTION(static, name, parameters, arguments)
 
-/* Work, in elements or multiply-adds, that one thread does before several threads have woken and met again. A parallel
- * region for less than that would be slower, and on many cores its idle threads cost a multiple of the work. */
+/* Work, in elements or multiply-adds, that one thread does in the time that a parallel region takes to start and end.
+ * With less work a region is slower, and on many cores its idle threads cost a multiple of the work. */
 #define CPU_ALONE (INT64_C(1) << 17)
 /* Like CPU_ALONE, but for work that is done once, by threads that sleep: waking 16 of them takes as long as 2^21
  * multiply-adds. */

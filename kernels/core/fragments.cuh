@@ -23,7 +23,8 @@ template <bool TRANSPOSED> __device__ inline void load_matrices(uint32_t (&r)[4]
 }
 
 /* D += A B for a 16 x 8 tile of D and 16 of k. Thread 4g + t of the warp holds (g, 2t), (g, 2t + 1), (g + 8, 2t),
- * (g + 8, 2t + 1) of D; of A the same places, then those 8 of k on; of B k 2t, 2t + 1 of column g, then those 8 on. */
+ * (g + 8, 2t + 1) of D; the same elements of A, and those with k + 8; rows 2t, 2t + 1, 2t + 8 and 2t + 9 in column g
+ * of B. */
 template <typename T>
 __device__ inline void multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b_low, uint32_t b_high) {
     if constexpr (std::is_same_v<T, __half>)

@@ -165,7 +165,7 @@ struct reduce_args {
     bool first, last;
 };
 
-/* y[b][c][r] = x[b][r][c], bit for bit. Of the type only the element's size matters. */
+/* y[b][c][r] = x[b][r][c], bit for bit. Only the size of the type matters. */
 struct transpose_args {
     int64_t batch, rows, cols;
     const void *x;

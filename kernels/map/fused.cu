@@ -66,8 +66,9 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const int most_rows = MAP_BLOCK / r.columns;
     const auto tiles = [&] { return ceil_div(args.outer, most_rows / r.rows) * r.column_tiles; };
     r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), most_rows);
-    /* A short row is one batch of up to 16 threads, each with up to 2 LOADS, so many that few of these lie beyond the
-     * row: 13 vectors are 2 threads' 7. Of a longer one 8 threads read neighbours, as memory is read by 128 bytes. */
+    /* A short row is one batch of up to 16 threads, each with up to 2 LOADS. Their number leaves few loads beyond the
+     * row: 13 vectors take 2 threads with 7 each. In a longer row 8 threads read neighbours, because memory is read in
+     * 128 bytes. */
     if (along && plan.form.elements > 1 && steps > 0 && steps <= 32 * plan.form.unroll) {
         const int usual = plan.form.unroll;
         int64_t least = INT64_MAX;

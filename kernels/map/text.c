@@ -199,8 +199,8 @@ static bool negates(const struct map_step *step) {
     return step->type != MAP_BOOL && (int64_t)((uint64_t)step->integer << unused) <= 0;
 }
 
-/* Writes a constant. One that invites a negation gets a zero added that the compiler does not know: CUDA's assembler
- * loses some negations (write_integer). */
+/* Writes a constant. CUDA's assembler loses some negations (write_integer). If the compiler may turn the constant's use
+ * into one, adds a zero that the compiler cannot see to be zero. */
 static void write_constant(const struct map_step *step, char text[128]) {
     uint64_t bits;
     double real = step->real;
@@ -442,8 +442,9 @@ static int vector_elements(const struct map_args *args) {
     return 16 / (int)widest;
 }
 
-/* A repeated input of so many bytes would be evicted from L2 by what is read and written once. An H100 keeps 16 MiB
- * when told to: a stack minus one matrix of 16 MiB runs at 0.86 of a copy's rate then, and at 0.68 otherwise. */
+/* From this many bytes on, data that is read and written once would evict a repeated input from L2, so kernels ask L2
+ * to keep the input. With that, a stack minus one matrix of 16 MiB runs at 0.86 of a copy's rate on an H100, else at
+ * 0.68. */
 #define SEEN_IN_L2 (1 << 20)
 
 struct map_form map_form(const struct map_args *args, int most) {

@@ -8,7 +8,7 @@
 #define MAP_VECTOR 1024
 
 /* Computes one step of `count` elements: `in` are its operands' values, in their lanes, and `out` takes the result's.
- * Of the leaves, only MAP_CONSTANT is allowed. */
+ * The only leaf that it accepts is MAP_CONSTANT. */
 void map_vector(const struct map_step *step, int64_t count, const void *const in[MAP_OPERANDS], void *out);
 
 /* Converts elements of a data type to values of its lane, and back. */

@@ -8,8 +8,8 @@
 /* Sums are kept in float, for float64 in double. */
 template <typename T> using accumulator = widened<T>;
 
-/* Of two NaNs an operation on doubles keeps one: which, depends on the order that the compiler gives them. So all
- * become the same. */
+/* An operation on two NaNs keeps one of them, and the compiler chooses their order. So this replaces every NaN by the
+ * same one. */
 __device__ inline float same_nan(float x) {
     return x;
 }

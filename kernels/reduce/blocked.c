@@ -96,8 +96,8 @@ struct piece {
         }                                                                                                              \
     }
 
-/* A NaN stays, and replaces any number, because every comparison with it is false. Of equal zeros min keeps -0 and max
- * +0. */
+/* A NaN stays, and replaces any number, because every comparison with it is false. Between -0 and +0 min keeps -0, and
+ * max keeps +0. */
 CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums) {
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW_SPLIT() break;

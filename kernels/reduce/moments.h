@@ -25,7 +25,7 @@
 #include "../core/kernel.h"
 #include <math.h>
 
-/* Is it a measure of spread? */
+/* Is the reduction a variance or a standard deviation? */
 static inline bool reduce_spreads(enum reduce_operator operator_) {
     return operator_ == REDUCE_VAR || operator_ == REDUCE_STD;
 }

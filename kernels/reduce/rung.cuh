@@ -35,8 +35,8 @@ struct rung_sum {
     __device__ double result(double divisor) const { return value / divisor; }
 };
 
-/* min, max, argmin, argmax by NumPy's rules: a NaN displaces every number; of equal elements the first one's position
- * counts, and -0 equals +0. As a value -0 is the less. index -1: nothing taken yet. */
+/* min, max, argmin, argmax by NumPy's rules: a NaN displaces every number; equal elements have the position of the
+ * first, and -0 equals +0. As a value -0 is the less. index -1: nothing taken yet. */
 template <bool MAX, bool POSITION_> struct rung_extreme {
     static constexpr bool POSITION = POSITION_;
     double value;

@@ -7,7 +7,7 @@
  *     ^ a column: one bank, 32 turns      ^ 32 banks, one turn
  *
  * The same pitch serves every size. In tiles of 2-byte and 1-byte elements, row r of a column lies 33r/2 or 33r/4 banks
- * (rounded down) from its top, no two in one bank. Of 8-byte elements shared memory serves 16 threads at a time, also
+ * (rounded down) from its top, no two in one bank. Shared memory serves 8-byte elements to 16 threads at a time, also
  * without conflicts.
  *
  * Measured on an H200, float32, 16384 x 16384: 3.50 TB/s (transpose/tiled.cu: 1.65, a plain copy: 4.27). The limit: a

@@ -79,7 +79,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         static_cast<const float *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + BK * ROW, args.n, column,
         B == LINES ? args.n : args.k, piece.k_begin);
 
-    /* Of a warp's elements of C a thread has rows y + {0..3, 32..35} and columns x + {0..3, 16..19 ...}. */
+    /* A thread has these elements of its warp's part of C: rows y + {0..3, 32..35} and columns x + {0..3, 16..19
+     * ...}. */
     const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
     const int y = warp / 2 * 64 + lane / 4 * 4, x = warp % 2 * (4 * COLUMNS) + lane % 4 * 4;
     float sums[ROWS][COLUMNS] = {};

@@ -121,8 +121,9 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
 }
 
 /* The share of all multiprocessors that clusters can occupy, by their number of blocks: clusters of three and more do
- * not fit everywhere. Of an H200's 132, 36 of 3 ran at the same time but not 40, 25 of 4 but not 32, 16 of 6 but not
- * 18, 10 of 8 but not 16; nor did 16 of 7. For multicast.cu's clusters it was fitted (multicast_choice.cuh). */
+ * not fit everywhere. On an H200, with 132 multiprocessors, 36 clusters of 3 blocks ran at the same time but not 40, 25
+ * of 4 but not 32, 16 of 6 but not 18, 10 of 8 but not 16, and not 16 of 7. For multicast.cu's clusters it was fitted
+ * (multicast_choice.cuh). */
 static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
 /* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. Bare

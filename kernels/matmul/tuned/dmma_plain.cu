@@ -1,4 +1,4 @@
-/* dmma_plain.cu - kernels of dmma.cu for A as it is. */
+/* dmma_plain.cu - kernels of dmma.cu for A that is not transposed. */
 #include "dmma_kernel.cuh"
 
 int matmul_dmma_plain(const struct launch *launch) {

@@ -25,8 +25,8 @@
 #define SHARED_REGISTERS 128
 #define ADDER_REGISTERS  184
 
-/* A block's tile. Of 128 rows, each of two consumers has 64. Of a tile of 64 rows, each has all rows but every other
- * slot: then PARTS is 2, and two sums make an element. */
+/* A block's tile. In a tile of 128 rows each of the two consumers has 64 rows. In a tile of 64 rows each has all rows
+ * and every other slot: then PARTS is 2, and an element is the sum of two sums. */
 template <int ROWS_, int COLUMNS_> struct exact_shape {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, PARTS = 128 / ROWS, SLOTS = 4;
     static constexpr int PITCH = COLUMNS + 8; /* of a row of sums: the four rows that half a warp writes, 8 bytes a
@@ -97,10 +97,9 @@ __device__ inline uint32_t exact_slice(float &x, float &y) {
     return word;
 }
 
-/* Where a slot of floats, COUNT lines of an operand, has the element of this line and this l of k, counted in floats.
- * Vectors of four trade places, so that what threads read at once falls into different banks: every other vector of a
- * row of k, or of two lines whose numbers differ in the third bit; two vectors each of four lines, or of rows 0, 2, 4
- * and 6 of k. */
+/* The index of element (line, l) in a slot of floats, which holds COUNT lines of an operand. Vectors of four floats are
+ * permuted so that the vectors that threads read at once lie in different banks: every other vector of a row of k, or
+ * of two lines whose numbers differ in the third bit; two vectors each of four lines, or of rows 0, 2, 4 and 6 of k. */
 template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_place(int line, int l) {
     if constexpr (LAYOUT == LINES)
         return l * COUNT + (line / 4 ^ (line / 32 & 1) ^ (l / 2 % 4) * 2) * 4 + line % 4;
@@ -271,7 +270,7 @@ __device__ inline void exact_wgmma(float (&d)[32], const uint32_t (&a)[4], uint6
 }
 
 /* The sums of 64 rows: the tensor core adds the products of a slot, the smallest first, and float32 additions the
- * slots. Of A, a thread has the numbers of rows `row` and `row` + 8 that the instruction wants of it. */
+ * slots. A thread supplies the elements of A in rows `row` and `row` + 8. */
 template <typename SHAPE, enum layout A, bool B_MN>
 __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consumer, int slots,
                                      float (&sum)[SHAPE::COLUMNS / 2]) {

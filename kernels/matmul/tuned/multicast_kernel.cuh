@@ -14,7 +14,7 @@
 /* ---- the kernel -------------------------------------------------------------------------------------------------- */
 
 /* A consumer multiplies its 64 rows of A by the tile of B, stage by stage. It queues a stage's instructions, then waits
- * for those of the stage before and releases that stage. Of an operand's descriptor only the lower half, its address,
+ * for those of the stage before and releases that stage. Only the lower half of an operand's descriptor, its address,
  * changes. */
 template <typename SHAPE, typename T, bool A_MN, bool B_MN>
 __device__ inline void multicast_consume(const multicast_work &work, const multicast_layout &layout,

@@ -63,7 +63,7 @@ template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape 
     static constexpr int A_PITCH = TENSOR ? M + 8 : M + 4, B_PITCH = TENSOR ? N + 8 : N + 1;
     static constexpr int SUMS_PITCH = WIDE + 8; /* of a warp's sums on their way from the tensor cores' layout */
 
-    /* Of k, as far as the operands in shared memory reach; what lies beyond k is 0. */
+    /* The k of the operands in shared memory, which are 0 beyond k. */
     __host__ __device__ static int padded(int k) { return TENSOR ? (k + 15) / 16 * 16 : k; }
     /* Elements in shared memory before B. For the tensor cores, a row of either layout ends in 8 unused ones, so that
      * rows that are read together lie in different banks. */
@@ -142,7 +142,7 @@ __device__ inline void outer_fetch(const outer_operand &o, const outer_work &wor
     }
 }
 
-/* Zeros from k on, as far as the tensor cores read. */
+/* Zeros the elements beyond k that the tensor cores read. */
 template <typename SHAPE, int LINES, typename S> __device__ inline void outer_pad(int k, S *to, int to_k, int to_line) {
     for (int i = int(threadIdx.x); i < (SHAPE::padded(k) - k) * LINES; i += SHAPE::THREADS)
         to[(k + i / LINES) * to_k + i % LINES * to_line] = S(0);

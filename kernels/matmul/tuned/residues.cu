@@ -116,9 +116,9 @@ static int64_t residues_pitch(const matmul_args &args) {
     return ceil_div(std::clamp(args.k, int64_t(1), int64_t(MOST_K)), 16) * 16;
 }
 
-/* The layout of the workspace: dmma's, whose flags stay at its beginning; words and what failed, which start as zero;
- * lines; residues and sums, in whose memory dmma later leaves its product. Sizes do not shrink when a dimension
- * grows. */
+/* The layout of the workspace. First comes dmma's workspace, which begins with its flags. Then come the words and the
+ * failure flags, which start as zero; the lines; the residues and sums, in whose memory dmma later leaves its product.
+ * Sizes do not shrink when a dimension grows. */
 struct residues_plan {
     residues_pair pair;
     residues_panel panel;

@@ -101,7 +101,7 @@ __device__ inline double residues_join(const uint64_t (&sum)[4]) {
     unsigned __int128 rest = all - whole * times;
     const bool negative = rest >> 127;
     if (negative) rest = -rest;
-    /* Of the upper half all bits are in a double; the lower one's rounding shows only where there is no upper one. */
+    /* The upper half converts to double exactly; rounding the lower half matters only if the upper half is 0. */
     const double value = fma(double(uint64_t(rest >> 64)), 0x1p64, double(uint64_t(rest)));
     return negative ? -value : value;
 }

@@ -1,5 +1,4 @@
-/* skinny.cu - products with at most 16 rows or columns, a matrix by a vector and nearly so, at the rate of
- * memory.
+/* skinny.cu - products with at most 16 rows or columns, a matrix by a vector and nearly so, at the rate of memory.
  *
  *         the large operand X, read once                        S, up to 16 lines, in shared memory
  *         k ->                                                  k ->
@@ -23,8 +22,8 @@
  *
  * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
  * workspace, and the last to arrive adds them in order, which saves a second launch. The more warps share their k, the
- * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. Of all these ways
- * the one is taken whose predicted time is least (time_of).
+ * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. The way with the
+ * least predicted time is taken (time_of).
  *
  * Lines may begin anywhere, but loads are aligned. With P elements in 16 bytes, lines that are P apart (or, with lines
  * adjacent, k that are P apart) begin at the same distance from a boundary of 16 bytes. So a warp takes such lines or k

@@ -280,7 +280,8 @@ static double split_own_seconds(const struct launch *launch) {
                                       split_in_three(launch) ? 3.3e-6 : 1.2e-6);
 }
 
-/* What mending takes of numbers spread over 2^-60 .. 2^60 by ordinary ones: 0.2 to 0.4 of the tiles. */
+/* The predicted time of mending. In products of numbers spread over 2^-60 .. 2^60 by ordinary ones, 0.2 to 0.4 of the
+ * tiles need it. */
 static double split_mend_seconds(const struct launch *launch) {
     if (split_in_three(launch)) return 0;
     return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);

@@ -83,7 +83,7 @@ template <typename WAY> __device__ inline int line_least(const split_line &line)
     return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
 }
 
-/* Of two slices: has the line tiny numbers? */
+/* With two slices: has the line tiny numbers? */
 __device__ inline bool line_is_wide(const split_line &line) {
     return line_least<split_two>(line) < -14;
 }

@@ -161,7 +161,7 @@ template <typename T> struct stacks_end {
     template <int COUNT, typename F> __device__ void each(F tile) const {
         const int m = int(args.m), n = int(args.n);
         const S factor = S(args.alpha);
-        const bool once = factor == args.alpha && (std::is_same_v<T, S> || factor == 1); /* as matmul_store() has it */
+        const bool once = factor == args.alpha && (std::is_same_v<T, S> || factor == 1); /* see matmul_store() */
         if (!args.first || !args.last || !once)
             tile([&](int row, int column, const S *sums) {
 #pragma unroll
@@ -259,10 +259,10 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
 /* ---- host: the cut ----------------------------------------------------------------------------------------------- */
 
 #define STACKS_SMALL  (36 << 10)  /* bytes of a block's shared memory: six share a multiprocessor */
-#define STACKS_STAGED (48 << 10)  /* most of them for C: long rows of C need no staging; */
-#define STACKS_SINGLY (160 << 10) /* the same if 16-bit elements would be written one by one */
-#define STACKS_MOST   (1 << 16)   /* elements of a C */
-#define STACKS_K      (1 << 28)   /* of k: offsets from row to row take 32 bits */
+#define STACKS_STAGED (48 << 10)  /* C is staged up to this many bytes, because long rows need no staging; */
+#define STACKS_SINGLY (160 << 10) /* up to this many if 16-bit elements would be written singly */
+#define STACKS_MOST   (1 << 16)   /* most elements of one C */
+#define STACKS_K      (1 << 28)   /* largest k: offsets from row to row take 32 bits */
 
 /* How a kernel's teams tile C. */
 struct stacks_shape {
@@ -298,7 +298,7 @@ inline int stacks_across(int64_t units) {
     return best;
 }
 
-/* Describes an operand for `step` of k in a buffer; returns the buffer's bytes for so many products. */
+/* Describes an operand for `step` of k in a buffer; returns the bytes of a buffer for this many products. */
 inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int64_t lines, int64_t k, int64_t stride,
                                int64_t size, int64_t step, bool as_it_lies, int64_t products) {
     const int64_t width = (by_k ? lines : k) * size, rows = by_k ? std::min(step, k) : lines;

@@ -255,7 +255,7 @@ static int reduce_exact_launch(const struct launch *launch) {
 }
 
 /* Room for the accumulators of outputs that several launches share, or several blocks: these are at most half of the
- * blocks times their threads. Of a run's launches all are as long as the reduced axis, or none is. */
+ * blocks times their threads. Either all launches of a run cover the whole reduced axis, or none does. */
 static size_t reduce_exact_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t threads = launch->dtype == FLOAT64 ? threads_of<double> : threads_of<float>;

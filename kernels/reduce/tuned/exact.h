@@ -90,7 +90,7 @@ EXACT_CALL void exact_add(struct exact_type type, int64_t *limbs, int64_t stride
     limb[2 * stride] += above >> 32;
 }
 
-/* Adds a number of the type, widened to float64. Of an infinity or a NaN it only sets the flag. */
+/* Adds a number of the type, widened to float64. An infinity or a NaN only sets its flag. */
 EXACT_CALL void exact_add_number(struct exact_type type, int64_t *limbs, int64_t stride, double x) {
     const int64_t bits = exact_bits(x);
     const int field = (int)(bits >> 52) & 0x7ff;

@@ -27,7 +27,7 @@
 #define EXACT_BINS  3    /* at most */
 #define BIN_BITS    40   /* from one bin's unit to the next */
 #define BIN_NUMBERS 1024 /* additions that a bin takes before it is emptied */
-#define BIN_SLACK   4    /* a window leaves room for numbers that are larger still by so many exponents */
+#define BIN_SLACK   4    /* a window leaves room for numbers up to this many exponents larger */
 
 struct exact_bins {
     double bin[EXACT_BINS];

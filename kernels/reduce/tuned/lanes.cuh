@@ -129,7 +129,7 @@ template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
 template <typename T> constexpr bool mirrors<position_lane<T>> = true;
 template <typename T> constexpr bool mirrors<extreme_number_lane<T>> = true;
 template <typename T> constexpr bool mirrors<number_position_lane<T>> = true;
-/* Is its result such an element? */
+/* Is the result of lane L such an element? */
 template <typename L> constexpr bool gives_mirrored = false;
 template <typename T> constexpr bool gives_mirrored<extreme_lane<T>> = true;
 template <typename T> constexpr bool gives_mirrored<extreme_number_lane<T>> = true;
@@ -243,7 +243,7 @@ template <typename F> int dispatch_product_lanes(enum dtype dtype, F &&f) {
     });
 }
 
-/* Of min and max, argmin and argmax. */
+/* For min and max, argmin and argmax. */
 template <typename F> int dispatch_extreme_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     return dispatch_mirrored(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;

@@ -192,7 +192,8 @@ struct stream_glue {
     int columns; /* of a block, at most */
 };
 
-/* Converts a result of row number `part` of each glued row to the original rows: only positions change. */
+/* Converts the position in a result from glued rows to the original rows. The result is that of row number `part` of
+ * each glued row. Results without a position stay. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
 __device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {

@@ -43,7 +43,7 @@ template <typename A> struct two_doubles {
         add(other.hi);
         lo += other.lo;
     }
-    /* As a lane, it is its accumulator. */
+    /* A lane of this type is its own accumulator. */
     __device__ A finish(int64_t, int64_t, int64_t, int64_t) const { return static_cast<const A &>(*this); }
 };
 

@@ -16,7 +16,7 @@ template <typename T> constexpr int in_word = 4 / int(sizeof(T));
 template <typename T> constexpr int words_width = (WORDS_ROW - 1) * in_word<T>;
 
 /* Words in shared memory from one group of in_word rows to the next: an odd number. The tile has ABOVE rows more than
- * its height, those above it: where a column begins, up to so many of them are in its first sector. */
+ * its height, those above it: where a column begins, up to ABOVE of them are in its first sector. */
 template <typename T> constexpr int words_group = WORDS_ROW *in_word<T> + 1;
 template <typename T, int ABOVE> constexpr int words_bytes = (WORDS_HEIGHT + ABOVE) / in_word<T> *words_group<T> * 4;
 
