@@ -65,8 +65,8 @@ static void prepare_process(void) {
     workers_limit_openmp();
 }
 
-/* Raises a small limit on stacks, which is one of the main thread's and the default of the others', as far as allowed.
- * STATUS_USAGE: it stays too small. */
+/* Raises a small limit on stack size, as far as the hard limit allows. It limits the main thread's stack and is the
+ * default for other threads. STATUS_USAGE: it stays too small. */
 static enum status prepare_stacks(struct error *error) {
     struct rlimit stack;
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES) return STATUS_OK;

@@ -1,4 +1,4 @@
-/* pin.c - writes a job with the winners of its searches: the resolved text of what --only leaves of it. */
+/* pin.c - writes a job in which the winners replace the searches: the resolved text of the job under an --only. */
 #include "pin.h"
 
 #include "../base/text.h"

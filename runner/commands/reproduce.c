@@ -98,7 +98,7 @@ static enum status load_job(struct reproduction *r, struct job **job, struct err
     return recorded_inputs_find(r->base, *job, r->settings->inputs, error);
 }
 
-/* Is it undecided whether a run's time differs from the original's? */
+/* Do the samples leave open whether a run's time differs from the original's? */
 static bool is_unsure(void *context, const struct result_row *row, const struct samples *samples) {
     const struct reproduction *r = context;
     struct run_pair pair = {.base = comparison_partner(r->base, row), .new = row};

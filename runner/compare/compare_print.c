@@ -342,7 +342,7 @@ static double mean_of_operation(const struct comparison *comparison, int first, 
     return exp(sum / *count);
 }
 
-/* Is it the first pair of its operation? */
+/* Is this pair the first of its operation? */
 static bool begins_operation(const struct comparison *comparison, int number) {
     const char *operation = comparison->pairs[number].base->operation;
     for (int i = 0; i < number; i++)

@@ -84,7 +84,7 @@ static struct median median_of(const double *samples, int all, double relative_f
         OWNED double *sides = sides_of(series, result.count, result.median);
         result.effective = result.count / correlation_time(sides, result.count);
     }
-    /* Of n independent samples, about n/2 +- Z/2 * sqrt(n) are below the true median. For correlated samples n is
+    /* About n/2 +- Z/2 * sqrt(n) of n independent samples are below the true median. For correlated samples n is
      * itself an estimate, so Student's quantile (to first order) replaces Z. */
     double effective = fmax(result.effective, 1), quantile = Z;
     if (result.effective < result.count) quantile += Z * (Z * Z + 1) / (4 * effective);

@@ -74,7 +74,7 @@ struct map *expression_map(const struct expression *expression, const struct arr
                            expression_lookup *lookup, void *context, struct expression_fault *fault);
 void map_free(struct map *map);
 
-/* Is it neither false nor zero? It is no text. NaN is true, as in Python. */
+/* Is the value, which must not be a text, neither false nor zero? NaN is true, as in Python. */
 bool scalar_is_true(const struct scalar *value);
 /* Writes a value as text: a real number in the fewest digits that read back as the same number, a whole one without a
  * point. Returns `text`, or the value's own text. */

@@ -37,7 +37,7 @@ static const char *give_bool(struct scalar *out, bool value) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------ */
 
-/* Of two integers it gives an integer, else a real number. */
+/* With two integers it returns an integer, else a real number. */
 #define ARITHMETIC(name, operator, checked)                                                                            \
     static const char *name(const struct scalar in[], struct scalar *out) {                                            \
         int64_t integer;                                                                                               \

@@ -114,7 +114,7 @@ static int add_constant(struct builder *builder, const struct node *node) {
     return add_node(builder, node, constant);
 }
 
-/* The type that the second operand of `cast` names; -1, and fills the fault: none. */
+/* Returns the type that the second operand of `cast` names; -1: it names none; the fault is filled. */
 static int cast_type(struct builder *builder, const struct node *node) {
     struct scalar value;
     if (is_typed(node)) return fault_at(builder, node, "a data type in quotes is expected");
@@ -123,8 +123,8 @@ static int cast_type(struct builder *builder, const struct node *node) {
     return type >= 0 ? type : fault_at(builder, node, "the second operand is not a data type in quotes");
 }
 
-/* Adds a tree to the map, operands before their function. Returns the index of its root; -1, and fills the fault: it
- * cannot be added. */
+/* Adds a tree to the map, operands before their function. Returns the index of its root; -1: it cannot be added; the
+ * fault is filled. */
 static int add_tree(struct builder *builder, const struct node *node) {
     struct map_node made = {.operands = {-1, -1, -1}, .number = node->number};
     if (!is_typed(node)) return add_constant(builder, node);

@@ -41,14 +41,14 @@ struct result_row {
 
 /* Does the run have a result: is its status ok or unchecked? */
 bool result_row_done(const struct result_row *row);
-/* Is it a combination that lost its search? If it was tried, its row has the time. */
+/* Is the run a combination that lost its search? If it was tried, its row has the time. */
 bool result_row_lost(const struct result_row *row);
 /* Flags of samples_flags that other files test. */
 #define FLAG_BUSY    "busy"
 #define FLAG_NOISY   "noisy"
 #define FLAG_BIMODAL "bimodal"
 #define FLAG_COARSE  "below_resolution"
-/* Is its time that of a first launch (`--once`), which includes the loading of libraries and kernels? */
+/* Is the run's time that of a first launch (`--once`), which includes the loading of libraries and kernels? */
 #define FLAG_COLD "cold"
 bool result_row_is_cold(const struct result_row *row);
 

@@ -213,7 +213,8 @@ static bool same_division(const struct manifest *one, const struct manifest *oth
            one->job.by == other->job.by;
 }
 
-/* Is the job of `one`, in its division, to be joined rather than that of `other`? */
+/* Should `merge` take the job of `one` rather than that of `other`? Prefers a job whose busy shards all have manifests,
+ * then the one with more manifests, then the later one. */
 static bool is_preferred(const struct manifest *one, const struct manifest *other) {
     bool complete = one->alike >= one->busy, other_complete = other->alike >= other->busy;
     if (complete != other_complete) return complete;
@@ -231,7 +232,8 @@ static struct manifest *choose(struct manifest *manifests, int count) {
     return best;
 }
 
-/* Moves the states of the job's shards into it, and the folder of a shard that has begun another job since. */
+/* Moves the states of the job's shards into `job`. Sets job->later to the folder of a shard that belongs to a later
+ * job. */
 static void complete_job(struct shard_job *job, const struct manifest *best, struct manifest *manifests,
                          const struct texts *folders) {
     job->states = must_malloc((size_t)job->shards * sizeof *job->states);

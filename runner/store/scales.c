@@ -71,7 +71,7 @@ void scales_free(struct scales *const *of) {
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
 
-/* Is that name free in the copies' group, and no operation's, label's or group's of a `to`? */
+/* Is the name unused in the group of copies, and not the name of an operation, a label or a group of a `to`? */
 static bool is_free(const struct scales *scales, hid_t outputs, const char *name) {
     const struct job *job = scales->results->plan->job;
     size_t length = strlen(name);

@@ -89,7 +89,7 @@ struct shard_job {
     enum shard_by by; /* what is dealt out */
     bool present[2];  /* indexed by enum kernel_device, like `facts` */
     struct device_facts facts[2];
-    char *later;                /* the folder of a shard that has begun another job since; NULL: none has */
+    char *later;                /* the folder of a shard of another, later job; NULL: none */
     struct shard_state *states; /* one for each shard */
 };
 /* The state of a shard, from its manifest. */
@@ -183,7 +183,7 @@ void results_point_at_output(struct results *results, const struct run *unit);
  * must be known. The caller frees with awaited_end. */
 struct awaited *awaited_begin(struct results *results, int task);
 void awaited_end(struct awaited *const *of);
-/* Is it decided what the result is? If so, *result_run becomes the run of the first panel that gave it, and later
+/* Is the awaited result decided? If so, *result_run becomes the run of the first panel that gave it, and later
  * tasks can read it; -1: there is no result, because all variants failed, were wrong or were skipped. */
 bool awaited_look(struct awaited *awaited, int *result_run);
 /* Return about the first missing part: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and the

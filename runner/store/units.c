@@ -157,7 +157,7 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
         snprintf(sum->message, sizeof sum->message, "%.60s: %.180s", panel->panel, row->message);
 }
 
-/* Adds sample i of a panel to sample i of the run, as far as all panels have one. */
+/* Adds sample i of a panel to sample i of the run, for each i that all panels have. */
 static void add_samples(struct samples *sum, const char *path, bool first) {
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     const struct conditions unknown = CONDITIONS_UNKNOWN;

@@ -91,7 +91,7 @@ static char *allocate_box(int64_t bytes) {
     return memory;
 }
 
-/* Is it the first operand of its array? Two operands that are the same array share the entries of the first. */
+/* Is the input the first operand of its array? Two operands of the same array share the entries of the first. */
 static bool is_first(const struct box_cache *cache, int input) {
     return input <= 0 || array_of(cache, 0) != array_of(cache, input) ||
            !operands_alike(operand_of(cache, 0), operand_of(cache, input));

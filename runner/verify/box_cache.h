@@ -30,8 +30,8 @@ struct box_observer box_cache_observer(struct box_cache *cache);
 /* Reads requested boxes that the pass has not read. Returns the reader's status; STATUS_RUN: no host memory. */
 enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error);
 
-/* A reader that serves cached boxes from memory and all others by `reader`, which must live as long. Of an input with
- * encoded chunks it reads all chunks that a box touches, and keeps them: the next box is usually in the same chunks. */
+/* A reader that serves cached boxes from memory and all others by `reader`, which must live as long. It reads and keeps
+ * all chunks that a box touches, if they are encoded: the next box is usually in the same chunks. */
 struct host_reader box_cache_reader(struct box_cache *cache, const struct host_reader *reader);
 
 #endif

@@ -127,7 +127,8 @@ static void right_elements(const struct geometry *geometry, enum dtype stored, c
 }
 
 /* The error of a stored integer: the distance from the truth to the nearest number that converts to `out`. Conversion
- * cuts off the fraction and takes the rest modulo 2^bits; NaN and infinity become 0. */
+ * cuts off the fraction and wraps modulo 2^bits; NaN and infinity become 0. whole + steps is the nearest whole number
+ * that wraps to `out`. */
 static double integer_error(enum dtype computed, enum dtype stored, int64_t out, const struct truth *truth, int64_t i,
                             const struct tolerance *tolerance) {
     double value = truth->value[i], whole = trunc(value), fraction = value - whole;
