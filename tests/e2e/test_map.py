@@ -279,7 +279,28 @@ def test_drawn_expressions_on_a_gpu(tmp_path, case):
     check_drawn(tmp_path, case, "cuda")
 
 
-def check_sign(tmp_path, device):
+each_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+@each_device
+@pytest.mark.parametrize("shape, dtype", [((5, 600, 511), "f4"), ((3, 1200, 1030), "u1"), ((2, 90, 71), "f8")])
+def test_a_matrix_that_is_repeated(tmp_path, rng, device, shape, dtype):
+    """Kernels treat one of a MiB or more in a way of its own."""
+    a, b = (rng.integers(0, 200, dims).astype(dtype) for dims in (shape, shape[1:]))
+    with h5py.File(tmp_path / "data.h5", "w") as file:
+        file["a"], file["b"] = a, b
+    inputs = {name: {"file": "data.h5", "dataset": "/" + name} for name in "ab"}
+    operations = [
+        {"id": "difference", "op": "map", "inputs": ["a", "b"], "expression": "a - b"},
+        {"id": "least", "op": "reduce", "operator": "min", "axis": 0, "inputs": ["a", "b"], "map": "a - b"},
+    ]
+    results = harness.run_job(tmp_path, device=device, inputs=inputs, operations=operations)
+    np.testing.assert_array_equal(results.output("difference"), a - b)
+    np.testing.assert_array_equal(results.output("least"), (a - b).min(axis=0))
+
+
+@each_device
+def test_sign(tmp_path, device):
     """Zeros have the sign of 0, whatever theirs is."""
     zeros = np.array([-0.0, 0.0, 2, -3, np.nan])
     with h5py.File(tmp_path / "data.h5", "w") as file:
@@ -299,16 +320,9 @@ def check_sign(tmp_path, device):
             np.testing.assert_array_equal(results.output("of_" + dtype), 1 / np.sign(zeros.astype(dtype)))
 
 
-def test_sign(tmp_path):
-    check_sign(tmp_path, "cpu")
-
-
-@pytest.mark.gpu
-def test_sign_on_a_gpu(tmp_path):
-    check_sign(tmp_path, "cuda")
-
-
-def check_negatives(tmp_path, device):
+@each_device
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_negatives(tmp_path, device):
     """Of the least integers too, and where a compiler may join them with what follows."""
     maps = {
         "maximum(-x, 1)": lambda x: np.maximum(-x, x.dtype.type(1)),
@@ -338,16 +352,6 @@ def check_negatives(tmp_path, device):
     results = harness.run_job(tmp_path, device=device, inputs=inputs, operations=operations)
     for id, array in right.items():
         np.testing.assert_array_equal(results.output(id), array, id)
-
-
-@pytest.mark.filterwarnings("ignore:divide by zero")
-def test_negatives(tmp_path):
-    check_negatives(tmp_path, "cpu")
-
-
-@pytest.mark.gpu
-def test_negatives_on_a_gpu(tmp_path):
-    check_negatives(tmp_path, "cuda")
 
 
 def check_drawn(tmp_path, case, device):
