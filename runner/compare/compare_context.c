@@ -185,7 +185,8 @@ static void compare_line(struct context *context, const char *base, const char *
     size_t base_length = strcspn(base, "\n"), new_length = new ? strcspn(new, "\n") : 0;
     if (new &&base_length == new_length && strncmp(base, new, base_length) == 0) return;
     bool quoted = name_end > skip + 1 && base[skip] == '"';
-    OWNED char *what = must_printf("job, %.*s", (int)(name_end - skip) - 2 * quoted, base + skip + quoted);
+    int length = (int)(name_end - skip) - (quoted ? 2 : 0);
+    OWNED char *what = must_printf("job, %.*s", length, base + skip + quoted);
     /* The bytes that both lines have at their start, and at their end. */
     size_t start = new ? common_prefix(base, base_length, new, new_length) : 0,
            end = new ? common_suffix(base, base_length, new, new_length, start) : 0;

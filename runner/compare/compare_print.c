@@ -350,7 +350,7 @@ static bool begins_operation(const struct comparison *comparison, int number) {
     return true;
 }
 
-/* "geometric mean: product 1.02 of 12 runs, means 0.98 of 3": of operations with several ratios. */
+/* "geometric mean: product 1.02 of 12 runs, means 0.98 of 3", for operations with several ratios. */
 static void print_means(const struct comparison *comparison, FILE *to) {
     OWNED char *means = must_strdup("");
     for (int i = 0; i < comparison->count; i++) {

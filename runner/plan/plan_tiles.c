@@ -175,23 +175,24 @@ static struct loads predict_loads(const struct geometry *geometry, const struct 
     for (int i = 0; i < geometry->inputs; i++) {
         const struct operand *in = &geometry->in[i];
         double loads = (double)operand_loads(in, tiling->tiles);
-        double tile = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
-        double one = tile * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
-                     (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
+        double tile_bytes = (double)operand_tile_elements(in, tiling->tile) * (double)dtype_size(in->dtype);
+        double load_s =
+            tile_bytes * chunk_excess(in, &tiling->in_storage[i], tiling->tile) / tiling->in_storage[i].bytes_per_s +
+            (double)operand_segments(in, tiling->tile) * SEGMENT_SECONDS / host_threads;
         /* A filtered chunk that is too large to be held is decoded again for each staging buffer that it fills. */
         bool staged = facts->kind == DEVICE_CUDA && tiling->in_storage[i].grain.rank > tiling->in_storage[i].chunk.rank;
-        if (staged) one *= fmax(1, tile / (double)STAGING_BYTES);
+        if (staged) load_s *= fmax(1, tile_bytes / (double)STAGING_BYTES);
         double bytes = loads / tile_count(in, tiling->tiles) * operand_bytes(in);
         all.bytes += bytes;
         if (tiling->in_storage[i].generated)
-            tiling->generate_s += loads * one;
+            tiling->generate_s += loads * load_s;
         else
             tiling->read_bytes += bytes * tiling->in_storage[i].file_share;
-        all.device_bytes += (double)tiling->steps * tile;
-        all.read_s += loads * one;
-        all.first_s += fmax(one, tile / copy_rate);
+        all.device_bytes += (double)tiling->steps * tile_bytes;
+        all.read_s += loads * load_s;
+        all.first_s += fmax(load_s, tile_bytes / copy_rate);
         if (loads == 1 && tiling->in_storage[i].readers > 1)
-            all.shared_s += fmax(one, tile / copy_rate) * (1 - 1 / (double)tiling->in_storage[i].readers);
+            all.shared_s += fmax(load_s, tile_bytes / copy_rate) * (1 - 1 / (double)tiling->in_storage[i].readers);
     }
     return all;
 }

@@ -201,22 +201,22 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     const struct units *units = results->units;
     int count, stride;
     const struct run *first = units_of_run(units, whole, &count, &stride);
-    bool there = true;
+    bool complete = true;
     if (count == 1)
         *row = of_units[first->number];
     else if (results->known.in_one[whole->number])
-        there = whole_row(results, whole, row);
+        complete = whole_row(results, whole, row);
     else
         result_row_init(row, results->plan, whole);
     row->run = whole->number;
-    if (!run_is_in_panels(results, whole)) return there && row->status[0];
+    if (!run_is_in_panels(results, whole)) return complete && row->status[0];
     for (int p = 0; p < count; p++) {
         const struct result_row *own = &of_units[first[p * stride].number];
-        if (!own->status[0]) there = false;
+        if (!own->status[0]) complete = false;
         add_row(row, own, &units->plan.tasks[first[p * stride].task], p == 0);
     }
-    if (!there) row->status[0] = '\0';
-    if (!there || !result_row_done(row)) return there;
+    if (!complete) row->status[0] = '\0';
+    if (!complete || !result_row_done(row)) return complete;
     FREED_BY(samples_free) struct samples samples = sum_samples(results, whole);
     finish_row(row, &samples, count);
     return true;
