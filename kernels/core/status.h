@@ -11,7 +11,7 @@ enum status {
     STATUS_DEVICE = 4,       /* the device is missing or failed */
     STATUS_INTERRUPTED = 75, /* a signal: `--resume` continues */
     STATUS_MEMORY = 256,     /* the device's memory is full: smaller tiles may fit. Never an exit code: it becomes 4 */
-    STATUS_TIMEOUT = 257     /* a run takes longer than its timeout. Never an exit code: the run's row says it */
+    STATUS_TIMEOUT = 257 /* a run takes longer than its timeout. Never an exit code: it is recorded in the run's row */
 };
 
 struct error {

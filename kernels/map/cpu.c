@@ -6,8 +6,8 @@
 #include <string.h>
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the arguments are names that it declares
-/* Calls for each run of elements [at, at + count) that is adjacent along the innermost loop: its place in the vector,
- * its length, and the three positions of its first element. */
+/* Loops over the runs of elements [at, at + count) that are adjacent along the innermost loop. Sets a run's place in
+ * the vector, its length, and the three positions of its first element. */
 #define EACH_RUN(args, at, count, place, run, position)                                                                \
     for (int64_t place = 0, run, position[3];                                                                          \
          place < (count) && (run = run_at(args, (at) + place, (count)-place, position), true); place += run)

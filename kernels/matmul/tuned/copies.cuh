@@ -5,8 +5,8 @@
 #include "../../core/shared.cuh"
 #include <cuda_runtime.h>
 
-/* Reads 16 bytes that no one writes during the launch; zeros if they do not exist. Volatile, so that loads are issued
- * where they stand, long before their use. */
+/* Reads 16 bytes that no one writes during the launch; zeros if they do not exist. Volatile, so that the compiler
+ * issues loads where they are written, long before their use. */
 __device__ inline uint4 load_16(const void *from, bool exists) {
     uint4 v;
     asm volatile("{\n\t.reg .pred p;\n\t"

@@ -112,9 +112,9 @@ inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut 
     return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MOST_ROUNDS * slots / tiles, args.k / cut.least));
 }
 
-/* May blocks of shares.cuh come while the launch before still runs? Only if both find room at once: a float64
- * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 where they came early; presumably they come one by one
- * as others end, too many on some multiprocessors, and clusters late. */
+/* May blocks of shares.cuh start while the previous launch still runs? Only if both find room at once: a float64
+ * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 where they started early; presumably they come one by
+ * one as others end, too many on some multiprocessors, and clusters late. */
 inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int64_t blocks, int64_t shares) {
     if (!cut.shares) return false;
     return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;

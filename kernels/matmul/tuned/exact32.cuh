@@ -217,7 +217,7 @@ __device__ inline void exact_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* Copies slots of both operands, AHEAD of where it cuts those of B. */
+/* Copies slots of both operands, AHEAD slots before it cuts those of B. */
 template <typename SHAPE, enum layout B, typename A_COPY, typename B_COPY>
 __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_COPY b, int slots) {
     exact_cutter<B, SHAPE::COLUMNS> cutter;

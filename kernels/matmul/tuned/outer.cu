@@ -96,7 +96,7 @@ struct outer_work {
     int line_step, k_step; /* THREADS / k, THREADS % k: a thread's next element where k is adjacent */
 };
 
-/* An element as the operand in shared memory has it. */
+/* An element in the type of the operand in shared memory. */
 template <typename S, typename T> __device__ inline S outer_shared_value(T value) {
     if constexpr (std::is_same_v<S, T>)
         return value;
@@ -151,7 +151,7 @@ template <typename SHAPE, int LINES, typename S> __device__ inline void outer_pa
 /* Elements of A for neighbouring rows, loaded at once. */
 template <typename T> struct alignas(16) outer_rows { T of[16 / sizeof(T)]; };
 
-/* A warp's sums by multiply-adds, from a and b of which every k has its lines side by side. */
+/* A warp's sums by multiply-adds, from a and b, in which the lines of each k are adjacent. */
 template <typename SHAPE>
 __device__ inline void outer_multiply(int k, const typename SHAPE::sum *a, const typename SHAPE::sum *b,
                                       typename SHAPE::sum (&sums)[SHAPE::ROWS][SHAPE::ACROSS]) {

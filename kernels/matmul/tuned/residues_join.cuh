@@ -84,15 +84,15 @@ __device__ inline void residues_keep(const residues_panel &panel, const residues
 
 /* ---- the Chinese remainder theorem ------------------------------------------------------------------------------ */
 
-/* The integer nearest to 0 that has these residues, as a double. `sum`: of residues times quotients, each word of 32
- * bits by itself. */
+/* The integer nearest to 0 that has these residues, as a double. `sum`: for each 32-bit word of the quotients, the sum
+ * of residues times that word. */
 __device__ inline double residues_join(const uint64_t (&sum)[4]) {
     constexpr residues_table table = residues_make_table();
     constexpr double product = table.product[3] * 0x1p32 + table.product[2]; /* in units of 2^64 */
     const uint64_t second = sum[1] + (sum[0] >> 32), third = sum[2] + (second >> 32);
     const uint64_t upper = (sum[3] << 32) + third;
     const uint64_t lower = second << 32 | uint32_t(sum[0]);
-    /* How often P is in it: the rest is less than 0.3 P, so that roundings do not matter. */
+    /* The multiple of P to subtract. The difference is less than 0.3 P, so that roundings do not matter. */
     const uint32_t times = uint32_t(__float2int_rn(float(upper >> 26) * float(0x1p26 / product)));
     const unsigned __int128 all = static_cast<unsigned __int128>(upper) << 64 | lower;
     const unsigned __int128 whole = static_cast<unsigned __int128>(table.product[3]) << 96 |
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __gri
 #endif
 }
 
-/* Stores the elements that failed, of which float64 has made `sums`. */
+/* Stores the elements that failed; `sums` holds their float64 results. */
 __global__ void __launch_bounds__(256)
     residues_mend_kernel(const __grid_constant__ residues_panel panel, const double *sums) {
     launch_wait();

@@ -183,8 +183,8 @@ __device__ inline void scaled_store_each(const matmul_args &args, int64_t batch,
     }
 }
 
-/* Tests a warp's sums, scales them back and stores them, part by part through its rooms in shared memory: by the copy
- * engine, or one by one. No warp waits for another. */
+/* Tests a warp's sums, scales them back and stores them, part by part through its two buffers in shared memory: by the
+ * copy engine, or one by one. No warp waits for another. */
 template <int SUMS>
 __device__ inline void scaled_store(const scaled_work &work, const tile_place &tile,
                                     const scaled_lines<SUMS / 16> &lines, const CUtensorMap *c_map,
@@ -223,7 +223,7 @@ __device__ inline void scaled_store(const scaled_work &work, const tile_place &t
     }
 }
 
-/* A block's shared memory: what wgmma.cuh describes, and two rooms for parts of sums for each consumer warp. */
+/* A block's shared memory: what wgmma.cuh describes, and for each consumer warp two buffers for parts of sums. */
 template <int TILE_N> struct scaled_shared : wgmma_shared<wgmma_stage<1, TILE_N / 64>, TILE_N == 256 ? 4 : 6> {
     static constexpr int STAGES = TILE_N == 256 ? 4 : 6;
     alignas(1024) uint8_t room[2 * WARPGROUP / 32][2][SCALED_PART];

@@ -151,7 +151,8 @@ template <typename T, bool MAX> struct position_of : indexed_value<position_of<T
 
 /* ---- moments ----------------------------------------------------------------------------------------------------- */
 
-/* var and std of floats. NaNs are not taken: where they count, a number of elements that is not `total` shows them. */
+/* var and std of floats. NaNs are skipped: where they must count, a number of elements other than `total` shows that
+ * there are some. */
 template <typename T> struct spread_of {
     using result_type = mean_result<T>;
     int64_t count;

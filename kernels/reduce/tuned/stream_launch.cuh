@@ -26,7 +26,7 @@ inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
     const int64_t steps = along ? ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes) : args.length;
 
     /* If a thread has few steps, a block is as wide as the row; else at most `most_columns`, and its other threads take
-     * further rows. Whole warps where that wastes fewer threads. */
+     * further rows. A row of threads is whole warps where that wastes fewer threads. */
     layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : most_columns);
     if (ceil_div(width, 32) * 32 * 8 < ceil_div(width, layout.columns) * layout.columns * 7) layout.columns = 32;
     layout.column_tiles = ceil_div(width, layout.columns);
