@@ -105,7 +105,7 @@ static int print_outcome(enum status status, const struct error *error) {
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }
 
-/* Signals wait from before the constructors of libraries, which take most of the time before main. */
+/* Blocks signals before the constructors of libraries run, which take most of the time before main. */
 static void (*const hold_first)(void) __attribute__((section(".preinit_array"), used)) = interrupt_hold;
 
 static volatile sig_atomic_t exit_code;
@@ -115,7 +115,7 @@ static void end(int number) {
     _exit(exit_code);
 }
 
-/* Ends the process though a library hangs in its own clean-up, as OpenBLAS does whose threads got no memory. */
+/* Ends the process even if a library hangs in its clean-up, as OpenBLAS does if its threads got no memory. */
 static void limit_exit(int code) {
     exit_code = code;
     signal(SIGALRM, end);

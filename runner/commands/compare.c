@@ -81,7 +81,7 @@ static enum status verdict(const struct compared_files *compared, bool strict, s
         bad |= comparison_count(comparison, RATIO_SLOWER) > 0 || comparison_worse(comparison) > 0;
         bad |= strict && comparison_count(comparison, RATIO_UNSURE) > 0;
     }
-    return bad ? STATUS_RUN : STATUS_OK; /* the table says why */
+    return bad ? STATUS_RUN : STATUS_OK; /* the table has the reason */
 }
 
 static enum status compare(const struct invocation *invocation, struct error *error) {

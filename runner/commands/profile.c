@@ -179,7 +179,7 @@ static enum status record_report(const struct profile *profile, struct error *er
     TRY(results_write_report(profile->running, profile->words[0], profile->report, sha256, error));
     if (rename(profile->running, profile->results) != 0)
         return fail(error, STATUS_IO, "%s cannot be written: %s", profile->results, strerror(errno));
-    text_print(stdout, "%s: one launch, verified, in %s\n", profile->name, profile->report);
+    text_print(stdout, "%s: the profile of one verified launch is in %s\n", profile->name, profile->report);
     text_print(stdout, "sha256 %s, recorded in %s\n", sha256, profile->results);
     return STATUS_OK;
 }

@@ -82,8 +82,8 @@ static void deal_groups(const struct shard_groups *all, struct load_tree *tree, 
 
 /* ---- groups that are spread -------------------------------------------------------------------------------------- */
 
-/* The second in which all results that a task reads exist. *highest: the highest shard that makes one of them; -1: it
- * reads none. */
+/* The time in seconds at which all results that a task reads exist. *highest: the highest shard that makes one of them;
+ * -1: it reads none. */
 static double inputs_ready(const struct plan *plan, int number, const int *of_task, const double *done, int *highest) {
     const struct task *task = &plan->tasks[number];
     double seconds = 0;

@@ -42,10 +42,10 @@ RELEASED_BY(shard_groups, shard_groups_free)
  * shard or one with a lower number. shard_split makes the groups itself. The caller frees. */
 int *shard_deal(const struct shard_groups *all, int shards);
 int *shard_split(const struct plan *plan, int shards);
-/* For each shard the predicted second in which it ends, if all begin at 0. It does its tasks in the plan's order and
- * waits for results of other shards. The caller frees. */
+/* For each shard the predicted time in seconds at which it ends, if all begin at 0. It does its tasks in the plan's
+ * order and waits for results of other shards. The caller frees. */
 double *shard_ends(const struct shard_groups *all, const int *of_task, int shards);
-/* The second in which the last shard ends. */
+/* The time in seconds at which the last shard ends. */
 double shard_last_end(const struct shard_groups *all, const int *of_task, int shards);
 
 /* Describes the nominal machine for the plan's runs: "a GPU of 19 TFLOP/s (float32) and 1500 GB/s". */

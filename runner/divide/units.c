@@ -119,7 +119,7 @@ static int count_checkpoints(const struct plan *plan, const struct task *task, d
     return keep == KEEP_NEVER ? 1 : wanted;
 }
 
-/* The time in seconds after which all shards are done. */
+/* The time in seconds at which all shards are done. */
 static double end_of(const struct shard_groups *groups, int shards) {
     OWNED int *of_task = shard_deal(groups, shards);
     return shard_last_end(groups, of_task, shards);

@@ -112,8 +112,8 @@ enum status execution_measure_briefly(struct execution *execution, int64_t sampl
     return STATUS_OK;
 }
 
-/* Computes the bounds of rows anew after a roof was raised: of the rows on this kind of device whose bound is by the
- * roofs `before`. */
+/* Recomputes, after a roof was raised, the bounds of the rows on this kind of device that were computed from the roofs
+ * `before`. */
 static void update_bounds(struct execution *execution, enum kernel_device device, const struct device_limits *before) {
     const struct plan *plan = execution->plan;
     for (int i = 0; i < plan->run_count; i++) {

@@ -140,7 +140,7 @@ struct job {
     struct job_input *inputs;
     struct job_operation *operations; /* an operation's inputs come before it */
     bool tolerant;                    /* an unreadable input only removes the operations that need it... */
-    char *unreadable;                 /* ...and this says why; NULL: none were removed */
+    char *unreadable;                 /* ...and the reason; NULL: none were removed */
     char *remarks;                    /* lines about probable slips that are no mistakes; NULL: none */
     int64_t combinations, excluded;   /* of the parameters in `where`: all, and those for which it is false */
     char *notes;

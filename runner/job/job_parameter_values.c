@@ -93,7 +93,7 @@ static void add_value(struct parameters *parameters, struct parameter *parameter
 
 /* ---- ranges ---------------------------------------------------------------------------------------------------- */
 
-/* Reads a number of a range. false, after reporting it: there is none. */
+/* Reads a number of a range. false: the node is not a number, which it reports. */
 static bool read_bound(struct parameters *parameters, const struct yaml_node *map, const char *key,
                        struct scalar *number) {
     const struct yaml_node *node = yaml_get(map, key);
@@ -115,7 +115,7 @@ static bool read_bound(struct parameters *parameters, const struct yaml_node *ma
     return false;
 }
 
-/* Does a step, or a factor (`times`), lead from one number to another? Any that is not 0 leads to an equal one. */
+/* Does the step or factor (`times`) `by` lead from one number to another? Between equal numbers any but 0 does. */
 static bool leads_to(double from, double to, double by, bool times) {
     if (by == 0 || from == to) return by != 0;
     if (times && (by <= 0 || by == 1 || from == 0 || (from > 0) != (to > 0))) return false;
@@ -251,7 +251,7 @@ void parameters_check_sets(const struct parameters *parameters) {
     }
 }
 
-/* Appends a parameter without a value; NULL, after reporting it: there are too many. */
+/* Appends a parameter without a value; NULL: there are too many, which it reports. */
 static struct parameter *append_parameter(struct parameters *parameters, const struct yaml_node *key) {
     if (parameters->count == MAX_PARAMETERS) {
         yaml_error(parameters->document, key, "a job can have at most 64 parameters");

@@ -81,7 +81,7 @@ bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *
 /* Evaluates a condition under a choice. false: it is neither true nor false, which is reported at `where`, its text. */
 bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
                      const int *choice, bool *holds);
-/* Parses the text of a scalar as an expression. NULL, after reporting it: it is none. The caller frees. */
+/* Parses the text of a scalar as an expression. NULL: the text is not one, which it reports. The caller frees. */
 struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where);
 
 /* Reports values of a swept parameter that are the same, or give the same label. */

@@ -53,7 +53,7 @@ void job_variant_free(struct job_variant *variant);
 struct job_source *job_read_source(struct job_reader *reader, const struct yaml_node *map,
                                    const struct job_variant *values);
 void job_source_free(struct job_source *source);
-/* Does the variant's `where` hold for its values? true where it has none. */
+/* Does the variant's `where` hold for its values? true if it has none. */
 bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, const struct job_variant *values);
 
 /* ---- job_expression.c: expressions over arrays ---- */

@@ -63,7 +63,7 @@ char *combination_label(const struct parameters *parameters, uint64_t set, const
 
 /* ---- zip ------------------------------------------------------------------------------------------------------- */
 
-/* The index of the swept parameter that an entry of `zip` names. -1, after reporting it: there is none. */
+/* The index of the swept parameter that an entry of `zip` names; -1: there is none, which it reports. */
 static int find_zipped(const struct parameters *parameters, const struct yaml_node *item) {
     const char *name = item->text ? item->text + (*item->text == '$') : NULL;
     int found = name ? parameters_find(parameters, name, (int)strlen(name)) : -1;
@@ -178,7 +178,7 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
                    "'where' is false for all %lld combinations: nothing is left to run", (long long)conditions->count);
 }
 
-/* Reads one condition. false, after reporting it: it is none. */
+/* Reads one condition. false: the node is not a condition, which it reports. */
 static bool read_condition(struct parameters *parameters, const struct yaml_node *text, struct expression **expression,
                            uint64_t *used) {
     if (text->wrong) return false;

@@ -116,7 +116,7 @@ static const char *begin_of(const struct yaml_document *document, const struct y
     return at + (scalar->quoted && at < *end);
 }
 
-/* The same; NULL also if the file does not hold its text letter for letter. */
+/* Like begin_of, but NULL also if the file does not hold the scalar's text letter for letter. */
 static const char *source_of(const struct yaml_document *document, const struct yaml_node *scalar, const char **end) {
     const char *at = begin_of(document, scalar, end);
     size_t length = at ? strlen(scalar->text) : 0;

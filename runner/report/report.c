@@ -90,7 +90,7 @@ static void find_swept(struct report *report) {
     report->swept = swept_of(rows, report->count);
 }
 
-/* `alone`: as struct report has it. */
+/* `alone`: see struct report. */
 static enum status gather(struct results_file *const *files, int file_count, const char *alone, struct report *report,
                           struct error *error) {
     int count = 0;

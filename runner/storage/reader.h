@@ -82,7 +82,7 @@ enum status reader_fail_open(struct reader *reader, struct error *error);
 bool reader_is_written(const struct reader *reader, struct stat *now);
 enum status reader_fail_changed(const struct reader *reader, struct error *error);
 
-/* Remembers why an input cannot be read, if `status` says so. Returns `status`. */
+/* Remembers why an input cannot be read, if `status` is STATUS_IO. Returns `status`. */
 enum status reader_note_failure(struct reader *reader, enum status status, const struct error *error);
 
 /* Reads a box into packed host memory, on all cores if the storage allows it. `trace` may be NULL. STATUS_INTERRUPTED:

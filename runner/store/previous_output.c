@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens a results file. If the file is something else, `instead` says what, in the words of h5_open_file without its
- * path. */
+/* Opens a results file. If the file is something else, sets `instead` to what it is: h5_open_file's sentence without
+ * the path. */
 static enum status open_results(const char *path, hid_t *file, char instead[512]) {
     struct error error = {.status = STATUS_OK};
     struct stat about;

@@ -21,7 +21,8 @@
 
 /* ---- inputs ---- */
 
-/* The absolute form of a pattern. A folder that is gone by now is named as the job has it. The caller frees. */
+/* The absolute form of a pattern. If its folder no longer exists, the folder is named as in the job. The caller
+ * frees. */
 static char *absolute_pattern(const char *pattern) {
     int length = match_folder_length(pattern);
     OWNED char *folder = must_printf("%.*s", length, pattern),

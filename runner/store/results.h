@@ -55,7 +55,7 @@ struct known_units {
     bool *seen;   /* seen[run of a unit]: it was finished before */
     bool *in_one; /* in_one[run of the whole]: one part has all of it, although it has several units */
     bool reused;  /* a finished unit was found */
-    bool stopped; /* the shard's manifest says why it ends */
+    bool stopped; /* the shard's manifest gets the reason why it ends */
 };
 
 struct results {
@@ -185,7 +185,7 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
 bool link_is_at(const char *path);
 /* Writes the name of the folder of parts to a linked file. */
 enum status link_mark(const struct results *results, hid_t file, struct error *error);
-/* Is the file at `path` a results file? If not, `instead` says what it is: "is not an HDF5 file". */
+/* Is the file at `path` a results file? If not, sets `instead` to what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
 /* STATUS_USAGE: the destination is the job file, or a file that reading the job's inputs opens, under any name or
  * link. */

@@ -42,7 +42,7 @@
 
 struct results; /* one job's output while the job runs */
 
-/* Says what may be replaced, and how OUTPUT is made. With neither `overwrite` nor `resume`, an existing OUTPUT and
+/* Decides what may be replaced, and how OUTPUT is made. With neither `overwrite` nor `resume`, an existing OUTPUT and
  * finished parts are refused. */
 struct store_policy {
     bool overwrite;     /* replace any file at OUTPUT; without `resume` remove finished parts */
@@ -132,8 +132,8 @@ const bool *results_seen(const struct results *results);
  * a result's file are the same file. Changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
 /* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
- * OUTPUT.parts or a file in that folder, or if a trace would go to the same file as a result. `kind` says in messages
- * what the file is. */
+ * OUTPUT.parts or a file in that folder, or if a trace would go to the same file as a result. `kind` names the kind of
+ * file in messages. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 

@@ -211,7 +211,7 @@ static void cuda_preload(struct device *device, const struct kernel *kernel, str
     cudaGetLastError();
 }
 
-/* Looks up a function of the driver, which is not linked, as CUDA 12.0 has it. */
+/* Looks up CUDA 12.0's version of a function of the driver, which is not linked. */
 static bool driver_function(const char *name, void *function) {
     enum cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050

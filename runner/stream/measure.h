@@ -35,7 +35,7 @@ struct measurement {
     int devices;
     const struct run_options *options; /* warm-up, repeats and whether the cache is cold */
     struct samples samples;            /* the caller frees */
-    enum status status;                /* STATUS_RUN: this kernel could not be timed, and `error` says why;
+    enum status status;                /* STATUS_RUN: this kernel could not be timed; `error` has the reason;
                                           STATUS_TIMEOUT: it took too long */
     struct error error;
     bool wrong; /* with STATUS_RUN: its timed launches gave another result */

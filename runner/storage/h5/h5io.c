@@ -159,7 +159,8 @@ void h5_fill(hid_t creation, hid_t type, hid_t memory_space, void *data) {
     H5Dfill(value, type, data, type, memory_space);
 }
 
-/* Does H5Dread leave memory unchanged for elements that were never written? Virtual data sets may show such a one. */
+/* Does H5Dread leave memory unchanged for elements that were never written? In a virtual data set it may, because a
+ * source may be such a data set. */
 static bool leaves_gaps(const struct h5_dataset *dataset) {
     H5D_fill_time_t time = H5D_FILL_TIME_NEVER;
     H5Pget_fill_time(dataset->creation, &time);
