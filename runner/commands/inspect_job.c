@@ -366,7 +366,7 @@ static enum status fail_nothing(const struct listing *listing, const struct erro
     OWNED char *reasons = listing_reasons(listing);
     const char *sparse = NULL;
     for (int i = 0; i < listing->list.count && !sparse; i++) sparse = listing->list.entries[i].note;
-    fail(error, STATUS_USAGE, "%s: contains no data set that a job can read%s%s%s%s%s", listing->path,
+    fail(error, STATUS_USAGE, "%s: contains no data set to begin a job with%s%s%s%s%s", listing->path,
          *reasons ? " (" : "", reasons, *reasons ? ")" : "", sparse ? "; " : "", sparse ? sparse : "");
     return STATUS_USAGE;
 }

@@ -49,7 +49,7 @@ enum status h5_fail_file(const char *path, struct error *error) {
     while (!strstr(reason, file_faults[fault].in_reason)) fault++; /* the last text is "", which every reason has */
     const char *report = file_faults[fault].report;
     const char *foreign = strcmp(report, "is not an HDF5 file") == 0 ? h5_foreign_format(path) : h5_driver_format(path);
-    bool adds_reason = report[strlen(report) - 1] == ' ';
+    bool adds_reason = !foreign && report[strlen(report) - 1] == ' ';
     return fail(error, STATUS_USAGE, "%s: %s%s", path, foreign ? foreign : report, adds_reason ? reason : "");
 }
 
