@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define TICK_ERROR_S 0.012 /* three standard deviations of the difference of two counts of ticks, on one CPU */
-#define TICK_S       0.01  /* the kernel's unit of CPU time: one tick of others is no load */
+#define TICK_S       0.01  /* the kernel's unit of CPU time: one tick of other programs is no load */
 #define RECENT_S     5.0   /* an older load is not used: other processes may have stopped since */
 #define PROBE_ROUNDS 12000 /* about 10 us */
 

@@ -22,7 +22,7 @@ struct conditions {
 #define CONDITIONS_UNKNOWN ((struct conditions){NAN, NAN, NAN, 0, false, NAN})
 
 /* The marks of a sample, beside those of enum throttle: it lies beyond Tukey's outer fences, which are three
- * interquartile ranges outside the quartiles; others used the CPUs or their cores. */
+ * interquartile ranges outside the quartiles; other programs used the CPUs or their cores. */
 #define MARK_OUTLIER 8
 #define MARK_BUSY    16
 
@@ -70,7 +70,7 @@ unsigned char *samples_marks(const struct samples *samples);
 #define FLAGS_TEXT 96
 #define NOISY      0.25 /* width of an interval, in medians */
 const char *samples_flags(const struct samples *samples, char text[FLAGS_TEXT]);
-/* The number of samples during which others used the CPUs or their cores. */
+/* The number of samples during which other programs used the CPUs or their cores. */
 int samples_busy(const struct samples *samples);
 
 #endif

@@ -31,8 +31,8 @@ struct run_pair {
      * unknown. */
     double allowed;
     bool in_cycles; /* the ratio is one of clock cycles: time multiplied by the device's clock, known for both runs */
-    bool busy;      /* others used the CPUs during a run, or the cores' speeds differ: neither faster nor slower */
-    bool noisy;     /* the interval of the ratio, or of a run's median, is wider than a quarter */
+    bool busy;  /* other programs used the CPUs during a run, or the cores' speeds differ: neither faster nor slower */
+    bool noisy; /* the interval of the ratio, or of a run's median, is wider than a quarter */
     bool bimodal;   /* the samples of a run form two groups */
     bool worse;     /* the result got worse; `note` explains it */
     char note[320]; /* "": none */

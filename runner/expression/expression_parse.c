@@ -187,7 +187,7 @@ static const struct node *report_name(struct parser *parser, const char *at, int
                          length, at, length, at, length, at);
     char hint[HINT_TEXT];
     OWNED char *name = must_printf("%.*s", length, at), *parameter = must_printf("; a parameter is $%s", name);
-    if (type_of_text(name) >= 0) return fail_here(parser, at, "a type stands in quotes: '%s'", name);
+    if (type_of_text(name) >= 0) return fail_here(parser, at, "put the type in quotes: '%s'", name);
     if (at[length] == '.' && (strcmp(name, "np") == 0 || strcmp(name, "numpy") == 0 || strcmp(name, "math") == 0))
         return fail_here(parser, at, "functions are written without '%s.'", name);
     for (int i = 0; i < parser->names->count; i++) {

@@ -13,7 +13,7 @@ struct result_row {
     int32_t run;
     char operation[JOB_NAME_BYTES], op[16], variant[96], parameters[JOB_LABEL_BYTES], device[32], dtype[16], shape[64],
         status[16];
-    int32_t repeats, busy_samples; /* busy_samples: taken while others used the CPUs or their cores */
+    int32_t repeats, busy_samples; /* busy_samples: taken while other programs used the CPUs or their cores */
     double kernel_median_s, kernel_min_s, kernel_max_s, kernel_mad_s;
     double kernel_ci_low_s, kernel_ci_high_s; /* the 95 % interval of the median */
     double read_s, h2d_s, d2h_s, write_s, total_s;

@@ -155,8 +155,8 @@ static void add_missing_ratios(const struct view *view, struct texts *lines) {
     }
 }
 
-/* ", 41 of 60 samples": how many samples of the runs flagged busy were taken while others used the CPUs; "": unknown.
- * The caller frees. */
+/* ", 41 of 60 samples": how many samples of the runs flagged busy were taken while other programs used the CPUs; "":
+ * unknown. The caller frees. */
 static char *busy_text(const struct view *view) {
     int busy = 0, all = 0;
     for (int i = 0; i < view->chosen; i++) {

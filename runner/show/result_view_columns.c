@@ -16,7 +16,7 @@ static const struct flag_advice advices[] = {
     {"drift", 'd', "times rose or fell steadily during the repeats; measure again, with a longer warmup"},
     {"unsteady", 'u', "times were not steady when the warmup ended; use a longer warmup"},
     {"below_resolution", 'r', "times are as short as the clock's resolution; use larger inputs"},
-    {FLAG_BUSY, 'b', "others used the CPUs or their cores; measure again when nothing else uses the machine"},
+    {FLAG_BUSY, 'b', "other programs used the CPUs or their cores; measure again when nothing else uses the machine"},
     {"noisy", 'n', "the median is known to no better than a quarter; use more repeats, or `until: 5%`"},
     {"bimodal", 'm', "the times form two groups; look at the samples in the report"},
     {FLAG_COLD, 'c', "first launches, without warmup or repeats: results, not times; ratios are omitted"},
