@@ -182,7 +182,7 @@ static void weigh(void *context, const struct band *band, int64_t first, int64_t
 }
 
 struct visitor visit_weighing(struct weighing *weighing) {
-    return (struct visitor){NULL, weigh, weighing, !weighing->axis};
+    return (struct visitor){.process = weigh, .context = weighing, .axis = !weighing->axis};
 }
 
 /* ---- multiplying ------------------------------------------------------------------------------------------------- */
@@ -284,5 +284,5 @@ static void multiply(void *context, const struct band *band, int64_t first, int6
 }
 
 struct visitor visit_multiplication(struct multiplication *multiplication) {
-    return (struct visitor){NULL, multiply, multiplication, !multiplication->axis};
+    return (struct visitor){.process = multiply, .context = multiplication, .axis = !multiplication->axis};
 }
