@@ -133,7 +133,7 @@ char *relative_path(const struct results *results, const char *path) {
     return relative(folder, path);
 }
 
-/* Copies an object; without the attributes of an output, which are written anew, as the plan has them now. */
+/* Copies an object. Without `attributes` it leaves these out: those of an output are written anew from the plan. */
 static herr_t copy_object(hid_t from, const char *name, hid_t group, const char *new_name, bool attributes) {
     OWNED_ID hid_t how = H5Pcreate(H5P_OBJECT_COPY);
     if (!attributes) H5Pset_copy_object(how, H5O_COPY_WITHOUT_ATTR_FLAG);

@@ -10,7 +10,7 @@ enum h5_kind {
     H5_VALUES,
     H5_SINGLE,      /* one element */
     H5_CODES,       /* indices, codes and ids */
-    H5_MASK,        /* which elements of others count */
+    H5_MASK,        /* which elements of other data sets count */
     H5_COORDINATES, /* positions along an axis */
     /* The kinds below are never proposed as inputs, and are listed as one line for each group. */
     H5_NO_INPUT,
