@@ -14,7 +14,7 @@ static enum status map_geometry(const struct op_options *options, const struct s
                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
     const struct map *map = options->map;
-    if (!map) return fail(error, STATUS_USAGE, "a map has an expression");
+    if (!map) return fail(error, STATUS_USAGE, "a map needs an expression");
     struct map_program *program = malloc(sizeof *program);
     if (!program) return fail(error, STATUS_RUN, "no host memory left to compile the map");
     enum status status = map_program(map, dtypes, program, error);

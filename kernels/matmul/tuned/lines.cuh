@@ -68,7 +68,7 @@ inline split_operand split_describe(const void *x, bool transposed, bool by_row,
     return o;
 }
 
-/* Both operands; a launch's z axis picks one. */
+/* Both operands; the z index of a block selects one. */
 struct split_pair {
     split_operand operand[2];
 };

@@ -217,7 +217,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
     const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
     const double launch = (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (cluster > 1 ? 0.8098e-6 : 0);
-    /* Rows of C that begin anywhere, of a k that is over before they are stored. */
+    /* The time to store rows of C that do not all begin on 16 bytes; it shows where k is short. */
     const int64_t row = config.turned ? args.m : args.n;
     const double ragged = row % 8 == 0 ? 0
                                        : 2 * double(args.batch) * double(args.m) * double(args.n) /
@@ -255,7 +255,8 @@ inline multicast_config multicast_choose(const struct launch *launch, int rows, 
                     if (pieces && pieces != cut) continue;
                     if (!pieces && cut > 1 && (args.k < 2 * TILE_K * cut || clusters * sharing * cut > multiprocessors))
                         break;
-                    /* No step is shorter than a copy, or than what is multiplied: most need no closer look. */
+                    /* No step is shorter than its copies or its multiplications: this bound alone excludes most
+                     * configurations. */
                     const double many = double(clusters * sharing * cut) / multiprocessors;
                     const double least = double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multiply);
                     if (best.pieces && least + MULTICAST_BEGIN - MULTICAST_LEFT > best.seconds) continue;

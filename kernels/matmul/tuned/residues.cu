@@ -216,7 +216,7 @@ static void residues_describe(residues_operand *o, const void *x, bool by_row, i
     o->pairs = uintptr_t(o->x) % 16 == 0 && o->pitch % 2 == 0;
 }
 
-/* A grid for `count` operands, one of the greater's. */
+/* A grid for `count` operands: that of the one with more blocks in x. */
 template <typename BLOCKS> static dim3 residues_grid(const residues_pair &pair, int count, BLOCKS blocks_of) {
     const int64_t one = blocks_of(pair.operand[0]), other = count > 1 ? blocks_of(pair.operand[1]) : 0;
     dim3 grid = grid_of(std::max(one, other));

@@ -57,7 +57,7 @@ struct residues_operand {
     int64_t cut_pitch;       /* a multiple of 16, filled up with zeros */
 };
 
-/* Both operands; the z axis of a launch picks one. */
+/* Both operands; the z index of a block selects one. */
 struct residues_pair {
     residues_operand operand[2];
 };

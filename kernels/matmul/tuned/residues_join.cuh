@@ -67,7 +67,7 @@ template <typename BYTE> __device__ inline void residues_write(uint4 *to, const 
     }
 }
 
-/* Stores a thread's sums, which are all of one plane and unit, as bytes. */
+/* Stores all sums of a thread, which belong to one plane and unit, as bytes. */
 __device__ inline void residues_keep(const residues_panel &panel, const residues_divisors &divisors, int plane,
                                      int64_t unit, const int (&sum)[128]) {
     uint4 *const to = residues_sums(panel, plane, unit);

@@ -191,7 +191,7 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
     return work;
 }
 
-/* Shared memory: of S, and at the end of the sums. */
+/* Shared memory holds S, and at the end the sums. */
 template <typename W> static size_t bytes_of(const skinny_work &work) {
     using T = typename W::element;
     const size_t staged = size_t(W::staged(work.chunk, W::rows(work.small))) * sizeof(T);

@@ -98,7 +98,7 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_place 
         __syncthreads();
     }
     if (count == 0) return;
-    /* Adjacent are a line's k, or a k's lines, and then all of S. */
+    /* Either the k of a line are adjacent, or the lines of a k and then all of S. */
     const bool by_k = work.small_by_k;
     const int ahead = begin - k0;
     const int64_t first = place.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);

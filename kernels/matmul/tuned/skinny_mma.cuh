@@ -99,8 +99,8 @@ struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
     using base::P, base::SLOTS, base::STEP, base::HALO, base::ALIGNED, base::COLUMNS, base::SUMS;
     static constexpr int RESIDENT = 2, CLOCKS = 42 * TILES;
 
-    /* In shared memory a row of S begins 16 or an odd number of banks after the one before: no or few conflicts. Its
-     * last 10 elements stay zero. */
+    /* In shared memory a row of S begins 16 banks, or an odd number of banks, after the previous row: there are no or
+     * few conflicts. Its last 10 elements stay zero. */
     __host__ __device__ static constexpr int pitch(int chunk) { return chunk + (ALIGNED ? 32 : HALO + 10); }
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return (rows * pitch(chunk) + 7) / 8 * 8; }
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + HALO + k; }

@@ -323,7 +323,7 @@ static double matmul_split_seconds(const struct launch *launch) {
     return split_hands_over(launch, other) ? other.seconds : split_own_seconds(launch);
 }
 
-/* Enough for cutting and for handing over: smaller tiles of the same run may go the other way. */
+/* Enough for this kernel and for the one that it hands over to: smaller tiles of the same run may be handed over. */
 static size_t matmul_split_workspace(const struct launch *launch) {
     return std::max(split_plan_make(launch).bytes, kernel_workspace(&matmul_async, launch));
 }

@@ -67,7 +67,7 @@ inline double stacks_beyond(const struct launch *launch, int shape) {
     return 1 + each[shape] * std::max(0.0, double(args.m) * double(args.n) / fitted - 1);
 }
 
-/* The shape that the parameter `tile` names, or the fastest. plan.bytes is 0 if none fits. */
+/* Returns the shape that the parameter `tile` names, or the fastest. plan.bytes is 0 if none fits. */
 inline stacks_choice stacks_choose(const struct launch *launch) {
     stacks_choice best = {};
     for (int i = 0; i < SHAPES; i++) {

@@ -254,8 +254,9 @@ static int reduce_exact_launch(const struct launch *launch) {
     });
 }
 
-/* Room for the accumulators of outputs that several launches share, or several blocks: these are at most half of the
- * blocks times their threads. Either all launches of a run cover the whole reduced axis, or none does. */
+/* The bytes for the accumulators of outputs that several launches or several blocks share. Blocks share outputs only if
+ * there are at most half as many tiles as blocks. Either all launches of a run cover the whole reduced axis, or none
+ * does. */
 static size_t reduce_exact_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t threads = launch->dtype == FLOAT64 ? threads_of<double> : threads_of<float>;

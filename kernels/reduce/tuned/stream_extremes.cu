@@ -1,4 +1,4 @@
-/* stream_extremes.cu - stream.cu's kernels for least and greatest values and their positions. */
+/* stream_extremes.cu - stream.cu's kernels for min, max, argmin and argmax. */
 #include "stream_launch.cuh"
 
 int stream_extremes(const struct launch *launch, uint64_t mirror) {

@@ -1,4 +1,4 @@
-/* stream_moments.cu - stream.cu's kernels for variances and numbers of NaNs. */
+/* stream_moments.cu - stream.cu's kernels for variances and counts of NaNs. */
 #include "stream_launch.cuh"
 
 int stream_moments(const struct launch *launch, uint64_t mirror) {

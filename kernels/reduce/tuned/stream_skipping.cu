@@ -1,4 +1,4 @@
-/* stream_skipping.cu - stream.cu's kernels for floats without their NaNs. */
+/* stream_skipping.cu - stream.cu's kernels for floats that skip NaNs. */
 #include "stream_launch.cuh"
 
 int stream_skipping(const struct launch *launch, uint64_t mirror) {
