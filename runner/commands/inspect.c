@@ -17,7 +17,7 @@ static enum status inspect(const struct invocation *invocation, struct error *er
 }
 
 static const struct option_row rows[] = {
-    {"job", 0, NULL, "print a job to begin with, as the names and shapes suggest",
+    {"job", 0, NULL, "print a first job for this file, chosen by names and shapes",
      TAKE_FLAG(struct inspect_settings, job)},
     {"all", 0, NULL,
      "list every data set: also scalars, netCDF dimensions without a variable, parts of indices, and data sets that "

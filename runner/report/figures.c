@@ -152,7 +152,8 @@ static char *caption_rates(const struct figure *figure) {
         if (wins[v] < cases) must_append(&caption, i ? " in %.0f" : " in %.0f of %d cases", wins[v], cases);
         wins[v] = 0;
     }
-    if (!*caption) must_append(&caption, "First launches, which include loading, name no fastest variant");
+    if (!*caption)
+        must_append(&caption, "No variant is called the fastest: first launches include the loading of code");
     must_append(&caption, ". Highest rate: %s, %s%s%s.", best->variant,
                 view_rate_text(rate_of(best), view_counts_flops(best), rate), best->parameters[0] ? " at " : "",
                 best->parameters);
