@@ -1,6 +1,6 @@
-/* fused_text.cuh - the kernel of fused.cu, as text behind what text.c writes of an expression. Before it stand also the
- * constants ALONG (inner is 1), SKIP (NaNs are ignored) and UNROLL, the result's type STORED with stored(), and
- * ACCUMULATOR, one of the structures here. */
+/* fused_text.cuh - the kernel of fused.cu, as text that follows what text.c writes for an expression. Other text before
+ * it defines the constants ALONG (inner is 1), SKIP (NaNs are ignored) and UNROLL, the result's type STORED with
+ * stored(), and ACCUMULATOR, one of the structures here. */
 #ifndef KERNELS_MAP_FUSED_TEXT_CUH
 #define KERNELS_MAP_FUSED_TEXT_CUH
 

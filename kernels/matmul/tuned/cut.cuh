@@ -171,7 +171,7 @@ inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cut
         const matmul_cut &cut = cuts.cut[i];
         const int64_t most = matmul_most_pieces(launch, cut), cluster = cut.shares ? matmul_cluster() : 1;
         for (int64_t wanted = 1; wanted <= most; wanted += std::max(int64_t(1), wanted / 8)) {
-            /* The number of pieces, once each is a whole number of steps. */
+            /* The number of pieces if each is a whole number of steps. */
             const int64_t k_each = matmul_k_each(launch->args.matmul, cut, wanted);
             const int64_t pieces = std::max(int64_t(1), ceil_div(launch->args.matmul.k, std::max(int64_t(1), k_each)));
             const int64_t splits = ceil_div(pieces, cluster), shares = ceil_div(pieces, splits);

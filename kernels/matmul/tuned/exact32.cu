@@ -195,7 +195,7 @@ static matmul_choice matmul_exact32_choice(const struct launch *launch) {
     matmul_choice best = {0, 1, 1, INFINITY};
     for (int i = tile ? tile - 1 : 0; i < (tile ? tile : int(std::size(cuts))); i++)
         for (int64_t wanted = pieces ? pieces : 1; wanted <= (pieces ? pieces : most); wanted++) {
-            /* The number of pieces, once each is a whole number of slots. */
+            /* The number of pieces if each is a whole number of slots. */
             const int64_t k_each = std::max(int64_t(1), matmul_k_each(args, cuts[i], wanted));
             const int64_t shares = std::max(int64_t(1), ceil_div(args.k, k_each));
             const double seconds = matmul_cut_seconds(launch, cuts[i], 1, shares, pace);

@@ -237,8 +237,8 @@ __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_
     for (int i = 0; i < AHEAD; i++) copy();
     for (int i = 0; i < slots; i++) {
         copy_wait<AHEAD - 1>();
-        warpgroups_sync<
-            2, LOADERS>(); /* all copies of the other loaders have arrived, and these have cut the previous slot */
+        /* All copies into this slot have arrived, and all loaders have cut the previous slot. */
+        warpgroups_sync<2, LOADERS>();
         cutter.slot(shared.raw[raw.stage], shared_address(shared.b[at.stage / 2]), at.stage % 2);
         __syncwarp();
         if (threadIdx.x % 32 == 0) exact_arrive(&shared.full[at.stage]);

@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     extern __shared__ __align__(1024) uint8_t memory[];
     multicast_ring &ring = *reinterpret_cast<multicast_ring *>(memory);
     uint8_t *const stages = memory + MULTICAST_RING;
-    /* The operand that the warp copies: 0 is A, 1 is B, below 0 none. Through a shuffle the compiler knows that it is
-     * the same for a whole warp, without which the largest tile spilled. */
+    /* The operand that the warp copies: 0: A; 1: B; negative: none. The shuffle shows the compiler that the number is
+     * the same in a whole warp; else the largest tile spills registers. */
     const int copier = __shfl_sync(~0u, int(threadIdx.x) / 32, 0) - SHAPE::CONSUMERS * WARPGROUP / 32;
     const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
     const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);

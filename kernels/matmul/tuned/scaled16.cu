@@ -1,7 +1,7 @@
 /* scaled16.cu - float32 data at TF32's accuracy from one product of float16.
  *
- * TF32 and float16 have the same 11 bits of a number; what TF32 has more is range. Float16 is multiplied twice as fast,
- * from half as many bytes. And a product needs little range where each line, a row of A or a column of B, is scaled by
+ * TF32 and float16 both keep 11 bits of a number; TF32 only has more range. Float16 is multiplied twice as fast,
+ * from half as many bytes. And a product needs little range if each line, a row of A or a column of B, is scaled by
  * a power of two: that is exact, and undone in C.
  *
  *     A   row i times 2^s[i]      float16 --.

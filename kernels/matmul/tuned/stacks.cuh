@@ -9,7 +9,8 @@
  *     memory           r0 r0 r0 | r1 r1 r1 | r2 ...            copies of 16, 8 or 4 bytes, whatever divides a row
  *     shared memory    r0 r0 r0 .  .  | r1 r1 r1 .  .  | ...
  *
- * 16-bit elements in rows of odd width are copied as they lie, by 16 bytes that do not heed rows, and read singly. */
+ * 16-bit elements in rows of odd width are copied without a change of layout, in units of 16 bytes that ignore the ends
+ * of rows, and read singly. */
 #ifndef KERNELS_MATMUL_STACKS_CUH
 #define KERNELS_MATMUL_STACKS_CUH
 
