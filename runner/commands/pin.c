@@ -56,8 +56,12 @@ enum status pin_write(const struct job *job, const struct job_overrides *overrid
     OWNED char *only = pin_only(job, results->rows, results->count);
     struct job_overrides narrowed = *overrides;
     narrowed.only = only;
+    narrowed.winners = true;
     narrowed.output = NULL;
     FREED_BY(job_release) struct job *pinned_job = job_parse(job->path, yaml_text(job->document, &length), &narrowed);
+    if (!pinned_job->resolved)
+        return fail(error, STATUS_IO, "pinned job %s: what the job names has changed; `tilerun check` says how",
+                    file->place.name);
     TRY(atomic_file_begin(file, error));
     fprintf(file->to, "%sthe fastest of what %s searched\n%s", beginning, job->name, pinned_job->resolved);
     OWNED char *name = must_strdup(file->place.name);

@@ -86,6 +86,7 @@ static enum status load_job(struct reproduction *r, struct job **job, struct err
     if (names_variants) {
         job_free(*job);
         overrides.only = only;
+        overrides.winners = true;
         *job = job_parse(r->path, text, &overrides);
     }
     for (int i = 0; i < (*job)->operation_count; i++) { /* do not write the original's files */

@@ -277,7 +277,7 @@ static void read_job(struct job_reader *reader, const struct yaml_node *root, co
     if (list) override_run_options(reader, list, overrides);
     if (list) define_operations(reader, list, definitions);
     note_unread_inputs(reader, definitions);
-    if (overrides->only) only_keep(reader, definitions, overrides->only);
+    if (overrides->only) only_keep(reader, definitions, overrides->only, overrides->winners);
     job_expand(reader, definitions);
     for (int i = 0; i < reader->job->input_count; i++) reader->job->inputs[i].external = reader->job->external;
     if (yaml_error_count(reader->document) > 0) return;

@@ -157,6 +157,7 @@ struct job_overrides {
     const char *const *sets; /* "n=4096" or "n=512,1024" */
     int set_count;
     const char *only; /* "product:tiled,total": these operations (job_only.h) and the ones that they read */
+    bool winners;     /* `only` has winners of searches: a combination need not have those of another one */
     const char *repeat, *warmup, *verify; /* for all operations */
     bool tolerant;                        /* see struct job */
 };

@@ -39,13 +39,15 @@ static size_t variant_length(const char *text) {
     return length;
 }
 
-static void add_variant(struct job_reader *reader, struct definition *definition, const char *text, size_t length) {
+static void add_variant(struct job_reader *reader, struct definition *definition, const char *text, size_t length,
+                        bool winners) {
     if (length == 0) {
         yaml_error(reader->document, NULL, "--only %s: names no variant: write %s:VARIANT, or %s for all",
                    definition->name, definition->name, definition->name);
         return;
     }
-    APPEND(definition->only, definition->only_count)->label = must_printf("%.*s", (int)length, text);
+    *APPEND(definition->only, definition->only_count) =
+        (struct only_variant){.label = must_printf("%.*s", (int)length, text), .silent = winners};
 }
 
 void only_forget(struct definition *definition) {
@@ -55,7 +57,7 @@ void only_forget(struct definition *definition) {
     definition->only_count = 0;
 }
 
-void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list) {
+void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list, bool winners) {
     OWNED bool *whole = must_zeroed((size_t)definitions->count * sizeof *whole); /* listed without a variant */
     for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
     for (const char *rest = list;;) {
@@ -66,7 +68,7 @@ void only_keep(struct job_reader *reader, struct definitions *definitions, const
         const char *variant = rest + length + restricted;
         size_t labelled = restricted ? variant_length(variant) : 0;
         if (definition) definition->kept = true;
-        if (definition && restricted) add_variant(reader, definition, variant, labelled);
+        if (definition && restricted) add_variant(reader, definition, variant, labelled, winners);
         if (definition && !restricted) whole[definition - definitions->items] = true;
         rest = variant + labelled;
         if (!*rest) break;
@@ -113,8 +115,8 @@ void only_choose(struct job_reader *reader, const struct definition *definition,
             if (strcmp(variant->label, only->label) != 0 && strcmp(variant->name, only->label) != 0) continue;
             wanted[v] = found = true;
         }
-        if (!found && !only->reported) report_unknown_variant(reader, definition, only->label, operation);
-        only->reported = only->reported || !found;
+        if (!found && !only->silent) report_unknown_variant(reader, definition, only->label, operation);
+        only->silent = only->silent || !found;
     }
     int left = 0;
     for (int v = 0; v < operation->variant_count; v++)

@@ -26,8 +26,8 @@ void patterns_expand(struct job_reader *reader, const struct yaml_node *inputs);
 
 /* Keeps the operations that a list names, and the definitions that they read. A VARIANT is a label, or a name that
  * stands for all its labels. IDs contain no '=', so a text after a comma that does belongs to the label before it:
- * "product:tiled,tile=16,total" has two entries. Reports unknown IDs. */
-void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list);
+ * "product:tiled,tile=16,total" has two entries. Reports unknown IDs. `winners`: see struct job_overrides. */
+void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list, bool winners);
 /* Makes --only select all variants of a definition; frees what only_keep has stored in it. */
 void only_forget(struct definition *definition);
 /* Removes the variants that --only does not select from an operation that has been read. Reports a VARIANT that the

@@ -172,40 +172,57 @@ static void print_source(FILE *to, const struct job_variant *variant) {
     fputc('}', to);
 }
 
-/* Prints the variants that --only selects, as the job file spells them. `list` NULL: the job file lists none, so
- * `auto`. */
-static void print_chosen(FILE *to, const struct job_operation *operation, const struct yaml_node *list) {
-    for (int i = 0; i < operation->variant_count; i++) {
-        const struct job_variant *variant = &operation->variants[i];
-        fputs(i ? ", " : "[", to);
-        if (variant->source) {
-            print_source(to, variant);
-            continue;
-        }
-        if (variant->count) fputs("{name: ", to);
-        if (list)
-            print_node(to, variant->where);
-        else
-            fputs(variant->name, to);
-        for (int j = 0; j < variant->count; j++) {
-            fprintf(to, ", %s: ", variant->names[j]);
-            print_node(to, variant->parameter_where[j]);
-        }
-        if (variant->count) fputc('}', to);
+/* Prints a variant that --only selects, as the job file spells it. `list` NULL: the job file lists none, so `auto`. */
+static void print_variant(FILE *to, const struct job_variant *variant, const struct yaml_node *list) {
+    if (variant->source) {
+        print_source(to, variant);
+        return;
     }
-    fputc(']', to);
+    if (variant->count) fputs("{name: ", to);
+    if (list)
+        print_node(to, variant->where);
+    else
+        fputs(variant->name, to);
+    for (int j = 0; j < variant->count; j++) {
+        fprintf(to, ", %s: ", variant->names[j]);
+        print_node(to, variant->parameter_where[j]);
+    }
+    if (variant->count) fputc('}', to);
+}
+
+/* The list of variants that --only selects: those of all combinations, each once. NULL: there is none. The caller
+ * frees. */
+static char *chosen_variants(const struct job_reader *reader, const struct definition *definition) {
+    const struct yaml_node *list = yaml_get(definition->node, "variants");
+    struct texts printed = {0};
+    char *chosen = NULL;
+    for (int i = 0; definition->only_count && i < definition->count; i++) {
+        const int instance = definition->instances[i];
+        const struct job_operation *operation = &reader->job->operations[instance];
+        for (int v = 0; instance >= 0 && v < operation->variant_count; v++) {
+            char *text;
+            FILE *to = must_stream(&text);
+            print_variant(to, &operation->variants[v], list);
+            fclose(to);
+            int same = 0;
+            while (same < printed.count && strcmp(printed.of[same], text) != 0) same++;
+            if (same == printed.count) must_append(&chosen, "%s%s", chosen ? ", " : "", text);
+            texts_add(&printed, text);
+        }
+    }
+    texts_clear(&printed);
+    return chosen;
 }
 
 /* Prints "key: value" for each key that is given, or that has a default and applies to `kind` (NULL: unknown before
- * parameters are replaced). `chosen`: an operation whose variants --only selects; NULL: none. */
+ * parameters are replaced). `chosen`: the variants of an operation that --only selects; NULL: all. */
 static void print_keys(FILE *to, enum key_scope scope, const char *kind, const struct yaml_node *map,
-                       const struct yaml_node *fallback, const struct job_operation *chosen, const char *before) {
+                       const struct yaml_node *fallback, const char *chosen, const char *before) {
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
         if (key->scope != scope) continue;
         if (chosen && strcmp(key->name, "variants") == 0) {
-            fprintf(to, "%svariants: ", before);
-            print_chosen(to, chosen, yaml_get(map, key->name));
+            fprintf(to, "%svariants: [%s]", before, chosen);
             continue;
         }
         const struct yaml_node *node = yaml_get(map, key->name);
@@ -225,11 +242,7 @@ static void print_definition(FILE *to, const struct job_reader *reader, const st
     const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
     if (!definition->is_input) {
         const char *op = operations[definition->op]->name;
-        int first = 0;
-        while (first < definition->count && definition->instances[first] < 0) first++;
-        const struct job_operation *chosen = definition->only_count && first < definition->count
-                                                 ? &reader->job->operations[definition->instances[first]]
-                                                 : NULL;
+        OWNED char *chosen = chosen_variants(reader, definition);
         print_keys(to, SCOPE_OPERATION, NULL, node, NULL, chosen, "  - {");
         print_keys(to, SCOPE_OPTION, op, node, NULL, NULL, ", ");
         print_keys(to, SCOPE_RESULT, NULL, node, NULL, NULL, ", ");

@@ -7,8 +7,8 @@
 
 /* A variant that --only names. */
 struct only_variant {
-    char *label;   /* or a variant's name, which selects all its labels */
-    bool reported; /* the job does not have it, which was reported */
+    char *label; /* or a variant's name, which selects all its labels */
+    bool silent; /* a combination that lacks it is not reported, or one was */
 };
 
 /* An input or operation of the file, before its expansion. */

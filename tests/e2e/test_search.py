@@ -1,5 +1,6 @@
 """`search` of a variant: the fastest right combination wins, what lost is recorded; budgets, resuming, shards, --pin."""
 
+import json
 import os
 import random
 import signal
@@ -194,6 +195,22 @@ def test_pin_and_reproduce(tmp_path, monkeypatch):
     tilerun("reproduce", tmp_path / "out.h5", "-o", tmp_path / "again.h5", "--threshold", "1000%", expect=OK)
     assert len(Results(tmp_path / "again.h5").rows) == 3
     assert run(path, "--overwrite", "--pin", pinned, expect=RUN)  # what --pin wrote is replaced
+
+
+def test_pin_and_reproduce_where_combinations_differ(tmp_path, monkeypatch):
+    """The winner of one combination need not exist in the others."""
+    monkeypatch.setenv("TILERUN_ALLOW_SOURCE", "1")
+    path = search_job(tmp_path, {"budget": "60s"}, delay=["$d", 20000], defect=0)
+    write_job(path, **json.loads(path.read_text()) | {"parameters": {"d": [1, 2]}})
+    pinned = tmp_path / "pinned.yaml"
+    run(path, "--pin", pinned)
+    assert "$d" in pinned.read_text() and tilerun("check", pinned).returncode == OK
+    again = tmp_path / "again.h5"
+    tilerun("reproduce", tmp_path / "out.h5", "-o", again, "--threshold", "90%", expect=(OK, RUN))
+    assert sorted(row["variant"] for row in Results(again).rows if row["operation"] == "s") == [
+        "slow,delay=1,defect=0",
+        "slow,delay=2,defect=0",
+    ]
 
 
 @pytest.mark.parametrize("where", ["job.yaml", "out.h5", "other/pinned.yaml", "slow.c", "taken"])
