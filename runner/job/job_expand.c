@@ -119,11 +119,13 @@ static void read_references(struct job_reader *reader, const struct definitions 
     }
 }
 
-/* Notes a `ddof` that has no effect; where the operator is swept, another value of it may use it. */
+/* Notes a `ddof` that has no effect, but 0, which each resolved reduction has; where the operator is swept, another
+ * value of it may use it. */
 static void note_idle_ddof(struct job_reader *reader, const struct job_operation *operation) {
     const struct yaml_node *ddof = yaml_get(operation->node, "ddof"), *name = yaml_get(operation->node, "operator");
     enum reduce_operator reduction = operation->options.reduce;
-    if (operation->op != OP_REDUCE || !ddof || !name || !name->text || strchr(name->text, '$')) return;
+    if (operation->op != OP_REDUCE || operation->options.ddof == 0 || !name || !name->text || strchr(name->text, '$'))
+        return;
     if (reduction != REDUCE_VAR && reduction != REDUCE_STD)
         job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
 }

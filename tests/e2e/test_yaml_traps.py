@@ -173,7 +173,8 @@ def test_a_ddof_that_nothing_uses_is_said(check):
     done = check(text)
     assert (done.returncode, done.stderr) == (OK, "job.yaml:10:89: only var and std use 'ddof', not sum\n")
     swept = text.replace("operator: sum", "operator: $how").replace("one.h5}", "one.h5, how: [sum, std]}")
-    for right in (text.replace("operator: sum", "operator: var"), swept):
+    resolved = text.replace("ddof: 1", "ddof: 0")
+    for right in (text.replace("operator: sum", "operator: var"), swept, resolved):
         assert (check(right).returncode, check(right).stderr) == (OK, "")
 
 
