@@ -169,17 +169,17 @@ struct cell layout_cell(const struct cells *cells, int64_t number) {
     int64_t stride = 1;
     for (int axis = selection->rank - 1; axis >= 0; axis--) {
         int64_t start = selection->start[axis], step = selection->step[axis], size = cells->chunk.size[axis];
-        int64_t at = number % cells->along[axis], first = at, end = at + 1; /* indices within the selection */
+        int64_t at = number % cells->along[axis], chunk = cells->first[axis] + at;
+        int64_t first = at, end = at + 1; /* of the cell's elements, counted within the selection */
         number /= cells->along[axis];
         if (step <= size) {
-            at += cells->first[axis];
-            first = at * size > start ? ceil_div(at * size - start, step) : 0;
-            end = min_int64(ceil_div((at + 1) * size - start, step), selection->count[axis]);
-        } else {
-            at = (start + first * step) / size;
+            first = chunk * size > start ? ceil_div(chunk * size - start, step) : 0;
+            end = min_int64(ceil_div((chunk + 1) * size - start, step), selection->count[axis]);
+        } else { /* each element has its own chunk */
+            chunk = (start + first * step) / size;
         }
-        int64_t corner = at * size;
-        cell.number += at * stride;
+        int64_t corner = chunk * size;
+        cell.number += chunk * stride;
         stride *= cells->grid[axis];
         cell.corner[axis] = corner;
         cell.in_chunk[axis] = start + first * step - corner;
