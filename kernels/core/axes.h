@@ -29,7 +29,7 @@ struct shape axes_merged_shape(const struct axes *axes);
 enum status geometry_make(enum op op, const struct op_options *options, const struct shape shapes[],
                           const enum dtype dtypes[], struct geometry *geometry, struct error *error);
 
-/* Has the operand the axes of its array, with none merged? */
+/* Does the operand have the axes of its array, with none merged? */
 bool operand_is_plain(const struct operand *operand);
 /* Have the operand's axes another order than the array's, or are elements repeated, so that boxes must be
  * rearranged? */

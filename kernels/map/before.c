@@ -18,7 +18,7 @@ const struct operand *operand_seen(const struct geometry *geometry) {
 
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
 
-/* A loop that the operation does not use. An input that repeats an element along an axis gets it there. */
+/* A loop that the operation does not use. It becomes the loop of an axis along which an input repeats an element. */
 static enum loop unused_loop(const struct operand *seen) {
     int loop = LOOP_B;
     for (int axis = 0; axis < seen->shape.rank; axis++)

@@ -199,7 +199,7 @@ static bool map_unit(const struct op_options *options, const char *const in[], c
     return false;
 }
 
-/* Relative to |value| plus what reference.c allows for functions such as exp. */
+/* Relative to |value|; reference.c adds the slack of functions such as exp. */
 static struct tolerance map_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy;
     enum dtype dtype = geometry->out.dtype;

@@ -150,7 +150,7 @@ static struct number real_step(const struct map_step *step, const struct number 
     if (is_inexact(function)) out.error = ULPS * (ulp * fabs(out.value) + dtype_least((enum dtype)step->type));
     if (in[0].error > 0 || in[1].error > 0)
         out.error += spread(function, in, out.value) + ulp * fabs(out.value) + dtype_least((enum dtype)step->type);
-    /* Beside the largest number a right result may be infinite. */
+    /* Near the largest number of the type a right result may be infinite. */
     if (out.error > 0 && !(fabs(out.value) + out.error <= dtype_largest((enum dtype)step->type)))
         out.error = isnan(out.value) && in[0].error == 0 && in[1].error == 0 ? 0 : INFINITY;
     if (isnan(out.error)) out.error = INFINITY;

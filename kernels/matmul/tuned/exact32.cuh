@@ -303,7 +303,8 @@ __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consu
 #pragma unroll
                 for (int s = 0; s < SLICES; s++) a[s][j][r] = exact_slice(x, y);
             }
-        /* So that the tensor core sees what threads wrote. Not in the loaders, which would wait for their copies. */
+        /* Makes what threads wrote visible to the tensor core. The loaders do not do it, because they would wait for
+         * their copies. */
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         const int half = at.stage % 2 * STEPS;
         const auto multiply = [&](int j, int of_a, int of_b, bool accumulate) {

@@ -272,8 +272,8 @@ template <typename SHAPE> struct multicast_landing {
 };
 
 /* Adds up a tile whose k was cut. A block stores the sums of units that belong to other pieces in its own shared
- * memory, in `room`, and copies them to the landings of those blocks. It adds the sums of its own units in the order of
- * the pieces, so that every run gives the same bits. */
+ * memory, in `room`, and copies them to those blocks, into their `landings`. It adds the sums of its own units in the
+ * order of the pieces, so that every run gives the same bits. */
 template <typename SHAPE>
 __device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t peer, uint32_t sharing,
                                           multicast_ring &ring, const multicast_room &room, uint8_t *landings,

@@ -95,7 +95,7 @@ __host__ __device__ constexpr int multicast_left(int columns) {
     return (columns / 16 + 1) / 2;
 }
 
-/* The bytes in which the sums of other pieces land. */
+/* The bytes of shared memory that receive the sums of other blocks for this block's columns. */
 inline int multicast_landing_bytes(const multicast_tile_size &tile, int pieces) {
     return int(ceil_div(tile.columns / 16, pieces)) * (pieces - 1) * 16 * tile.rows * int(sizeof(float));
 }

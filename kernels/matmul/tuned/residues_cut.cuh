@@ -29,7 +29,7 @@
 #include "../../core/launch.cuh"
 #include "residues_table.cuh"
 
-/* A line's state: bits. */
+/* The bits of a line's state. */
 #define ROUNDED 1 /* it is not exact: rounding changed a number */
 #define LOOSE   2 /* it is not dense */
 #define BAD     4 /* it has a number that is not finite, or its largest one is beyond EXPONENT */

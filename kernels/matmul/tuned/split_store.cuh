@@ -84,7 +84,7 @@ __device__ inline uint64_t split_store(const matmul_args &args, const split_line
 #pragma unroll
     for (int i = 0; i < 64; i++)
         sum[i] = split_unscale(sum[i], up[i / 2 % 2] + __shfl_sync(~0u, along[i / 16], holder(i)));
-    /* Is every sum stored, and in pairs? */
+    /* Are all sums of the thread stored, and two at a time? */
     const bool inside = corner.m + 8 < args.m && corner.n - lane * 2 + TILE_N <= args.n && args.n % 2 == 0;
     if (!__all_sync(~0u, inside && !failed)) {
 #pragma unroll

@@ -200,7 +200,7 @@ __device__ inline uint32_t pair_mask(int count) {
 template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<T, ROWS, COLUMNS> {
     uint32_t rows[ROWS][4], columns[COLUMNS / 2][4]; /* operands of 16 k, as multiply() takes them */
 
-    /* Multiplies them, of which `left` of k exist. */
+    /* Multiplies the loaded operands, of which `left` of k exist. */
     __device__ void multiply_loaded(int left) {
         if (left < 16) {
             const int t = int(threadIdx.x) % 4;
