@@ -61,7 +61,7 @@ const char *file_letter(int number, char text[8]);
 char *report_run_name(const struct report_run *run);
 /* Fills in a run's cell in a column of `tilerun show`, "median" or "read_s"; returns its number, or NaN. */
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]);
-/* Has the run a result and a finite time above zero? */
+/* Does the run have a result and a finite time above zero? */
 bool row_timed(const struct result_row *row);
 /* The index of a text in `known`, which has *count texts; appends it if it is missing. */
 int report_number_of(const char *text, const char **known, int *count);

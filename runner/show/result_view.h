@@ -26,7 +26,7 @@ enum status view_make(const struct result_row *rows, int count, const struct vie
 void view_free(struct view *view); /* NULL: does nothing */
 RELEASED_BY(view, view_free)
 
-/* Has no row met the conditions? */
+/* Did no row meet the conditions? */
 bool view_is_empty(const struct view *view);
 /* The rows of the view, in its order; the caller frees the array. */
 struct result_row *view_rows(const struct view *view, int *count);

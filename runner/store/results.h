@@ -159,7 +159,7 @@ enum status part_import(struct results *results, const struct run *whole, const 
                         const char *output, struct error *error);
 /* Closes the readers of all results, which read parts. */
 void results_close_outputs(const struct results *results);
-/* Has each unit of the run a part of its own, a panel? */
+/* Does each unit of the run, a panel, have a part of its own? */
 bool run_is_in_panels(const struct results *results, const struct run *whole);
 /* The parts that a run is in, one or those of its panels, and their places in its output. Free with run_parts_free. */
 struct run_parts {
