@@ -4,7 +4,9 @@ floats, arrays, fields of tables and parts of complex numbers, in every layout, 
     TILERUN_CASES=500 TILERUN_SEED=1     other cases, more of them; one by TILERUN_CASE=57
 """
 
+import json
 import os
+import re
 
 import h5py
 import numpy as np
@@ -376,5 +378,8 @@ def test_refusals(folder):
         first = done.stderr.splitlines()[0]
         assert done.returncode == harness.USAGE and all(part in first for part in parts), (name, field, done.stderr)
         assert "damaged" not in done.stderr
+        line, column = map(int, re.search(r":(\d+):(\d+): ", first).groups())
+        place = (folder / "job.yaml").read_text().splitlines()[line - 1][column - 1 :].rstrip(",")
+        assert place == json.dumps(field or name), first
     shown = harness.tilerun("inspect", folder / "data.h5").stdout
     assert "table: mass, at/x, at/y" in shown and "complex" in shown and "enumeration of int16" in shown, shown

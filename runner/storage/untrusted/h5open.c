@@ -162,7 +162,10 @@ static enum status find_element(const struct opening *opening, struct h5_dataset
     dataset->codes = element->codes;
     dataset->memory = element->memory;
     dataset->inner = element->rank;
-    return unusable && !opening->chunks_alone ? fail_dataset(opening, unusable, error) : STATUS_OK;
+    if (!unusable || opening->chunks_alone) return STATUS_OK;
+    fail_dataset(opening, unusable, error);
+    if (opening->field) error->key = "field";
+    return STATUS_USAGE;
 }
 
 /* Adds the array dimensions of the element type to shape and chunk. */
