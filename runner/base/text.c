@@ -66,6 +66,25 @@ char *text_read(int descriptor, size_t most, size_t *length) {
     return text;
 }
 
+ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at) {
+    size_t done = 0;
+    for (ssize_t got = 1; done < bytes && got != 0; done += got > 0 ? (size_t)got : 0) {
+        got = pread(descriptor, (char *)data + done, bytes - done, at + (off_t)done);
+        if (got < 0 && errno != EINTR) return -1;
+    }
+    return (ssize_t)done;
+}
+
+int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at) {
+    for (size_t done = 0; done < bytes;) {
+        errno = 0;
+        ssize_t put = pwrite(descriptor, (const char *)data + done, bytes - done, at + (off_t)done);
+        if (put <= 0 && errno != EINTR) return errno ? errno : EIO;
+        if (put > 0) done += (size_t)put;
+    }
+    return 0;
+}
+
 /* The number of edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case. */
 static int edit_distance(const char *a, const char *b) {
     int rows[3][MAX_WORD + 1];

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* The entry of `names` nearest to `word` by edit distance; NULL: none is near enough to be a typing mistake. */
 const char *nearest_name(const char *word, const char *const names[], int count);
@@ -48,6 +49,11 @@ void texts_clear(struct texts *texts);
 /* Reads a text from a file or pipe to its end, or until it has more than `most` bytes. Ends it with a NUL, which
  * *length (length may be NULL) does not count. NULL, with errno set: a read failed. The caller frees. */
 char *text_read(int descriptor, size_t most, size_t *length);
+/* Reads bytes from position `at` of a file. Returns their number, less than `bytes` only if the file ends; -1, with
+ * errno set: it failed. */
+ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at);
+/* Writes bytes from position `at` of a file on. Returns 0, or the errno of its failure. */
+int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at);
 
 /* The length in bytes of the UTF-8 character at `text`, where `length` bytes are left; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);

@@ -226,18 +226,12 @@ enum status command_plan_for(struct job *job, const struct device_facts *cpu, co
 
 enum status command_allow_source(const struct plan *plan, bool allowed, struct error *error) {
     const char *given = getenv("TILERUN_ALLOW_SOURCE");
-    struct own_file *files;
-    int count = plan_own_files(plan, &files);
-    enum status status = STATUS_OK;
-    if (count > 0 && !allowed && !(given && strcmp(given, "1") == 0)) {
-        text_print_stderr("tilerun: the job compiles and runs code of its own. SHA-256 of its files:\n");
-        for (int i = 0; i < count; i++) text_print_stderr("    %s  %s\n", files[i].file->sha256, files[i].name);
-        status = fail(error, STATUS_USAGE,
-                      "this code can do all that you can: read it, then give --allow-source, or set "
-                      "TILERUN_ALLOW_SOURCE=1");
-    }
-    plan_own_files_free(files, count);
-    return status;
+    FREED_BY(own_files_clear) struct own_files files = plan_own_files(plan);
+    if (files.count == 0 || allowed || (given && strcmp(given, "1") == 0)) return STATUS_OK;
+    text_print_stderr("tilerun: the job compiles and runs code of its own. SHA-256 of its files:\n");
+    for (int i = 0; i < files.count; i++) text_print_stderr("    %s  %s\n", files.of[i].file->sha256, files.of[i].name);
+    return fail(error, STATUS_USAGE,
+                "this code can do all that you can: read it, then give --allow-source, or set TILERUN_ALLOW_SOURCE=1");
 }
 
 void command_begin_log(const struct plan *plan, const struct shard *shard) {

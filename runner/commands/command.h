@@ -152,8 +152,7 @@ enum status command_predict_measured(struct plan *plan, int cuda_number, bool ve
 
 /* Opens a results file; `standing` reports how far its job is. If OUTPUT does not exist but OUTPUT.parts does, the rows
  * are the finished runs of a running or interrupted job, and the file has samples but no attributes, job or outputs.
- * Changes and locks nothing that a running job uses. STATUS_USAGE: neither exists. Free *file with results_file_close.
- */
+ * Changes and locks nothing that a running job uses. STATUS_USAGE: neither exists. results_file_close frees *file. */
 enum status command_results_open(const char *path, struct results_file **file, struct error *error);
 
 #endif

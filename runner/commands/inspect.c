@@ -1,5 +1,4 @@
-/* inspect.c - `tilerun inspect FILE [DATASET]`: lists the data sets that a job can read, or prints a job to begin with.
- */
+/* inspect.c - `tilerun inspect FILE [DATASET]`: lists the data sets that a job can read, or prints a first job. */
 #include "inspect.h"
 
 struct inspect_settings {
@@ -21,8 +20,7 @@ static const struct option_row rows[] = {
      TAKE_FLAG(struct inspect_settings, job)},
     {"all", 0, NULL,
      "list every data set: also scalars, netCDF dimensions without a variable, parts of indices, and data sets that "
-     "are "
-     "like others",
+     "are like others",
      TAKE_FLAG(struct inspect_settings, all)},
     {0},
 };

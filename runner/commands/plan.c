@@ -71,8 +71,7 @@ static const struct option_row rows[] = {
     {"json", 0, NULL, "print the predictions as JSON", TAKE_NUMBER(struct plan_settings, view, VIEW_JSON)},
     {"shards", 0, "N",
      "print a row for each of N shards: its runs, bytes and predicted time; then how even they are, and how many "
-     "shards "
-     "make the job faster",
+     "shards make the job faster",
      .take = option_shard_count, FIELD_OF(struct plan_settings, division.shards, int)},
     ROW_BY(struct plan_settings, division.by, "with --shards: how to divide the job, as for `run`"),
     {"bandwidth", 0, "RATE",

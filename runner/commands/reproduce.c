@@ -135,8 +135,7 @@ struct tally {
     bool same_origin; /* program and device are the same, so variants that promise the same bits must give them */
 };
 
-/* Does the run promise the same bits as before? A sum that is split among tiles depends on the size of the free memory.
- */
+/* Does the run promise the same bits as before? A sum that is split among tiles depends on how much memory is free. */
 static bool promises_bits(const struct plan *plan, const struct run_pair *pair) {
     const struct run *run = &plan->runs[pair->new->run];
     const struct geometry *geometry = &plan->tasks[run->task].geometry;

@@ -124,8 +124,7 @@ static const struct option_row rows[] = {
     ROW_BY(struct run_settings, shard.by,
            "divide the job into whole operations with all their variants, or divide large operations into panels of "
            "the result as well, by tiles (default: tiles if there are more shards than operations, or if whole "
-           "operations leave "
-           "them uneven)"),
+           "operations leave them uneven)"),
     {"wait", 0, "SECONDS",
      "wait at most this long for a result of another shard, then exit with 75 (default: 86400, a day)",
      .take = option_seconds, FIELD_OF(struct run_settings, wait_s, double)},

@@ -23,8 +23,7 @@ static bool read_variable(const char *name, int *number) {
     return text && read_number(&text, number) && *text == '\0';
 }
 
-/* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) sets them apart.
- */
+/* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) parts them. */
 static bool from_array(int *index, int *count) {
     int number, least, step = 1;
     if (!read_variable("SLURM_ARRAY_TASK_ID", &number) || !read_variable("SLURM_ARRAY_TASK_MIN", &least) ||

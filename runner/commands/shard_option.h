@@ -7,8 +7,7 @@
 
 /* For option_row.take, with a `struct shard` as field: "3/8" (shard 3 of 8, from 0) or "auto", which reads the
  * variables of a Slurm array, Slurm's ranks, Open MPI or PMI, in this order. STATUS_USAGE: it is neither, or no
- * variable is set.
- */
+ * variable is set. */
 enum status option_shard(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* A number of shards, into an int. */
 enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error);

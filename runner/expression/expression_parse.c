@@ -380,8 +380,7 @@ struct expression *expression_parse(const char *text, struct expression_fault *f
 
 struct expression *expression_parse_arrays(const char *text, const struct array_names *names,
                                            struct expression_fault *fault) {
-    struct expression *expression = must_malloc(sizeof *expression);
-    *expression = (struct expression){0};
+    struct expression *expression = must_zeroed(sizeof *expression);
     struct parser parser = {.text = text, .rest = text, .expression = expression, .fault = fault, .names = names};
     if (strlen(text) > EXPRESSION_BYTES)
         fail_here(&parser, text, "the expression is longer than 64 KiB");

@@ -63,8 +63,7 @@ static const char *const type_schemas[KEY_TYPE_COUNT] = {
     [KEY_AXIS] = "{'anyOf': [{'type': 'integer'}, {'const': 'all'}, {'type': 'array', 'minItems': 1, 'items': "
                  "{'type': 'integer'}}]}",
     [KEY_AXES] = "{'type': 'array', 'minItems': 2, 'items': {'type': 'integer'}}",
-    [KEY_NUMBERS] = "{'type': 'number'}, {'type': 'array', 'minItems': 1, 'maxItems': 16, 'items': {'type': "
-                    "'number'}}",
+    [KEY_NUMBERS] = "{'type': 'number'}, {'type': 'array', 'minItems': 1, 'maxItems': 16, 'items': {'type': 'number'}}",
     [KEY_FRACTION] = "{'anyOf': [{'type': 'number', 'exclusiveMinimum': 0, 'exclusiveMaximum': 1}, {'type': 'string', "
                      "'pattern': '%$'}]}",
     [KEY_DURATION] = "{'type': 'string', 'pattern': '^(none|[0-9.]+ *(ms|s|min|h))$'}",

@@ -165,16 +165,6 @@ static void make_folders(const char *path) {
     mkdir(tilerun, 0777);
 }
 
-static bool write_all(int file, const char *text) {
-    for (size_t left = strlen(text); left > 0;) {
-        ssize_t written = write(file, text, left);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        text += written, left -= (size_t)written;
-    }
-    return true;
-}
-
 /* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
 static void remove_old(const struct device_facts *facts) {
     OWNED char *stem = stem_of(facts), *path = path_folder(stem);
@@ -210,7 +200,7 @@ bool limits_save(const struct device_facts *facts, const char *program, const st
     make_folders(path);
     OWNED char *text = text_of(facts, program, limits), *temporary = must_printf("%s.XXXXXX", path);
     int file = mkostemp(temporary, O_CLOEXEC);
-    bool saved = file >= 0 && write_all(file, text) && fchmod(file, 0644) == 0;
+    bool saved = file >= 0 && bytes_write_at(file, text, strlen(text), 0) == 0 && fchmod(file, 0644) == 0;
     int first_errno = errno; /* of the first failure */
     if (file >= 0 && close(file) != 0 && saved) {
         saved = false;

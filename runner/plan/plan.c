@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "own_kernel.h"
 #include "plan_own.h"
 #include "plan_parts.h"
 #include "plan_tiles.h"
@@ -305,7 +306,8 @@ void plan_clear(struct plan *plan) {
         free(plan->runs[i].skip);
         free(plan->runs[i].note);
     }
-    plan_own_free(plan);
+    for (int i = 0; i < plan->own_count; i++) own_kernel_free(plan->own[i]);
+    free(plan->own);
     for (int kind = 0; kind < 2; kind++) limits_free(plan->facts[kind].limits);
     free(plan->arrays);
     free(plan->tasks);

@@ -36,11 +36,6 @@ bool plan_own_check(const struct plan *plan, const struct task *task, struct run
     return false;
 }
 
-void plan_own_free(struct plan *plan) {
-    for (int i = 0; i < plan->own_count; i++) own_kernel_free(plan->own[i]);
-    free(plan->own);
-}
-
 enum status plan_own_build(const struct plan *plan, bool verbose, struct error *error) {
     OWNED char *before = must_strdup(""); /* the warnings printed last: combinations mostly have the same */
     enum status status = STATUS_OK;
@@ -61,26 +56,24 @@ enum status plan_own_build(const struct plan *plan, bool verbose, struct error *
     return status;
 }
 
-int plan_own_files(const struct plan *plan, struct own_file **files) {
-    int count = 0;
-    *files = NULL;
+struct own_files plan_own_files(const struct plan *plan) {
+    struct own_files files = {0};
     for (int i = 0; i < plan->own_count; i++) {
         const struct sources *sources = own_kernel_sources(plan->own[i]);
         for (int j = 0; j < sources->count; j++) {
             char *name = path_beside(own_kernel_written(plan->own[i]), sources->of[j].name);
             bool known = false;
-            for (int k = 0; k < count && !known; k++) known = strcmp((*files)[k].name, name) == 0;
-            if (known) {
+            for (int k = 0; k < files.count && !known; k++) known = strcmp(files.of[k].name, name) == 0;
+            if (known)
                 free(name);
-                continue;
-            }
-            *APPEND(*files, count) = (struct own_file){name, &sources->of[j]};
+            else
+                *APPEND(files.of, files.count) = (struct own_file){name, &sources->of[j]};
         }
     }
-    return count;
+    return files;
 }
 
-void plan_own_files_free(struct own_file *files, int count) {
-    for (int i = 0; i < count; i++) free(files[i].name);
-    free(files);
+void own_files_clear(struct own_files *files) {
+    for (int i = 0; i < files->count; i++) free(files->of[i].name);
+    free(files->of);
 }

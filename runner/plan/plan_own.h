@@ -10,19 +10,21 @@ const struct kernel *plan_own_kernel(struct plan *plan, const struct task *task,
 /* Checks the numbers of the run's launches (block, grid, shared memory). false: they are wrong, which was reported; or
  * no device can launch them and the run, one of a search, is skipped. */
 bool plan_own_check(const struct plan *plan, const struct task *task, struct run *run);
-void plan_own_free(struct plan *plan);
 
 /* Compiles and loads the kernels of all runs, but of a search only the first combination's. STATUS_USAGE: a mistake in
  * a source, with its position. `verbose`: compiles them anew and prints the compilers' warnings. */
 enum status plan_own_build(const struct plan *plan, bool verbose, struct error *error);
 
-/* Lists the source files of all of the job's own kernels, also of skipped ones, each file once. Returns their number;
- * the caller frees *files. */
 struct own_file {
-    char *name; /* as the job names the source, or beside it; the caller frees */
+    char *name; /* as the job names the source, or beside it */
     const struct source_file *file;
 };
-int plan_own_files(const struct plan *plan, struct own_file **files);
-void plan_own_files_free(struct own_file *files, int count);
+struct own_files {
+    int count;
+    struct own_file *of;
+};
+/* Lists the source files of all of the job's own kernels, also of skipped ones, each file once. The caller clears. */
+struct own_files plan_own_files(const struct plan *plan);
+void own_files_clear(struct own_files *files);
 
 #endif

@@ -141,11 +141,9 @@ static enum status write_source(hid_t group, int number, const struct own_file *
 }
 
 enum status results_write_sources(hid_t file, const struct plan *plan, struct error *error) {
-    struct own_file *files;
-    int count = plan_own_files(plan, &files);
+    FREED_BY(own_files_clear) struct own_files files = plan_own_files(plan);
     OWNED_ID hid_t group = H5I_INVALID_HID;
-    enum status status = count > 0 ? h5_group(file, OWN_SOURCES, &group, error) : STATUS_OK;
-    for (int i = 0; i < count && !status; i++) status = write_source(group, i, &files[i], error);
-    plan_own_files_free(files, count);
-    return status;
+    if (files.count > 0) TRY(h5_group(file, OWN_SOURCES, &group, error));
+    for (int i = 0; i < files.count; i++) TRY(write_source(group, i, &files.of[i], error));
+    return STATUS_OK;
 }

@@ -132,13 +132,7 @@ double results_file_number(const struct results_file *file, const char *object, 
     FENCE(file->path);
     double value = NAN;
     OWNED_ID hid_t id = open_object(file, object);
-    if (id < 0) return NAN;
-    if (H5Aexists(id, attribute) > 0) {
-        OWNED_ID hid_t held = H5Aopen(id, attribute, H5P_DEFAULT);
-        OWNED_ID hid_t space = H5Aget_space(held);
-        if (H5Sget_simple_extent_npoints(space) != 1 || H5Aread(held, H5T_NATIVE_DOUBLE, &value) < 0) value = NAN;
-    }
-    return value;
+    return id >= 0 && h5_get_number(id, attribute, FLOAT64, &value) ? value : NAN;
 }
 
 char *results_file_source(const struct results_file *file, const char *path) {
@@ -189,7 +183,6 @@ enum { SECONDS, TURN, CLOCK_MHZ, POWER_W, TEMPERATURE_C, MARKS };
 static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
                                 struct error *error) {
     char path[SAMPLE_KINDS][64];
-    double *values[SAMPLE_KINDS];
     for (int i = 0; i < SAMPLE_KINDS; i++)
         if (run < 0)
             snprintf(path[i], sizeof path[i], "/%s", sample_kinds[i].in_part);
@@ -197,15 +190,16 @@ static enum status read_samples(const struct results_file *file, int run, struct
             snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
     int count = vector_length(file, path[SECONDS]);
     if (count == 0) return STATUS_OK;
+    OWNED double *room = must_malloc((size_t)count * SAMPLE_KINDS * sizeof *room);
+    double *values[SAMPLE_KINDS];
     bool known[SAMPLE_KINDS];
-    enum status status = STATUS_OK;
     for (int i = 0; i < SAMPLE_KINDS; i++) {
-        values[i] = must_malloc((size_t)count * sizeof *values[i]);
+        values[i] = room + (size_t)i * (size_t)count;
         known[i] = read_vector(file, path[i], count, values[i]);
         if (i == SECONDS && !known[SECONDS])
-            status = fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());
+            return fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());
     }
-    for (int i = 0; i < count && !status; i++) {
+    for (int i = 0; i < count; i++) {
         struct conditions conditions = {
             .clock_mhz = known[CLOCK_MHZ] ? (float)values[CLOCK_MHZ][i] : NAN,
             .power_w = known[POWER_W] ? (float)values[POWER_W][i] : NAN,
@@ -216,8 +210,7 @@ static enum status read_samples(const struct results_file *file, int run, struct
         };
         samples_append(samples, values[SECONDS][i], &conditions, known[TURN] ? (int)values[TURN][i] : i);
     }
-    for (int i = 0; i < SAMPLE_KINDS; i++) free(values[i]);
-    return status;
+    return STATUS_OK;
 }
 
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,

@@ -84,20 +84,16 @@ static bool is_text(const char *text, const char *expected) {
 
 /* The name of a kernel source of this job that the file records with another text; NULL: none. The caller frees. */
 static char *changed_source(const struct results *results, hid_t file) {
-    struct own_file *files;
-    int count = plan_own_files(results->plan, &files);
-    char *changed = NULL;
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; !changed; k++) {
+    FREED_BY(own_files_clear) struct own_files files = plan_own_files(results->plan);
+    for (int i = 0; i < files.count; i++)
+        for (int k = 0;; k++) {
             OWNED char *object = must_printf("%s/%d", OWN_SOURCES, k), *name = h5_get_text_of(file, object, "name");
             OWNED char *sha256 = name ? h5_get_text_of(file, object, "sha256") : NULL;
             if (!name) break;
-            if (strcmp(name, files[i].name) == 0 && !is_text(sha256, files[i].file->sha256))
-                changed = must_strdup(name);
+            if (strcmp(name, files.of[i].name) == 0 && !is_text(sha256, files.of[i].file->sha256))
+                return must_strdup(name);
         }
-    }
-    plan_own_files_free(files, count);
-    return changed;
+    return NULL;
 }
 
 char *results_difference(const struct results *results, hid_t file, const char *sha256) {

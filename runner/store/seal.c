@@ -69,13 +69,10 @@ static void hash_block(void *context, int64_t block, int thread) {
     off_t at = (off_t)block * BLOCK;
     size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
     if (!file->buffers[thread]) file->buffers[thread] = must_malloc(BLOCK);
-    for (size_t done = 0; done < size;) {
-        ssize_t got = pread(file->descriptor, file->buffers[thread] + done, size - done, at + (off_t)done);
-        if (got <= 0) file->failed = true;
-        if (got <= 0) return;
-        done += (size_t)got;
-    }
-    file->blocks[block] = XXH3_128bits(file->buffers[thread], size);
+    if (bytes_read_at(file->descriptor, file->buffers[thread], size, at) < (ssize_t)size)
+        file->failed = true;
+    else
+        file->blocks[block] = XXH3_128bits(file->buffers[thread], size);
 }
 
 /* Hashes the first `bytes` bytes of a file. false: they cannot be read. */

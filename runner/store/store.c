@@ -56,8 +56,7 @@ static enum status check_parts(const struct results *results, struct error *erro
     }
     if (results->policy.resume || results->policy.overwrite || parts == 0) return STATUS_OK;
     return fail(error, STATUS_USAGE,
-                "output %s: %s holds %d finished run%s of a job that was not completed; %s"
-                "--overwrite throws them away",
+                "output %s: %s holds %d finished run%s of a job that was not completed; %s--overwrite throws them away",
                 results->place.name, results->folder.own, parts, parts == 1 ? "" : "s",
                 results->policy.single ? "" : "--resume continues it, ");
 }

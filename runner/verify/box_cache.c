@@ -120,9 +120,7 @@ static void drop_window(struct box_cache *cache, int input) {
 }
 
 struct box_cache *box_cache_create(void) {
-    struct box_cache *cache = must_malloc(sizeof *cache);
-    *cache = (struct box_cache){.plan = NULL};
-    return cache;
+    return must_zeroed(sizeof(struct box_cache));
 }
 
 void box_cache_free(struct box_cache *cache) {

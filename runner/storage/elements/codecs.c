@@ -235,8 +235,7 @@ static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, 
 
 enum { WIDEST = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
 
-/* Decodes STRIP groups from `group` on: turns their bits into bytes sorted by significance, then those into elements.
- */
+/* Decodes STRIP groups from `group` on: sorts their bits into bytes by significance, then those into elements. */
 static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {
     uint64_t sorted[WIDEST * STRIP];
     for (size_t byte = 0; byte < size; byte++)

@@ -42,8 +42,7 @@ struct rows {
 
 /* Cuts a selection of a data set of this shape into pieces. One worker reads or writes a piece. A piece spans at most
  * `elements_in_piece` elements of the data set or, if elements are read one by one, has at most `elements_in_piece` of
- * them. Unless `dense`, a piece also has few rows: short rows cost one call each, so they are spread over many pieces.
- */
+ * them. Unless `dense`, a piece also has few rows: short rows cost a call each, so many pieces share them. */
 struct rows layout_rows(const struct selection *selection, const struct shape *shape, bool dense,
                         int64_t elements_in_piece);
 

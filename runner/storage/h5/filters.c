@@ -4,6 +4,7 @@
 #include "filters.h"
 
 #include "../../base/fail.h"
+#include "../../base/workers.h"
 #include "h5io.h"
 
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 enum {
     CHUNKS_SEEN = 256, /* most chunks whose masks are read */
     CHECKSUM_BYTES = 4,
+    LANES_BYTES = 128 << 20,
     LONGER = 1 << 16,   /* data between two compressors have at most twice the bytes of the chunk, plus this many */
     MOST_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
 };
@@ -137,8 +139,7 @@ void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size
 /* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
 struct filter_buffers *filter_buffers_create(void) {
-    struct filter_buffers *buffers = must_zeroed(sizeof *buffers);
-    return buffers;
+    return must_zeroed(sizeof(struct filter_buffers));
 }
 
 void filter_buffers_free(struct filter_buffers *buffers) {
@@ -149,6 +150,19 @@ void filter_buffers_free(struct filter_buffers *buffers) {
     libdeflate_free_compressor(buffers->compressor);
 #endif
     free(buffers);
+}
+
+struct filter_lanes filter_lanes_create(int64_t chunk_bytes) {
+    int64_t lanes = LANES_BYTES / (2 * chunk_bytes), workers = workers_count();
+    struct filter_lanes made = {.count = (int)(lanes < 1 ? 1 : lanes > workers ? workers : lanes)};
+    made.of = must_malloc((unsigned long)made.count * sizeof(struct filter_buffers *));
+    for (int i = 0; i < made.count; i++) made.of[i] = filter_buffers_create();
+    return made;
+}
+
+void filter_lanes_free(struct filter_lanes *lanes) {
+    for (int i = 0; i < lanes->count; i++) filter_buffers_free(lanes->of[i]);
+    free(lanes->of);
 }
 
 static char *grow(char **memory, size_t *size, size_t bytes) {

@@ -46,6 +46,14 @@ void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size
 struct filter_buffers;
 struct filter_buffers *filter_buffers_create(void);
 void filter_buffers_free(struct filter_buffers *buffers);
+/* The buffers of the lanes in which chunks are processed: one lane for each worker, or fewer if the buffers, two of a
+ * chunk for each lane, would exceed 128 MiB. A lane takes the next chunk until none is left. */
+struct filter_lanes {
+    int count;
+    struct filter_buffers **of;
+};
+struct filter_lanes filter_lanes_create(int64_t chunk_bytes);
+void filter_lanes_free(struct filter_lanes *lanes);
 /* Returns a buffer of at least `bytes` bytes, in which the caller places a chunk: stored bytes for filters_decode,
  * plain ones for filters_encode. NULL: out of memory. */
 char *filter_buffers_reserve(struct filter_buffers *buffers, size_t bytes);

@@ -11,6 +11,12 @@
 
 enum { FIELDS_SHOWN = 12, FIELDS_MOST = 256 }; /* fields of a table in a message, and in a list */
 
+/* Declares the name of a member of a type, which HDF5 allocated. */
+#define OWNED_NAME FREED_BY(free_name)
+static void free_name(char *const *name) {
+    H5free_memory(*name);
+}
+
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Do the bits of the number fill all bytes of the type, in one of the two byte orders? */
@@ -44,16 +50,14 @@ static bool is_bool(hid_t type) {
     static const char *const names[] = {"FALSE", "TRUE"};
     if (H5Tget_nmembers(type) != 2) return false;
     for (unsigned i = 0; i < 2; i++) {
-        char *name = H5Tget_member_name(type, i);
+        OWNED_NAME char *name = H5Tget_member_name(type, i);
         unsigned char value[64] = {0};
         OWNED_ID hid_t super = H5Tget_super(type);
         int64_t number = -1;
         bool fits = H5Tget_size(type) <= 8 && H5Tget_member_value(type, i, value) >= 0;
         if (fits && H5Tconvert(super, H5T_NATIVE_INT64, 1, value, NULL, H5P_DEFAULT) >= 0)
             memcpy(&number, value, sizeof number);
-        bool right = name && (number == 0 || number == 1) && strcasecmp(name, names[number]) == 0;
-        H5free_memory(name);
-        if (!right) return false;
+        if (!name || number < 0 || number > 1 || strcasecmp(name, names[number]) != 0) return false;
     }
     return true;
 }
@@ -102,7 +106,7 @@ static int find_member(hid_t type, const char *field, const char **rest) {
     int members = H5Tget_nmembers(type), found = -1;
     size_t longest = 0;
     for (int i = 0; i < members; i++) {
-        char *name = H5Tget_member_name(type, (unsigned)i);
+        OWNED_NAME char *name = H5Tget_member_name(type, (unsigned)i);
         size_t length = name ? strlen(name) : 0;
         bool fits = length > 0 && strncmp(field, name, length) == 0 && (field[length] == '/' || !field[length]);
         if (fits && length > longest) {
@@ -110,7 +114,6 @@ static int find_member(hid_t type, const char *field, const char **rest) {
             longest = length;
             *rest = field[length] ? field + length + 1 : NULL;
         }
-        H5free_memory(name);
     }
     return found;
 }
@@ -131,16 +134,13 @@ static bool find_field(hid_t type, const char *field, struct h5_element *element
     int member = field ? find_member(type, field, &rest) : -1;
     if (member < 0) return false;
     OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)member);
-    bool found = member_type >= 0 && find_element(member_type, rest, element);
-    if (found) {
-        char *name = H5Tget_member_name(type, (unsigned)member);
-        OWNED_ID hid_t part = part_memory_type(element, member_type);
-        element->memory = H5Tcreate(H5T_COMPOUND, H5Tget_size(part));
-        H5Tinsert(element->memory, name, 0, part);
-        H5free_memory(name);
-        element->plain = false;
-    }
-    return found;
+    if (member_type < 0 || !find_element(member_type, rest, element)) return false;
+    OWNED_NAME char *name = H5Tget_member_name(type, (unsigned)member);
+    OWNED_ID hid_t part = part_memory_type(element, member_type);
+    element->memory = H5Tcreate(H5T_COMPOUND, H5Tget_size(part));
+    H5Tinsert(element->memory, name, 0, part);
+    element->plain = false;
+    return true;
 }
 
 /* find_element for an array type: finds the element of the array, and adds the array's axes before its own. */
@@ -148,16 +148,14 @@ static bool find_array(hid_t type, const char *field, struct h5_element *element
     hsize_t size[H5S_MAX_RANK];
     OWNED_ID hid_t of = H5Tget_super(type);
     int rank = H5Tget_array_dims2(type, size);
-    bool found = of >= 0 && rank > 0 && find_element(of, field, element) && element->rank + rank <= MAX_RANK;
-    if (found) {
-        memmove(element->size + rank, element->size, (size_t)element->rank * sizeof *element->size);
-        for (int i = 0; i < rank; i++) element->size[i] = (int64_t)size[i];
-        element->rank += rank;
-        OWNED_ID hid_t part = part_memory_type(element, of);
-        element->memory = H5Tarray_create2(part, (unsigned)rank, size);
-        element->plain = false;
-    }
-    return found;
+    if (of < 0 || rank <= 0 || !find_element(of, field, element) || element->rank + rank > MAX_RANK) return false;
+    memmove(element->size + rank, element->size, (size_t)element->rank * sizeof *element->size);
+    for (int i = 0; i < rank; i++) element->size[i] = (int64_t)size[i];
+    element->rank += rank;
+    OWNED_ID hid_t part = part_memory_type(element, of);
+    element->memory = H5Tarray_create2(part, (unsigned)rank, size);
+    element->plain = false;
+    return true;
 }
 
 /* Fills `element`, in which the caller has set `memory` to H5I_INVALID_HID. false: the elements cannot be read. */
@@ -202,20 +200,19 @@ static hid_t innermost_type(hid_t type, bool values) {
 static void list_fields(hid_t type, const char *before, struct texts *fields) {
     int members = H5Tget_nmembers(type);
     for (int i = 0; i < members && fields->count < FIELDS_MOST; i++) {
-        char *member_name = H5Tget_member_name(type, (unsigned)i);
+        OWNED_NAME char *member_name = H5Tget_member_name(type, (unsigned)i);
         OWNED char *clean = text_clean(member_name ? member_name : "");
         char *name = must_printf("%s%s", before, clean);
         OWNED char *inside = must_printf("%s/", name);
         OWNED_ID hid_t member_type = H5Tget_member_type(type, (unsigned)i), inner = innermost_type(member_type, false);
         struct h5_element element = {.memory = H5I_INVALID_HID};
         bool number = find_element(member_type, NULL, &element);
-        if (element.memory >= 0) H5Tclose(element.memory);
+        h5_release_id(&element.memory);
         if (H5Tget_class(inner) == H5T_COMPOUND) list_fields(inner, inside, fields);
         if (number)
             texts_add(fields, name);
         else
             free(name);
-        H5free_memory(member_name);
     }
 }
 
@@ -236,15 +233,12 @@ void h5_list_fields(hid_t type, struct texts *fields) {
 static bool is_complex(hid_t type) {
     static const char *const names[][2] = {{"r", "i"}, {"re", "im"}, {"real", "imag"}, {"real", "imaginary"}};
     if (H5Tget_class(type) != H5T_COMPOUND || H5Tget_nmembers(type) != 2) return false;
-    char *first = H5Tget_member_name(type, 0), *second = H5Tget_member_name(type, 1);
+    OWNED_NAME char *first = H5Tget_member_name(type, 0), *second = H5Tget_member_name(type, 1);
     OWNED_ID hid_t real = H5Tget_member_type(type, 0), imaginary = H5Tget_member_type(type, 1);
     bool found = false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         found |= strcasecmp(first, names[i][0]) == 0 && strcasecmp(second, names[i][1]) == 0;
-    found = found && H5Tget_class(real) == H5T_FLOAT && H5Tequal(real, imaginary) > 0;
-    H5free_memory(first);
-    H5free_memory(second);
-    return found;
+    return found && H5Tget_class(real) == H5T_FLOAT && H5Tequal(real, imaginary) > 0;
 }
 
 /* Returns why a table, or its field, cannot be read. The caller frees. */
@@ -253,19 +247,15 @@ static char *table_fault(hid_t type, const char *field) {
     OWNED_ID hid_t compound = innermost_type(type, false);
     h5_list_fields(type, &fields);
     OWNED char *names = fields_text(&fields), *clean = text_clean(field ? field : "");
-    char *fault;
     const char *near = field ? nearest_name(field, (const char *const *)fields.of, fields.count) : NULL;
     if (field)
-        fault = must_printf("has no numeric field '%s'%s%s%s; `field` takes one of: %s", clean,
-                            near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", names);
-    else if (fields.count == 2 && is_complex(compound))
-        fault =
-            must_printf("holds complex numbers; `field: %s` or `field: %s` reads a part", fields.of[0], fields.of[1]);
-    else if (fields.count)
-        fault = must_printf("holds a table; `field: NAME` reads one of its numeric fields: %s", names);
-    else
-        fault = must_strdup("holds a table without numeric fields; tilerun computes with numbers");
-    return fault;
+        return must_printf("has no numeric field '%s'%s%s%s; `field` takes one of: %s", clean,
+                           near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", names);
+    if (fields.count == 2 && is_complex(compound))
+        return must_printf("holds complex numbers; `field: %s` or `field: %s` reads a part", fields.of[0],
+                           fields.of[1]);
+    if (fields.count) return must_printf("holds a table; `field: NAME` reads one of its numeric fields: %s", names);
+    return must_strdup("holds a table without numeric fields; tilerun computes with numbers");
 }
 
 /* For each class of types: its name, and for those that cannot be read what the user can do. */
@@ -293,7 +283,7 @@ static const struct class *class_of(hid_t type) {
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element) {
     *element = (struct h5_element){.memory = H5I_INVALID_HID};
     if (find_element(type, field, element)) return NULL;
-    if (element->memory >= 0) H5Tclose(element->memory);
+    h5_release_id(&element->memory);
     *element = (struct h5_element){.memory = H5I_INVALID_HID};
     if (H5Tdetect_class(type, H5T_COMPOUND) > 0 && H5Tget_class(type) != H5T_VLEN) return table_fault(type, field);
     if (field) return must_strdup("is not a table; `field` names a field of a table or a part of a complex number");
@@ -316,7 +306,7 @@ char *h5_type_text(hid_t type) {
     if (class == H5T_COMPOUND) return compound_text(type);
     OWNED char *unfit = h5_find_element(type, NULL, &element);
     if (unfit) return must_strdup(class_of(type)->name);
-    if (element.memory >= 0) H5Tclose(element.memory);
+    h5_release_id(&element.memory);
     const char *name = dtype_name(element.dtype);
     bool swapped = dtype_size(element.dtype) > 1 && element.plain && H5Tget_order(type) == H5T_ORDER_BE;
     bool custom = !element.plain && (class == H5T_INTEGER || class == H5T_FLOAT);

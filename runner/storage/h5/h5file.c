@@ -11,6 +11,7 @@
 #include "h5type.h"
 
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,19 +116,9 @@ static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t a
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer_probe(file, type, address, size, data)) return 0;
-    for (char *to = data; size > 0;) {
-        ssize_t got = pread(file->descriptor, to, size, (off_t)address);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return -1;
-        if (got == 0) {
-            memset(to, 0, size);
-            break;
-        }
-        to += got;
-        address += (haddr_t)got;
-        size -= (size_t)got;
-    }
-    return 0;
+    ssize_t got = bytes_read_at(file->descriptor, data, size, (off_t)address);
+    if (got >= 0) memset((char *)data + got, 0, size - (size_t)got);
+    return got < 0 ? -1 : 0;
 }
 
 static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size,
@@ -135,16 +126,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer_probe(file, type, address, size, data)) return 0;
-    for (const char *from = data; size > 0 && file->failure == 0;) {
-        errno = 0;
-        ssize_t put = pwrite(file->descriptor, from, size, (off_t)address);
-        if (put < 0 && errno == EINTR) continue;
-        keep_errno(file, put <= 0);
-        if (put <= 0) break;
-        from += put;
-        address += (haddr_t)put;
-        size -= (size_t)put;
-    }
+    if (file->failure == 0) file->failure = bytes_write_at(file->descriptor, data, size, (off_t)address);
     if (address + size > file->end) file->end = address + size;
     return 0;
 }

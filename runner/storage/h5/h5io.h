@@ -92,8 +92,7 @@ enum status h5_check_writes(struct h5_dataset *dataset, struct error *error);
  * with H5Tclose. */
 hid_t h5_type(enum dtype dtype);
 
-/* Creates an empty file, replacing an existing one, with the version bounds and creation order of all files of tilerun.
- */
+/* Creates an empty file, replacing an existing one, with the version bounds and creation order of tilerun's files. */
 enum status h5_create_file(const char *path, hid_t *file, struct error *error);
 /* Opens a file of h5_create_file again, to write more. */
 enum status h5_reopen_file(const char *path, hid_t *file, struct error *error);
@@ -123,8 +122,7 @@ bool h5_has_attributes(hid_t object);
 char *h5_get_text(hid_t object, const char *name);
 /* Like h5_get_text, but for an object in a file or group; NULL also if there is no such object. */
 char *h5_get_text_of(hid_t file, const char *object, const char *name);
-/* Reads an attribute that is one number, as int64_t or double (`dtype`); false: it does not exist or is not one number.
- */
+/* Reads an attribute that is one number, as int64_t or double (`dtype`); false: there is none, or not one number. */
 bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value);
 /* An attribute that is one integer; `missing`: it does not exist or is not one number. */
 int64_t h5_get_integer(hid_t object, const char *name, int64_t missing);

@@ -51,8 +51,7 @@ enum status h5_set_attached(hid_t scale, int count, const struct h5_attached axe
  * for which `leave_out` (may be NULL) returns true. Skips an attribute that cannot be copied. false: this HDF5 cannot
  * read all attributes, because a later version wrote types that it does not know. */
 bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name));
-/* Copies one attribute; has the signature of an H5Aiterate2 callback, and `to` points to the id of the target object.
- */
+/* Copies one attribute; has the signature of a callback of H5Aiterate2; `to` points to the id of the target object. */
 herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, void *to);
 
 #endif

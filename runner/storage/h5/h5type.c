@@ -35,8 +35,7 @@ static herr_t append_error(unsigned number, const H5E_error2_t *entry, void *con
     return 0;
 }
 
-/* HDF5 calls this when a call fails, before it returns. Any later call, for example H5Pclose, clears the error stack.
- */
+/* HDF5 calls this when a call fails, before it returns. Any later call, such as H5Pclose, clears the error stack. */
 static herr_t record_error(hid_t stack, void *context) {
     (void)context;
     error_record = (struct error_record){.any = false};

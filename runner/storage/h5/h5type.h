@@ -1,5 +1,4 @@
-/* h5type.h - element types, attributes and error texts, for code that calls HDF5 itself: this folder and ../untrusted/.
- */
+/* h5type.h - element types, attributes and error texts, for code that calls HDF5: this folder and ../untrusted/. */
 #ifndef RUNNER_H5TYPE_H
 #define RUNNER_H5TYPE_H
 

@@ -1,11 +1,9 @@
 /* rawread.c - reads selected elements of a contiguous or chunked data set into memory without HDF5. Workers read pieces
- * of contiguous storage, or read and decode chunks.
- *
- * Chunks are read in lanes: one lane for each worker, or fewer if the two buffers of a chunk for each lane would exceed
- * BUFFERS_BYTES. A lane takes the next chunk until none is left. */
+ * of contiguous storage, or read and decode chunks. */
 #include "rawread.h"
 
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
@@ -16,12 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#define PIECE_BYTES   (INT64_C(1) << 17) /* bytes of one pread of contiguous storage */
-#define BLOCK         1024               /* elements that are converted at a time */
-#define SMALL_BYTES   (INT64_C(1) << 16) /* chunks up to this size are read without checking the size of the file */
-#define BUFFERS_BYTES (INT64_C(128) << 20)
+#define PIECE_BYTES (INT64_C(1) << 17) /* bytes of one pread of contiguous storage */
+#define BLOCK       1024               /* elements that are converted at a time */
+#define SMALL_BYTES (INT64_C(1) << 16) /* chunks up to this size are read without checking the size of the file */
 
 struct chunk {
     bool known; /* `place` is known */
@@ -42,8 +38,7 @@ struct rawread {
     hid_t lookup;          /* second handle of the data set, to look up chunks */
     struct chunk *chunks;  /* all chunks of the grid; looked up when first needed */
     uint64_t fill;         /* the fill value, in the first `size` bytes */
-    struct filter_buffers **buffers;
-    int lanes;
+    struct filter_lanes lanes;
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -52,10 +47,8 @@ struct rawread {
 static int find_descriptor(hid_t id) {
     OWNED_ID hid_t file = H5Iget_file_id(id), access = H5Fget_access_plist(file);
     void *handle = NULL;
-    int descriptor = -1;
-    if (H5Pget_driver(access) == H5FD_SEC2 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle)
-        descriptor = *(int *)handle;
-    return descriptor;
+    bool single = H5Pget_driver(access) == H5FD_SEC2 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0 && handle;
+    return single ? *(int *)handle : -1;
 }
 
 /* Finds the address of a contiguous data set. false: it has none, so HDF5 must read the data set. */
@@ -84,10 +77,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     raw->chunk_bytes = raw->size * shape_elements(&raw->chunk);
     raw->chunks = calloc((size_t)layout_chunks(&raw->extent, &raw->chunk), sizeof *raw->chunks);
     if (!raw->chunks) return false;
-    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), workers = workers_count();
-    raw->lanes = (int)(lanes < 1 ? 1 : lanes > workers ? workers : lanes);
-    raw->buffers = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
-    for (int i = 0; i < raw->lanes; i++) raw->buffers[i] = filter_buffers_create();
+    raw->lanes = filter_lanes_create(raw->chunk_bytes);
     return true;
 }
 
@@ -137,8 +127,7 @@ void rawread_close(struct rawread **closed) {
     struct rawread *raw = *closed;
     *closed = NULL;
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
-    free(raw->buffers);
+    filter_lanes_free(&raw->lanes);
     free(raw->chunks);
     if (raw->lookup != raw->dataset->id) h5_close_lookup(raw->lookup);
     free(raw);
@@ -229,16 +218,8 @@ static void store_run(const struct reading *reading, const char *from, int64_t c
 
 /* Reads `bytes` bytes at `address`. Returns NULL, or why it failed. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
-    for (char *to = data; bytes > 0;) {
-        ssize_t got = pread(descriptor, to, (size_t)bytes, (off_t)address);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return strerror(errno);
-        if (got == 0) return "the file ends before it";
-        to += got;
-        address += (haddr_t)got;
-        bytes -= got;
-    }
-    return NULL;
+    ssize_t got = bytes_read_at(descriptor, data, (size_t)bytes, (off_t)address);
+    return got < 0 ? strerror(errno) : got < bytes ? "the file ends before it" : NULL;
 }
 
 /* ---- contiguous -------------------------------------------------------------------------------------------------- */
@@ -398,7 +379,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
         return;
     }
     counts.bytes = (int64_t)chunk->bytes;
-    struct filter_buffers *buffers = raw->buffers[lane];
+    struct filter_buffers *buffers = raw->lanes.of[lane];
     struct stat about; /* a damaged file may claim any size: check it before allocating */
     bool in_file = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
                    chunk->address + chunk->bytes <= (haddr_t)about.st_size;
@@ -450,7 +431,8 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
         reading.cells = layout_cells(selection, &raw->extent, &raw->chunk);
         status = look_up_chunks(&reading);
         if (!status)
-            workers_run(reading.cells.count < raw->lanes ? reading.cells.count : raw->lanes, read_lane, &reading);
+            workers_run(reading.cells.count < raw->lanes.count ? reading.cells.count : raw->lanes.count, read_lane,
+                        &reading);
     } else {
         reading.rows = layout_rows(selection, &raw->extent, false, PIECE_BYTES / raw->size);
         int64_t limit = atomic_load(&contiguous_threads), pieces = reading.rows.pieces;

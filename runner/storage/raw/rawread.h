@@ -21,8 +21,7 @@ void rawread_close(struct rawread **closed);
 bool rawread_can_read(const struct h5_dataset *dataset);
 
 /* For a compressed data set that HDF5 must read: prepares to decode chunks by the supported filters before HDF5 does,
- * because HDF5 allocates any amount of memory for a chunk that decodes to more than its size. NULL: no check is needed.
- */
+ * because HDF5 allocates any amount of memory for a chunk that decodes to more than its size. NULL: none is needed. */
 struct rawread *rawread_open_check(const struct h5_dataset *dataset);
 /* STATUS_IO: a chunk of the selection does not decode to the size of a chunk. */
 enum status rawread_check_chunks(struct rawread *raw, const struct selection *selection, struct error *error);

@@ -15,6 +15,7 @@
 #include "rawwrite.h"
 
 #include "../../base/fail.h"
+#include "../../base/text.h"
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
@@ -27,12 +28,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
-#define PIECE_BYTES   (INT64_C(1) << 20)   /* bytes that one pwrite writes, or one worker copies at a time */
-#define BLOCK_BYTES   (16 << 10)           /* bytes of a block of converted elements */
-#define MAPPERS       4                    /* workers that write to one mapping */
-#define BUFFERS_BYTES (INT64_C(128) << 20) /* bytes of all lanes' buffers, two of a chunk for each lane */
+#define PIECE_BYTES (INT64_C(1) << 20) /* bytes that one pwrite writes, or one worker copies at a time */
+#define BLOCK_BYTES (16 << 10)         /* bytes of a block of converted elements */
+#define MAPPERS     4                  /* workers that write to one mapping */
 
 struct rawwrite {
     struct h5_dataset *dataset;
@@ -44,8 +43,7 @@ struct rawwrite {
     haddr_t *addresses;       /* addresses of unfiltered chunks, in row-major order of the grid */
     int64_t chunk_bytes;      /* bytes of an unencoded chunk; 0: contiguous */
     struct filters filters;
-    struct filter_buffers **buffers; /* one for each lane; filtered chunks only */
-    int lanes;
+    struct filter_lanes lanes; /* filtered chunks only */
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -90,28 +88,20 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     return STATUS_OK;
 }
 
+/* Extends a range of the file to the bytes of a chunk. */
+static void include_chunk(const struct rawwrite *raw, int64_t number, haddr_t *begin, haddr_t *end) {
+    const haddr_t chunk = raw->addresses[number], after = chunk + (haddr_t)raw->chunk_bytes;
+    if (chunk < *begin) *begin = chunk;
+    if (after > *end) *end = after;
+}
+
 /* Maps the file from the data set's first byte to its last. `bytes`: size of a contiguous data set. `ahead`: how far
  * pages are populated before the writes (mapping.h); chunks are not written in the order of the file, so it is 0. */
 static void map_file(struct rawwrite *raw, int64_t bytes, int64_t ahead) {
-    haddr_t begin = raw->address, end = begin + (haddr_t)bytes;
     int64_t chunks = raw->addresses ? layout_chunks(&raw->dataset->shape, &raw->dataset->chunk) : 0;
-    if (chunks > 0) {
-        begin = HADDR_MAX;
-        end = 0;
-    }
-    for (int64_t number = 0; number < chunks; number++) {
-        haddr_t chunk = raw->addresses[number];
-        if (chunk < begin) begin = chunk;
-        if (chunk + (haddr_t)raw->chunk_bytes > end) end = chunk + (haddr_t)raw->chunk_bytes;
-    }
+    haddr_t begin = chunks > 0 ? HADDR_MAX : raw->address, end = chunks > 0 ? 0 : begin + (haddr_t)bytes;
+    for (int64_t number = 0; number < chunks; number++) include_chunk(raw, number, &begin, &end);
     if (raw->mappable) raw->mapping = mapping_open(raw->descriptor, begin, (int64_t)(end - begin), chunks ? 0 : ahead);
-}
-
-static void make_buffers(struct rawwrite *raw) {
-    int64_t lanes = BUFFERS_BYTES / (2 * raw->chunk_bytes), most = workers_count();
-    raw->lanes = (int)(lanes < 1 ? 1 : lanes > most ? most : lanes);
-    raw->buffers = must_malloc((unsigned long)raw->lanes * sizeof(struct filter_buffers *));
-    for (int i = 0; i < raw->lanes; i++) raw->buffers[i] = filter_buffers_create();
 }
 
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error) {
@@ -126,7 +116,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
         filters_find(dataset->creation, &raw->filters); /* h5_create chose them, so all are supported */
-        make_buffers(raw);
+        raw->lanes = filter_lanes_create(raw->chunk_bytes);
     } else if (dataset->chunk.rank > 0) {
         status = find_addresses(raw, error);
     } else {
@@ -135,7 +125,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
         if (!status) allocate_blocks(raw, raw->address, bytes);
     }
     if (!status) status = h5_check_writes(dataset, error);
-    if (!status && !raw->buffers) map_file(raw, bytes, ahead);
+    if (!status && !dataset->filtered) map_file(raw, bytes, ahead);
     if (status) rawwrite_close(&raw);
     *result = raw;
     return status;
@@ -145,9 +135,8 @@ void rawwrite_close(struct rawwrite **closed) {
     struct rawwrite *raw = *closed;
     *closed = NULL;
     if (!raw) return;
-    for (int i = 0; i < raw->lanes; i++) filter_buffers_free(raw->buffers[i]);
+    filter_lanes_free(&raw->lanes);
     mapping_close(raw->mapping);
-    free(raw->buffers);
     free(raw->addresses);
     free(raw);
 }
@@ -173,16 +162,9 @@ static void write_bytes(struct writing *writing, const char *from, int64_t bytes
         if (!mapping_write(writing->raw->mapping, address, from, bytes)) writing->failure = EIO;
         return;
     }
-    while (bytes > 0 && writing->failure == 0) {
-        errno = 0;
-        ssize_t put = pwrite(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) writing->failure = errno ? errno : EIO;
-        if (put <= 0) break;
-        from += put;
-        address += (haddr_t)put;
-        bytes -= put;
-    }
+    if (writing->failure) return;
+    int failure = bytes_write_at(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
+    if (failure) writing->failure = failure;
 }
 
 /* Element number `index` of the source. */
@@ -259,11 +241,8 @@ static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *en
     const struct rawwrite *raw = writing->raw;
     *begin = HADDR_MAX;
     *end = 0;
-    for (int64_t number = 0; number < writing->cells.count; number++) {
-        haddr_t chunk = raw->addresses[layout_cell(&writing->cells, number).number];
-        if (chunk < *begin) *begin = chunk;
-        if (chunk + (haddr_t)raw->chunk_bytes > *end) *end = chunk + (haddr_t)raw->chunk_bytes;
-    }
+    for (int64_t number = 0; number < writing->cells.count; number++)
+        include_chunk(raw, layout_cell(&writing->cells, number).number, begin, end);
     if (raw->chunk_bytes > 0) return;
     struct row_run first, run = {0};
     layout_run(&writing->rows, 0, 0, &first);
@@ -294,17 +273,20 @@ static int64_t cell_bytes(const struct writing *writing, const struct cell *cell
     return layout_cell_elements(&writing->cells, cell) * writing->raw->size;
 }
 
-/* Gathers the decoded bytes of a chunk; bytes outside the data set are zero. NULL: out of memory. */
-static char *gather_chunk(const struct writing *writing, const struct cell *cell, struct filter_buffers *buffers,
+/* Gathers the elements that the box has in a chunk: one row after the other (`packed`), or each at its place in the
+ * chunk, where bytes outside the data set are zero. NULL: out of memory. */
+static char *gather_chunk(const struct writing *writing, const struct cell *cell, bool packed, int lane,
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
-    char *decoded = filter_buffers_reserve(buffers, (size_t)raw->chunk_bytes);
-    if (decoded && cell_bytes(writing, cell) < raw->chunk_bytes) memset(decoded, 0, (size_t)raw->chunk_bytes);
+    const int64_t bytes = packed ? cell_bytes(writing, cell) : raw->chunk_bytes;
+    char *decoded = filter_buffers_reserve(raw->lanes.of[lane], (size_t)bytes);
+    if (decoded && cell_bytes(writing, cell) < bytes) memset(decoded, 0, (size_t)bytes);
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
     for (int64_t row = 0; decoded && row < walk.rows; row++) {
         int64_t in_chunk, in_box;
         layout_row(&walk, row, &in_chunk, &in_box);
-        take_elements(writing, in_box, walk.length, decoded + in_chunk * raw->size, casts);
+        int64_t at = packed ? row * walk.length : in_chunk;
+        take_elements(writing, in_box, walk.length, decoded + at * raw->size, casts);
     }
     return decoded;
 }
@@ -328,9 +310,9 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     size_t bytes = 0;
     haddr_t address = HADDR_UNDEF;
     double begin = range_begin(STAGE_DEFLATE);
-    char *decoded = gather_chunk(writing, cell, raw->buffers[lane], casts);
+    char *decoded = gather_chunk(writing, cell, false, lane, casts);
     const char *stored =
-        decoded ? filters_encode(&raw->filters, raw->buffers[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+        decoded ? filters_encode(&raw->filters, raw->lanes.of[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
     trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
     if (!stored) {
         writing->failure = ENOMEM;
@@ -352,13 +334,7 @@ static void write_partial_chunk(struct writing *writing, const struct cell *cell
         box.start[axis] = cell->corner[axis] + cell->in_chunk[axis];
         box.count[axis] = cell->count[axis];
     }
-    char *packed = filter_buffers_reserve(raw->buffers[lane], (size_t)cell_bytes(writing, cell)), *to = packed;
-    struct walk walk = layout_cell_walk(&writing->cells, cell, true);
-    for (int64_t row = 0; packed && row < walk.rows; row++, to += walk.length * raw->size) {
-        int64_t in_chunk, in_box;
-        layout_row(&walk, row, &in_chunk, &in_box);
-        take_elements(writing, in_box, walk.length, to, casts);
-    }
+    char *packed = gather_chunk(writing, cell, true, lane, casts);
     if (!packed)
         writing->failure = ENOMEM;
     else if (h5_write(raw->dataset, &box, packed, &error))
@@ -388,8 +364,9 @@ enum status rawwrite_write(struct rawwrite *raw, const struct box *box, const st
     struct selection selection = selection_of_box(box);
     pthread_mutex_init(&writing.mutex, NULL);
     if (raw->chunk_bytes > 0) writing.cells = layout_cells(&selection, &dataset->shape, &dataset->chunk);
-    if (raw->buffers) {
-        workers_run(writing.cells.count < raw->lanes ? writing.cells.count : raw->lanes, write_filtered, &writing);
+    if (dataset->filtered) {
+        workers_run(writing.cells.count < raw->lanes.count ? writing.cells.count : raw->lanes.count, write_filtered,
+                    &writing);
     } else if (raw->chunk_bytes > 0) {
         write_plain(&writing, write_plain_chunks);
     } else {

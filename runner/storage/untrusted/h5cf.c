@@ -1,5 +1,4 @@
-/* h5cf.c - converts between HDF5 attributes and struct cf (decode.h), which holds the attributes of the CF conventions.
- */
+/* h5cf.c - converts between HDF5 attributes and struct cf (decode.h), which holds those of the CF conventions. */
 #include "h5cf.h"
 
 #include "../../base/fail.h"
@@ -46,15 +45,9 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
 /* Returns a sentence: the attribute is not `least` to `most` numbers, and is ignored. The caller frees. */
 static char *ignored_text(hid_t object, const char *name, int least, int most) {
     OWNED char *text = h5_get_text(object, name);
-    char *sentence;
-    if (text)
-        sentence = must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
-    else if (least == most)
-        sentence =
-            must_printf("attribute %s is not %s, and is ignored", name, most == 1 ? "one number" : "two numbers");
-    else
-        sentence = must_printf("attribute %s is not %d to %d numbers, and is ignored", name, least, most);
-    return sentence;
+    if (text) return must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
+    if (least < most) return must_printf("attribute %s is not %d to %d numbers, and is ignored", name, least, most);
+    return must_printf("attribute %s is not %s, and is ignored", name, most == 1 ? "one number" : "two numbers");
 }
 
 /* One call of read_attributes. */
@@ -86,10 +79,8 @@ static void read_range(const struct cf_reading *reading, struct cf *cf) {
 
 static enum cf_sign read_sign(hid_t object) {
     OWNED char *text = h5_get_trimmed_text(object, "_Unsigned");
-    enum cf_sign sign = CF_SIGN_AS_STORED;
-    if (text && strcasecmp(text, "true") == 0) sign = CF_SIGN_UNSIGNED;
-    if (text && strcasecmp(text, "false") == 0) sign = CF_SIGN_SIGNED;
-    return sign;
+    if (text && strcasecmp(text, "true") == 0) return CF_SIGN_UNSIGNED;
+    return text && strcasecmp(text, "false") == 0 ? CF_SIGN_SIGNED : CF_SIGN_AS_STORED;
 }
 
 /* ---- netCDF-4 ---------------------------------------------------------------------------------------------------- */

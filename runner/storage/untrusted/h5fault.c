@@ -29,8 +29,7 @@ static const struct {
                 "HDF5_USE_FILE_LOCKING=FALSE): "},
     {"already open for",
      "another program is writing it, or has ended without closing it. Wait until it is closed; if nothing writes it "
-     "any "
-     "more, `h5clear -s` makes it readable, which on a file that is still being written destroys it"},
+     "any more, `h5clear -s` makes it readable, which on a file that is still being written destroys it"},
     {"truncated", "is a truncated HDF5 file: shorter than it says it is"},
     {"signature", "is not an HDF5 file"},
     {"memory allocation", CANNOT_BE_OPENED},

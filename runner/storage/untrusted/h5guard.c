@@ -57,8 +57,7 @@ static bool is_hdf5(const char *path) {
 }
 
 /* Returns the number of the first of the paths that HDF5 would read; -1: there is none; REFUSED: that path, or an
- * existing one before it, is not permitted. `plain`: the file need not be HDF5. `how`: how the data set refers to it.
- */
+ * existing one before it, is not permitted. `plain`: the file need not be HDF5. `how`: how the data set names it. */
 static int find_permitted(struct h5_guard *guard, const char *how, const char *name, const struct texts *names,
                           bool plain) {
     for (int i = 0; guard->wanted && i < names->count; i++)

@@ -308,49 +308,39 @@ static char *axis_name(const struct h5_list *list, hid_t dataset, hid_t group, i
     return name;
 }
 
-/* The group of the last data set. It stays open, because the next data set is often in the same group. */
-struct group {
-    char *path;
-    hid_t id; /* negative: the group has no attributes, or cannot be opened */
-};
-
-static void close_group(struct group *group) {
-    if (group->id >= 0) H5Oclose(group->id);
-    free(group->path);
+/* Opens the group of an entry; negative: it has no attributes, or cannot be opened. */
+static hid_t open_group(hid_t file, hid_t links, const struct h5_entry *entry) {
+    OWNED char *path = path_folder(entry->name);
+    const hid_t group = H5Oopen(file, path, links);
+    if (group < 0 || h5_has_attributes(group)) return group;
+    H5Oclose(group);
+    return H5I_INVALID_HID;
 }
 
-/* Makes `group` the group of an entry: keeps it if it is the same, else closes it and opens the other. */
-static void enter_group(hid_t file, hid_t links, const struct h5_entry *entry, struct group *group) {
-    char *path = path_folder(entry->name);
-    if (group->path && strcmp(path, group->path) == 0) {
-        free(path);
-        return;
-    }
-    close_group(group);
-    *group = (struct group){path, H5Oopen(file, path, links)};
-    if (group->id < 0 || h5_has_attributes(group->id)) return;
-    H5Oclose(group->id);
-    group->id = H5I_INVALID_HID;
+static bool in_one_group(const struct h5_entry *one, const struct h5_entry *other) {
+    size_t length = (size_t)(strrchr(one->name, '/') + 1 - one->name);
+    return strncmp(one->name, other->name, length) == 0 && !strchr(other->name + length, '/');
 }
 
-static void find_axes(hid_t file, hid_t links, const struct h5_list *list, struct group *group,
-                      struct h5_entry *entry) {
-    enter_group(file, links, entry, group);
-    if (group->id < 0 && !(entry->marks & H5_MARK_ANY)) return;
-    OWNED_ID hid_t dataset = H5Oopen(file, entry->name, links);
+static void find_axes(hid_t links, const struct h5_list *list, hid_t group, struct h5_entry *entry) {
+    if (group < 0 && !(entry->marks & H5_MARK_ANY)) return;
+    OWNED_ID hid_t dataset = H5Oopen(list->file, entry->name, links);
     for (int axis = 0; axis < entry->rank && axis < MAX_RANK && dataset >= 0; axis++) {
         free(entry->axes[axis]);
-        entry->axes[axis] = axis_name(list, dataset, group->id, entry->rank, axis);
+        entry->axes[axis] = axis_name(list, dataset, group, entry->rank, axis);
     }
 }
 
 void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count) {
     FENCE(path);
     H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, "/");
-    struct group group = {NULL, H5I_INVALID_HID};
+    OWNED_ID hid_t group = H5I_INVALID_HID; /* stays open, because the next data set is often in the same group */
     for (int i = 0; i < count; i++) {
         fence_renew();
-        find_axes(list->file, guard.links, list, &group, which[i]);
+        if (i == 0 || !in_one_group(which[i - 1], which[i])) {
+            h5_release_id(&group);
+            group = open_group(list->file, guard.links, which[i]);
+        }
+        find_axes(guard.links, list, group, which[i]);
     }
-    close_group(&group);
 }

@@ -47,8 +47,7 @@ struct h5_list {
  * links to other files of its folder. STATUS_USAGE: the file or object does not exist; the message has the nearest
  * name. The caller frees the list with h5_list_free, whatever the status. */
 enum status h5_list(const char *path, const char *object, struct h5_list *list, struct error *error);
-/* Sets the axis names of the given entries, from dimension scales, labels, and attributes of xarray, openPMD and NeXus.
- */
+/* Sets the axis names of the given entries, from scales, labels, and attributes of xarray, openPMD and NeXus. */
 void h5_list_axes(const char *path, const struct h5_list *list, struct h5_entry *const which[], int count);
 void h5_list_free(struct h5_list *list);
 

@@ -22,8 +22,7 @@ enum {
     SHARED = 2    /* message flag: the data only refer to another object */
 };
 
-/* A header message, a text in the HDF5 error that is about it, and the first library that wrote each of its versions.
- */
+/* A header message, a text in the HDF5 error that is about it, and the first library to write each of its versions. */
 static const struct kind {
     const char *in_error, *name;
     int message; /* message type; -1: this is not a header message */

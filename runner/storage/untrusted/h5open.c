@@ -122,7 +122,7 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
     OWNED char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
     bool same = of >= 0 && !unfit && element.plain && element.dtype == dtype;
     same = same && !find_shape(id, &held) && shape_equal(&held, shape);
-    if (element.memory >= 0) H5Tclose(element.memory);
+    h5_release_id(&element.memory);
     return same;
 }
 

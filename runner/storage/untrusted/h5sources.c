@@ -249,8 +249,7 @@ static void check_exists(const struct source_walk *walk, const struct mapping *m
     if (source.dataset < 0) count_absent(walk, mapping, 0, source.why);
 }
 
-/* The size of the virtual data set along an axis; 0 if HDF5 1.14 cannot determine it, because a source is unreadable.
- */
+/* The size of the virtual data set along an axis; 0 if HDF5 1.14 cannot tell, because a source is unreadable. */
 static hsize_t length_along(hid_t dataset, int axis) {
     hsize_t size[H5S_MAX_RANK] = {0};
     OWNED_ID hid_t space = H5Dget_space(dataset);
