@@ -152,6 +152,13 @@ void free_owned(void *pointer) {
     free(memory);
 }
 
+void *disown(void *pointer) {
+    void *taken;
+    memcpy(&taken, pointer, sizeof taken);
+    memset(pointer, 0, sizeof taken);
+    return taken;
+}
+
 void close_owned(FILE **file) {
     if (*file) fclose(*file);
 }

@@ -65,6 +65,8 @@ FILE *must_stream(char **text);
 #define OWNED_FOLDER       FREED_BY(close_folder)     /* DIR *, which may be NULL */
 #define OWNED_DESCRIPTOR   FREED_BY(close_descriptor) /* int, which may be negative; errno stays */
 void free_owned(void *pointer);
+/* Takes the value of a pointer out of its variable, which then owns nothing: `*result = disown(&file);`. */
+void *disown(void *pointer);
 void close_owned(FILE **file);
 void close_folder(DIR **folder);
 void close_descriptor(const int *descriptor);

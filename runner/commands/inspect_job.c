@@ -272,12 +272,10 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
  * The caller frees. */
 static char *input_name(const struct candidate *candidate, int number) {
     const char *last = path_name(candidate->source.dataset);
-    char *name = must_printf("%.40s", candidate->source.field ? candidate->source.field : last);
+    OWNED char *name = must_printf("%.40s", candidate->source.field ? candidate->source.field : last);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) || (unsigned char)*c > 127) *c = '_';
-    char *whole = must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
-    free(name);
-    return whole;
+    return must_printf(number ? "%s%s_%d" : "%s%s", isalpha((unsigned char)*name) ? "" : "x", name, number);
 }
 
 /* Could the name be that of a proposed operation, or be no text in YAML? */

@@ -56,7 +56,7 @@ enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
 /* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout
  * and filters. The caller frees. */
 static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) {
-    char *name = must_strdup(entry->name);
+    OWNED char *name = must_strdup(entry->name);
     if (likeness == SAME_BUT_NUMBERS) {
         char *to = name;
         for (const char *c = name; *c; c++)
@@ -79,9 +79,7 @@ static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) 
         name = key;
     }
     /* 6 letters of the layout: "chunks" without their sizes. */
-    char *key = must_printf("%s %s %d %.6s %s", name, entry->type, entry->rank, entry->layout, entry->filters);
-    free(name);
-    return key;
+    return must_printf("%s %s %d %.6s %s", name, entry->type, entry->rank, entry->layout, entry->filters);
 }
 
 /* A candidate by its number in the listing, with its key. */

@@ -18,21 +18,19 @@ enum status command_measure(const struct device_facts *facts, int number, bool a
     const char *name = limits_program(facts->kind);
     /* Two processes that measure at once would halve each other's limits. */
     OWNED_DESCRIPTOR int lock = limits_lock(facts, name);
-    enum status status = STATUS_OK;
     *limits = again ? NULL : limits_load(facts, name);
-    if (!*limits) {
-        if (verbose)
-            text_print_stderr("tilerun: measuring the limits of %s, once: about %.1f s\n", facts->id, LIMITS_SECONDS);
-        struct cpu_load load = cpu_load_now();
-        status = limits_measure(number, limits, error);
-        const struct cpu_load after = cpu_load_now();
-        if (!status && verbose && facts->kind == DEVICE_CPU && cpu_load_is_busy(&load, &after))
-            text_print_stderr("tilerun: other processes used the CPUs meanwhile, so the limits may be too low; "
-                              "`tilerun devices --measure` measures them again\n");
-        if (!status && !limits_save(facts, name, *limits) && verbose)
-            text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
-    }
-    return status;
+    if (*limits) return STATUS_OK;
+    if (verbose)
+        text_print_stderr("tilerun: measuring the limits of %s, once: about %.1f s\n", facts->id, LIMITS_SECONDS);
+    struct cpu_load load = cpu_load_now();
+    TRY(limits_measure(number, limits, error));
+    const struct cpu_load after = cpu_load_now();
+    if (verbose && facts->kind == DEVICE_CPU && cpu_load_is_busy(&load, &after))
+        text_print_stderr("tilerun: other processes used the CPUs meanwhile, so the limits may be too low; "
+                          "`tilerun devices --measure` measures them again\n");
+    if (!limits_save(facts, name, *limits) && verbose)
+        text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
+    return STATUS_OK;
 }
 
 void command_predict(struct plan *plan) {

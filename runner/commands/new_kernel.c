@@ -13,13 +13,10 @@
 
 /* The function's name in `path`: its stem, with '_' for what a name in C cannot have. The caller frees. */
 static char *name_of(const char *path) {
-    char *name = path_stem(path);
+    OWNED char *name = path_stem(path);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '_';
-    if (isalpha((unsigned char)*name) || *name == '_') return name;
-    char *longer = must_printf("k_%s", name);
-    free(name);
-    return longer;
+    return must_printf("%s%s", isalpha((unsigned char)*name) || *name == '_' ? "" : "k_", name);
 }
 
 static void put_text(FILE *to, const char *text, const char *name) {

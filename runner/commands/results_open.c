@@ -46,7 +46,7 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
  * shard that lacks some. NULL: none does. The caller frees. */
 static char *missing_of(const struct survey *survey) {
     enum { MAX_LINES = 20 };
-    char *text;
+    OWNED char *text = NULL;
     FILE *to = must_stream(&text);
     int lines = 0;
     for (int i = 0; i < survey->shard_count; i++) {
@@ -67,9 +67,7 @@ static char *missing_of(const struct survey *survey) {
     }
     if (lines > MAX_LINES) fprintf(to, "and %d more shards\n", lines - MAX_LINES);
     fclose(to);
-    if (lines > 0) return text;
-    free(text);
-    return NULL;
+    return lines > 0 ? disown(&text) : NULL;
 }
 
 static char *state_text(const struct survey *survey, const char *output) {

@@ -11,16 +11,14 @@
 
 /* The folder of the cache, made if it is missing. NULL: there is none that only this user writes. The caller frees. */
 static char *cache_folder(void) {
-    char *folder = path_cache();
+    OWNED char *folder = path_cache();
     if (!folder) return NULL;
     OWNED char *above = path_folder(folder);
     mkdir(above, 0700);
     struct stat about;
     mkdir(folder, 0700);
-    if (stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() && !(about.st_mode & 0022))
-        return folder;
-    free(folder);
-    return NULL;
+    bool own = stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
+    return own && !(about.st_mode & 0022) ? disown(&folder) : NULL;
 }
 
 void cache_name(const char *key, const char *suffix, struct cache_entry *entry) {
@@ -36,10 +34,8 @@ bool cache_holds(const struct cache_entry *entry) {
 
 char *cache_temporary_folder(void) {
     const char *place = getenv("TMPDIR");
-    char *folder = must_printf("%s/tilerun-compile-XXXXXX", place && *place ? place : "/tmp");
-    if (mkdtemp(folder)) return folder;
-    free(folder);
-    return NULL;
+    OWNED char *folder = must_printf("%s/tilerun-compile-XXXXXX", place && *place ? place : "/tmp");
+    return mkdtemp(folder) ? disown(&folder) : NULL;
 }
 
 enum status cache_begin(struct cache_entry *entry, struct error *error) {

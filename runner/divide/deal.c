@@ -145,9 +145,9 @@ double *shard_ends(const struct shard_groups *all, const int *of_task, int shard
 }
 
 double shard_last_end(const struct shard_groups *all, const int *of_task, int shards) {
-    double *ends = shard_ends(all, of_task, shards), last = 0;
+    OWNED double *ends = shard_ends(all, of_task, shards);
+    double last = 0;
     for (int s = 0; s < shards; s++) last = fmax(last, ends[s]);
-    free(ends);
     return last;
 }
 

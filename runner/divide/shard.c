@@ -171,7 +171,8 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     struct shard_groups *all = must_malloc(sizeof *all);
     struct shard_group *groups = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *groups);
     struct shard_load *loads = find_loads(plan);
-    int *first = connect_tasks(plan), count = 0;
+    OWNED int *first = connect_tasks(plan);
+    int count = 0;
     for (int t = 0; t < plan->task_count; t++) groups[t] = (struct shard_group){.first = t};
     for (int t = 0; t < plan->task_count; t++) {
         groups[first[t]].tasks++;
@@ -183,7 +184,6 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     int *of_task = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *of_task);
     for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
     for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
-    free(first);
     *all = (struct shard_groups){.plan = plan, .count = count, .groups = groups, .of_task = of_task, .loads = loads};
     for (int g = 0; g < count; g++) all->seconds += groups[g].load.seconds;
     return all;

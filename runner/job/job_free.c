@@ -50,8 +50,9 @@ void job_free(struct job *job) {
 }
 
 int job_remove(struct job *job, const bool *inputs) {
-    int *input_at = must_malloc((size_t)job->input_count * sizeof *input_at + 1), kept = 0;
+    OWNED int *input_at = must_malloc((size_t)job->input_count * sizeof *input_at + 1);
     OWNED int *operation_at = must_malloc((size_t)job->operation_count * sizeof *operation_at + 1);
+    int kept = 0;
     for (int i = 0; i < job->input_count; i++) {
         input_at[i] = inputs[i] ? -1 : kept;
         if (inputs[i])
@@ -77,6 +78,5 @@ int job_remove(struct job *job, const bool *inputs) {
     }
     int removed = job->operation_count - kept;
     job->operation_count = kept;
-    free(input_at);
     return removed;
 }

@@ -56,12 +56,10 @@ char *results_read_text(hid_t file, const char *name) {
     OWNED_ID hid_t type = H5Dget_type(id), space = H5Dget_space(id);
     bool is_text = H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0;
     size_t length = is_text && H5Sget_simple_extent_npoints(space) == 1 ? H5Tget_size(type) : 0;
-    char *text = must_malloc(length + 1);
+    OWNED char *text = must_malloc(length + 1);
     bool read = length > 0 && H5Dread(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, text) >= 0;
     text[length] = '\0';
-    if (read) return text;
-    free(text);
-    return NULL;
+    return read ? disown(&text) : NULL;
 }
 
 /* Writes `notes` and `tags` as attributes of the file. */

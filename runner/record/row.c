@@ -220,8 +220,7 @@ enum status result_load_rows(hid_t file, const char *path, struct result_row **r
         for (int i = 0; i < fixed_column_count; i++)
             if (fixed_columns[i].kind == COLUMN_TEXT)
                 ((char *)&read[r])[fixed_columns[i].offset + fixed_columns[i].size - 1] = '\0';
-    *rows = read;
+    *rows = disown(&read);
     *count = (int)size;
-    read = NULL;
     return STATUS_OK;
 }

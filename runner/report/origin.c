@@ -41,7 +41,8 @@ static const char *find(const struct attributes *attributes, const char *name) {
  * frees. */
 static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
     double numbers[MAX_NUMBERS];
-    char *value = must_strdup(""), text[32];
+    OWNED char *value = must_strdup("");
+    char text[32];
     size_t suffix = strlen(name) < 6 ? 0 : strlen(name) - 6;
     bool good = count >= 1 && count <= MAX_NUMBERS && H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers) >= 0;
     for (hssize_t i = 0; i < count && good; i++)
@@ -49,9 +50,7 @@ static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
             must_append(&value, "%s", size_text(numbers[i], text));
         else
             must_append(&value, isnan(numbers[i]) ? "%sunknown" : "%s%.9g", i ? " x " : "", numbers[i]);
-    if (good) return value;
-    free(value);
-    return NULL;
+    return good ? disown(&value) : NULL;
 }
 
 static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *about, void *to) {

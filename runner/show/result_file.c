@@ -81,8 +81,7 @@ enum status results_file_open(const char *path, struct results_file **file, stru
     *new = (struct results_file){.path = must_strdup(path), .id = H5I_INVALID_HID};
     *file = NULL;
     TRY(read_file(new, error));
-    *file = new;
-    new = NULL;
+    *file = disown(&new);
     return STATUS_OK;
 }
 
@@ -256,25 +255,18 @@ static struct stored_outputs expected_of(const struct results_file *file, const 
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    char *path = variant_path(row);
-    if (is_stored(file, path)) return path;
-    free(path);
+    OWNED char *own = variant_path(row), *path = results_path_of("outputs", row->parameters, row->operation);
+    if (is_stored(file, own)) return disown(&own);
     if (expected.variant) return NULL;
-    path = results_path_of("outputs", row->parameters, row->operation);
     OWNED char *by = results_file_text(file, path, "variant");
     bool is_of_row = by ? strcmp(by, row->variant) == 0 : expected.result;
-    if (is_of_row && is_stored(file, path)) return path;
-    free(path);
-    return NULL;
+    return is_of_row && is_stored(file, path) ? disown(&path) : NULL;
 }
 
 char *results_file_missing(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    char *path = expected.variant ? variant_path(row) : NULL, *why = path ? why_missing(file, path) : NULL;
-    free(path);
-    path = !why && expected.result ? results_path_of("outputs", row->parameters, row->operation) : NULL;
-    if (path) why = why_missing(file, path);
-    free(path);
-    return why;
+    OWNED char *own = variant_path(row), *path = results_path_of("outputs", row->parameters, row->operation);
+    char *why = expected.variant ? why_missing(file, own) : NULL;
+    return why || !expected.result ? why : why_missing(file, path);
 }

@@ -280,8 +280,7 @@ enum status view_make(const struct result_row *rows, int count, const struct vie
     TRY(find_bases(view, options->baseline, error));
     TRY(choose_rows(view, options, error));
     if (options->sort) TRY(sort_rows(view, options->sort, error));
-    *made = view;
-    view = NULL;
+    *made = disown(&view);
     return STATUS_OK;
 }
 

@@ -127,19 +127,18 @@ static enum status read_rearranged(void *context, const struct box *part, struct
     int64_t wide = (int64_t)dtype_size(operand->dtype);
     struct cut cut = cut_box(part, NULL, PIECE);
     OWNED char *memory = must_malloc((size_t)PIECE * size);
-    enum status status = STATUS_OK;
-    for (int64_t number = 0; number < cut.pieces && !status; number++) {
+    for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number), box = box_in_array(operand, &piece);
         bool fresh = reading->fresh;
         for (int axis = 0; axis < operand->axes.rank; axis++)
             fresh = fresh && (operand->axes.of[axis] >= 0 || piece.start[axis] == 0);
-        status = read_in_array(reading, &box, fresh, memory, error);
+        TRY(read_in_array(reading, &box, fresh, memory, error));
         int64_t elements = box_elements(&piece);
-        if (!status) rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
-        if (!status) widen(reading, elements, transfer->data);
+        rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
+        widen(reading, elements, transfer->data);
         transfer->data += elements * wide;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,

@@ -192,7 +192,7 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     if (chunk > limit) limit = chunk;
     struct box whole = box_whole(&array->shape);
     struct cut cut = cut_box(&whole, &from, limit);
-    void *data = malloc((size_t)(limit * size));
+    OWNED void *data = try_malloc((size_t)(limit * size));
     if (!data) {
         if (opened) reader_close(reader);
         return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);
@@ -207,7 +207,6 @@ enum status reader_hash(struct reader *reader, struct error *error) {
         status = reader_read_hashed(reader, &piece, data, NULL, error);
         if (counted) reader_casts_add(reader, &before, &piece);
     }
-    free(data);
     if (!status) reader_hash_end(reader);
     if (!status) status = reader_check(reader, error); /* compares the hash if the file was written meanwhile */
     if (status) reader->hash[0] = '\0';

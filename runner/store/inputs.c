@@ -75,16 +75,13 @@ static enum status describe(struct reader *reader, char **text, struct error *er
 
 enum status inputs_write(hid_t part, const struct results *results, const struct task *task, struct error *error) {
     OWNED char *text = must_strdup("");
-    enum status status = STATUS_OK;
-    for (int i = 0; i < task->geometry.inputs && !status; i++) {
+    for (int i = 0; i < task->geometry.inputs; i++) {
         bool again = i > 0 && task->in[i] == task->in[0];
-        if (!again) status = describe(&results->readers->of[task->in[i]], &text, error);
+        if (!again) TRY(describe(&results->readers->of[task->in[i]], &text, error));
     }
-    if (!status && *text) {
-        must_append(&text, "%016" PRIx64 "\n", (uint64_t)XXH3_64bits(text, strlen(text)));
-        status = h5_set_text(part, ATTRIBUTE, text, error);
-    }
-    return status;
+    if (!*text) return STATUS_OK;
+    must_append(&text, "%016" PRIx64 "\n", (uint64_t)XXH3_64bits(text, strlen(text)));
+    return h5_set_text(part, ATTRIBUTE, text, error);
 }
 
 /* ---- recalled ---------------------------------------------------------------------------------------------------- */

@@ -102,8 +102,7 @@ enum status unit_begin(struct results *results, const struct run *run, struct pa
         int64_t ahead = plan_stores_in_order(&task->geometry, &run->tiling) ? run->tiling.memory_bytes : 0;
         TRY(rawwrite_open(new->output, ahead < MAX_AHEAD ? ahead : MAX_AHEAD, &new->raw, error));
     }
-    *part = new;
-    new = NULL;
+    *part = disown(&new);
     return STATUS_OK;
 }
 

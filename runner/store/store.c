@@ -71,11 +71,14 @@ static enum status drop_linked(struct results *results, struct error *error) {
     return destination_look(&results->place, error);
 }
 
+RELEASED_BY(results, store_close)
+
 enum status store_open(const char *output, const struct store_policy *policy, const struct units *units,
                        const struct shard *shard, struct readers *readers, struct results **result,
                        struct error *error) {
     bool resume = policy->resume;
-    struct results *results = must_malloc(sizeof *results);
+    FREED_BY(results_release) struct results *results = must_malloc(sizeof *results);
+    *result = NULL;
     *results =
         (struct results){.folder = {.lock = -1, .shared_lock = -1}, .units = units, .shard = shard, .readers = readers};
     results->plan = units->whole;
@@ -89,25 +92,22 @@ enum status store_open(const char *output, const struct store_policy *policy, co
     results->known.kept = must_zeroed((size_t)units->plan.task_count);
     results->known.seen = must_zeroed((size_t)units->plan.run_count);
     results->known.in_one = must_zeroed((size_t)results->plan->run_count);
-    if (!status) status = check_output(results, error);
-    if (!status) status = to_open(results, error);
-    if (!status) status = results_take_lock(results, error);
-    if (!status) status = check_output(results, error); /* the last holder may have written it */
-    if (!status) status = to_begin(results, error);
-    if (!status) status = check_parts(results, error);
-    if (!status) results->linked = results->place.exists && link_is_at(results->place.path);
-    if (!status && results->linked && !resume) status = drop_linked(results, error);
-    if (!status) results_clear(results, !resume);
-    if (!status && resume) shards_find_parts(results);
-    if (!status && results->place.exists && results->place.about.st_nlink > 1)
+    TRY(status);
+    TRY(check_output(results, error));
+    TRY(to_open(results, error));
+    TRY(results_take_lock(results, error));
+    TRY(check_output(results, error)); /* the last holder may have written it */
+    TRY(to_begin(results, error));
+    TRY(check_parts(results, error));
+    results->linked = results->place.exists && link_is_at(results->place.path);
+    if (results->linked && !resume) TRY(drop_linked(results, error));
+    results_clear(results, !resume);
+    if (resume) shards_find_parts(results);
+    if (results->place.exists && results->place.about.st_nlink > 1)
         text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
                           (long)results->place.about.st_nlink);
-    if (status) {
-        store_close(results);
-        results = NULL;
-    }
-    *result = results;
-    return status;
+    *result = disown(&results);
+    return STATUS_OK;
 }
 
 bool results_need_inputs(const struct results *results) {

@@ -88,19 +88,17 @@ static int64_t find_difference(const struct poisoned *out, const void *expected,
 enum status poison_compare(struct device *device, const struct poisoned *out, const void *expected,
                            struct error *error) {
     char is[32], was[32];
-    void *now = NULL;
+    OWNED void *now = NULL;
     if (!out->memory) return STATUS_OK;
     TRY(poison_check(device, out, error));
     if (!expected) return STATUS_OK;
-    enum status status = poison_keep(device, out, &now, error);
-    int64_t at = !status && now ? find_difference(out, expected, now) : -1;
-    if (at >= 0)
-        status = fail(error, STATUS_RUN,
-                      "a timed launch gave another result than the verified one: element %lld is %s instead of %s",
-                      (long long)at, value_text(dtype_load(out->dtype, now, at), is),
-                      value_text(dtype_load(out->dtype, expected, at), was));
-    free(now);
-    return status;
+    TRY(poison_keep(device, out, &now, error));
+    int64_t at = now ? find_difference(out, expected, now) : -1;
+    if (at < 0) return STATUS_OK;
+    return fail(error, STATUS_RUN,
+                "a timed launch gave another result than the verified one: element %lld is %s instead of %s",
+                (long long)at, value_text(dtype_load(out->dtype, now, at), is),
+                value_text(dtype_load(out->dtype, expected, at), was));
 }
 
 /* Uploads the changed first input in[0] and launches. Downloads the second input to in[1] and the result to `got`. */
@@ -119,31 +117,24 @@ static enum status launch_changed(struct device *device, const struct kernel *ke
 enum status poison_replay(struct device *device, const struct kernel *kernel, const struct launch *launch,
                           const struct poisoned *out, struct error *error) {
     struct replay replay;
-    void *result = NULL;
+    OWNED void *result = NULL;
     if (!out->memory || !replay_make(launch, &replay)) return STATUS_OK;
     void *const first = (void *)*replay.in[0];
     size_t bytes = (size_t)replay.in_bytes[0], out_bytes = (size_t)out->bytes;
-    void *in[2] = {malloc(bytes + 1), malloc((size_t)replay.in_bytes[1] + 1)};
-    void *before = malloc(bytes + 1), *got = malloc(out_bytes + 1), *right = malloc(out_bytes + 1);
-    enum status status = poison_keep(device, out, &result, error);
-    bool room = in[0] && in[1] && before && got && right && result;
-    if (!status && room) status = transfer(device, QUEUE_DOWNLOAD, first, replay.in_bytes[0], before, error);
-    if (!status && room) {
-        memcpy(in[0], before, bytes);
-        replay_change(launch->dtype, in[0], replay.in_bytes[0]);
-        status = launch_changed(device, kernel, launch, &replay, out, in, got, error);
-        transfer(device, QUEUE_UPLOAD, before, replay.in_bytes[0], first, status ? IGNORED : error);
-        transfer(device, QUEUE_UPLOAD, result, out->bytes, out->memory, status ? IGNORED : error);
-        *replay.in[0] = in[0];
-        if (replay.in[1]) *replay.in[1] = in[1];
-        *replay.out = right;
-        if (!status) status = error->status;
-        if (!status) status = replay_judge(&replay, got, out->dtype, out->bytes, error);
-    }
-    for (int i = 0; i < 2; i++) free(in[i]);
-    free(before);
-    free(got);
-    free(right);
-    free(result);
-    return status;
+    OWNED void *a = malloc(bytes + 1), *b = malloc((size_t)replay.in_bytes[1] + 1), *before = malloc(bytes + 1);
+    OWNED void *got = malloc(out_bytes + 1), *right = malloc(out_bytes + 1);
+    TRY(poison_keep(device, out, &result, error));
+    if (!a || !b || !before || !got || !right || !result) return STATUS_OK;
+    TRY(transfer(device, QUEUE_DOWNLOAD, first, replay.in_bytes[0], before, error));
+    void *in[2] = {a, b};
+    memcpy(a, before, bytes);
+    replay_change(launch->dtype, a, replay.in_bytes[0]);
+    enum status status = launch_changed(device, kernel, launch, &replay, out, in, got, error);
+    transfer(device, QUEUE_UPLOAD, before, replay.in_bytes[0], first, status ? IGNORED : error);
+    transfer(device, QUEUE_UPLOAD, result, out->bytes, out->memory, status ? IGNORED : error);
+    *replay.in[0] = a;
+    if (replay.in[1]) *replay.in[1] = b;
+    *replay.out = right;
+    TRY(status ? status : error->status);
+    return replay_judge(&replay, got, out->dtype, out->bytes, error);
 }

@@ -13,6 +13,8 @@
 #define SQUARE   256 /* rows and columns of the square that is compared around an overflow */
 #define MAX_SUMS (INT64_C(1) << 22) /* most sums of one side of one matrix of the stack: bounds memory */
 
+#define NO_MEMORY "no host memory left for Freivalds' check of the product"
+
 uint64_t splitmix(uint64_t *state) {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -74,6 +76,8 @@ void freivalds_free(struct freivalds *freivalds) {
     free(freivalds->scale);
     free(freivalds);
 }
+
+RELEASED_BY(freivalds, freivalds_free)
 
 /* ---- the operands ------------------------------------------------------------------------------------------------ */
 
@@ -222,32 +226,21 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                               bool same, uint64_t seed, struct freivalds **result, struct error *error) {
     int64_t lines[2] = {geometry->extent[LOOP_M], geometry->extent[LOOP_N]}, k = geometry->extent[LOOP_K];
-    struct freivalds *freivalds = must_malloc(sizeof *freivalds);
+    FREED_BY(freivalds_release) struct freivalds *freivalds = must_malloc(sizeof *freivalds);
     *freivalds = (struct freivalds){.batch = geometry->extent[LOOP_B], .seed = seed};
     struct side *sides = freivalds->sides;
-    struct vectors vectors[2];
     for (int s = 0; s < 2; s++) choose_blocks(&sides[s], lines[s], k > lines[!s] ? k : lines[!s]);
     freivalds->scale = zeros(freivalds->batch);
-    bool room = freivalds->scale;
-    for (int s = 0; s < 2; s++) {
-        vectors[s] = (struct vectors){zeros(k * sides[s].blocks), zeros(k)};
-        room = allocate_side(&sides[s], freivalds->batch, sides[!s].blocks) && vectors[s].sums &&
-               vectors[s].magnitudes && room;
-    }
-    enum status status = STATUS_OK;
+    OWNED double *magnitudes = zeros(2 * k), *sums = zeros(k * (sides[0].blocks + sides[1].blocks));
+    bool room = freivalds->scale && magnitudes && sums;
+    for (int s = 0; s < 2; s++) room = allocate_side(&sides[s], freivalds->batch, sides[!s].blocks) && room;
+    if (!room) return fail(error, STATUS_RUN, NO_MEMORY);
+    const struct vectors vectors[2] = {{sums, magnitudes}, {sums + k * sides[0].blocks, magnitudes + k}};
     uint64_t state = seed;
-    if (!room) status = fail(error, STATUS_RUN, "no host memory left for Freivalds' check of the product");
-    for (int64_t b = 0; b < freivalds->batch && !status; b++)
-        status = prepare_matrix(freivalds, geometry, reader, run, same, b, &state, vectors, error);
-    for (int s = 0; s < 2; s++) {
-        free(vectors[s].sums);
-        free(vectors[s].magnitudes);
-    }
-    if (status)
-        freivalds_free(freivalds);
-    else
-        *result = freivalds;
-    return status;
+    for (int64_t b = 0; b < freivalds->batch; b++)
+        TRY(prepare_matrix(freivalds, geometry, reader, run, same, b, &state, vectors, error));
+    *result = disown(&freivalds);
+    return STATUS_OK;
 }
 
 /* ---- the product ------------------------------------------------------------------------------------------------- */
@@ -432,18 +425,13 @@ enum status freivalds_suspects(const struct freivalds *freivalds, const struct g
                                struct error *error) {
     const struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
     struct search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
-    double *sums[2] = {zeros(rows->lines * columns->blocks), zeros(columns->lines * rows->blocks)};
-    for (int s = 0; s < 2; s++)
-        search.nonfinite_count[s] = calloc((size_t)freivalds->sides[s].lines + 1, sizeof(int64_t));
-    bool room = sums[0] && sums[1] && search.nonfinite_count[0] && search.nonfinite_count[1];
-    enum status status = STATUS_OK;
-    if (!room) status = fail(error, STATUS_RUN, "no host memory left for Freivalds' check of the product");
-    for (search.b = 0; search.b < freivalds->batch && !status; search.b++)
-        status = search_matrix(&search, reader, run, sums, error);
-    if (!status) list_suspects(&search, suspects);
-    for (int s = 0; s < 2; s++) {
-        free(sums[s]);
-        free(search.nonfinite_count[s]);
-    }
-    return status;
+    OWNED double *row_sums = zeros(rows->lines * columns->blocks), *column_sums = zeros(columns->lines * rows->blocks);
+    OWNED int64_t *counts = calloc((size_t)(rows->lines + columns->lines) + 1, sizeof *counts);
+    if (!row_sums || !column_sums || !counts) return fail(error, STATUS_RUN, NO_MEMORY);
+    double *const sums[2] = {row_sums, column_sums};
+    search.nonfinite_count[0] = counts;
+    search.nonfinite_count[1] = counts + rows->lines;
+    for (search.b = 0; search.b < freivalds->batch; search.b++) TRY(search_matrix(&search, reader, run, sums, error));
+    list_suspects(&search, suspects);
+    return STATUS_OK;
 }

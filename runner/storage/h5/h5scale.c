@@ -31,16 +31,13 @@ char *h5_axis_text(hid_t object, const char *name, int rank, int axis) {
     if (!open_axis_attribute(object, name, H5T_STRING, rank, &attribute)) return NULL;
     bool variable = H5Tis_variable_str(attribute.type) > 0;
     size_t size = H5Tget_size(attribute.type), bytes = size * (size_t)rank;
-    char *texts = calloc(bytes + 1, 1), *label = NULL; /* a damaged file may claim any size */
+    OWNED char *texts = calloc(bytes + 1, 1), *label = NULL; /* a damaged file may claim any size */
     if (texts && H5Aread(attribute.id, attribute.type, texts) >= 0) {
         const char *text = variable ? ((char **)(void *)texts)[axis] : texts + (size_t)axis * size;
         if (text) label = variable ? must_strdup(text) : must_printf("%.*s", (int)strnlen(text, size), text);
         if (variable) H5Dvlen_reclaim(attribute.type, attribute.space, H5P_DEFAULT, texts);
     }
-    free(texts);
-    if (label && *label && !text_not_utf8(label)) return label;
-    free(label);
-    return NULL;
+    return label && *label && !text_not_utf8(label) ? disown(&label) : NULL;
 }
 
 char *h5_axis_label(hid_t dataset, int axis) {
@@ -101,13 +98,10 @@ herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, 
     if (!h5_attribute_open(from, name, &old)) return -1;
     OWNED_ID hid_t type = H5Tcopy(old.type); /* a copy that belongs to no file */
     OWNED_ID hid_t new = H5Acreate2(*(hid_t *)to, name, type, old.space, H5P_DEFAULT, H5P_DEFAULT);
-    void *value = calloc(H5Tget_size(type) * (size_t)old.count + 1, 1);
-    herr_t copied = new < 0 || !value ? -1 : H5Aread(old.id, type, value);
-    if (copied >= 0) {
-        copied = H5Awrite(new, type, value);
-        H5Dvlen_reclaim(type, old.space, H5P_DEFAULT, value); /* frees variable-length texts */
-    }
-    free(value);
+    OWNED void *value = calloc(H5Tget_size(type) * (size_t)old.count + 1, 1);
+    if (new < 0 || !value || H5Aread(old.id, type, value) < 0) return -1;
+    herr_t copied = H5Awrite(new, type, value);
+    H5Dvlen_reclaim(type, old.space, H5P_DEFAULT, value); /* frees variable-length texts */
     return copied;
 }
 

@@ -296,13 +296,11 @@ int64_t h5_get_integer(hid_t object, const char *name, int64_t missing) {
 }
 
 char *h5_get_trimmed_text(hid_t object, const char *name) {
-    char *text = h5_get_text(object, name);
+    OWNED char *text = h5_get_text(object, name);
     if (!text) return NULL;
     size_t blank = strspn(text, " \t\r\n"), length = strlen(text);
     while (length > blank && strchr(" \t\r\n", text[length - 1])) length--;
     memmove(text, text + blank, length - blank);
     text[length - blank] = '\0';
-    if (*text && !text_not_utf8(text)) return text;
-    free(text);
-    return NULL;
+    return *text && !text_not_utf8(text) ? disown(&text) : NULL;
 }

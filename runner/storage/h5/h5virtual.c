@@ -28,17 +28,13 @@ static enum status map_source(hid_t creation, hid_t space, const struct h5_sourc
 enum status h5_create_virtual(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
                               const struct h5_source sources[], int count, struct error *error) {
     unsigned char missing_value[16];
-    enum status status = STATUS_OK;
     OWNED_ID hid_t creation = h5_creation(H5P_DATASET_CREATE), type = h5_type(dtype);
     OWNED_ID hid_t space = h5_space(shape->rank, shape->size), id = H5I_INVALID_HID;
     memset(missing_value, 0xff, sizeof missing_value); /* NaN in all floating-point types */
     H5Pset_fill_value(creation, type, missing_value);
-    for (int i = 0; i < count && !status; i++) status = map_source(creation, space, &sources[i], error);
-    if (!status) {
-        H5Sselect_all(space);
-        status = h5_create_id(file, path, type, space, creation, H5P_DEFAULT, &id, error);
-    }
-    return status;
+    for (int i = 0; i < count; i++) TRY(map_source(creation, space, &sources[i], error));
+    H5Sselect_all(space);
+    return h5_create_id(file, path, type, space, creation, H5P_DEFAULT, &id, error);
 }
 
 bool h5_is_virtual(hid_t dataset) {

@@ -108,27 +108,25 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
     *result = NULL;
     int64_t bytes = shape_elements(&dataset->shape) * (int64_t)dtype_size(dataset->dtype);
     if (dataset->shape.rank == 0 || bytes == 0) return STATUS_OK;
-    struct rawwrite *raw = must_malloc(sizeof *raw);
+    FREED_BY(rawwrite_close) struct rawwrite *raw = must_malloc(sizeof *raw);
     *raw = (struct rawwrite){.dataset = dataset, .size = (int64_t)dtype_size(dataset->dtype)};
     raw->descriptor = h5_descriptor(dataset->id, &raw->failure);
     raw->mappable = is_local(raw->descriptor);
-    enum status status = STATUS_OK;
     if (dataset->chunk.rank > 0) raw->chunk_bytes = raw->size * shape_elements(&dataset->chunk);
     if (dataset->filtered) {
         filters_find(dataset->creation, &raw->filters); /* h5_create chose them, so all are supported */
         raw->lanes = filter_lanes_create(raw->chunk_bytes);
     } else if (dataset->chunk.rank > 0) {
-        status = find_addresses(raw, error);
+        TRY(find_addresses(raw, error));
     } else {
         raw->address = H5Dget_offset(dataset->id);
-        if (raw->address == HADDR_UNDEF) status = FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_error_text());
-        if (!status) allocate_blocks(raw, raw->address, bytes);
+        if (raw->address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_error_text());
+        allocate_blocks(raw, raw->address, bytes);
     }
-    if (!status) status = h5_check_writes(dataset, error);
-    if (!status && !dataset->filtered) map_file(raw, bytes, ahead);
-    if (status) rawwrite_close(&raw);
-    *result = raw;
-    return status;
+    TRY(h5_check_writes(dataset, error));
+    if (!dataset->filtered) map_file(raw, bytes, ahead);
+    *result = disown(&raw);
+    return STATUS_OK;
 }
 
 void rawwrite_close(struct rawwrite **closed) {

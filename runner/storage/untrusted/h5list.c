@@ -196,17 +196,12 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     walk->guard->error.status = STATUS_OK;
     OWNED_ID hid_t object = H5Oopen(group, name, walk->guard->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
-        append(walk->list, walk->path, object, path);
+        append(walk->list, walk->path, object, disown(&path));
         record_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
-        path = NULL;
     } else if (object < 0 && walk->guard->error.status) {
-        if (walk->list->outside++ == 0) {
-            walk->list->first_outside = path;
-            path = NULL;
-        }
+        if (walk->list->outside++ == 0) walk->list->first_outside = disown(&path);
     } else if (object < 0 && (link->type == H5L_TYPE_HARD || H5Oexists_by_name(group, name, walk->guard->links) > 0)) {
-        append(walk->list, walk->path, object, path);
-        path = NULL;
+        append(walk->list, walk->path, object, disown(&path));
     } else if (object < 0 && walk->list->broken++ == 0) {
         OWNED char *fault = h5_link_fault(group, walk->path, name);
         walk->list->first_broken = fault ? must_printf("%s, %s", path, fault) : must_strdup(path);

@@ -124,10 +124,8 @@ static void find_version(struct header *header, hid_t file, const char *name) {
                  H5Pget_userblock(creation, &base) >= 0 && H5Fget_name(file, path, sizeof path) > 0;
     if (!there) return;
     header->base = base;
-    header->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (header->descriptor < 0) return;
-    walk_header(header, link.u.address);
-    close(header->descriptor);
+    OWNED_DESCRIPTOR int descriptor = header->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0) walk_header(header, link.u.address);
 }
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */

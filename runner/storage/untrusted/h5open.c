@@ -52,20 +52,15 @@ static enum status fail_dataset(const struct opening *opening, const char *why, 
 static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
     const char *path = opening->path, *dataset = opening->name;
     H5_GUARD(guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path, dataset);
-    hid_t object = H5Oopen(file, dataset, guard.links);
-    enum status status = STATUS_OK;
-    if (object < 0 && guard.error.status) status = fail(error, guard.error.status, "%s", guard.error.text);
-    if (object >= 0 && opening->checked) status = h5_guard_check_open(&guard, object, error);
-    if (status && object >= 0) H5Oclose(object);
-    if (status) return status;
+    OWNED_ID hid_t object = H5Oopen(file, dataset, guard.links);
+    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
     if (object < 0) return h5_fail_object(file, path, dataset, error);
+    if (opening->checked) TRY(h5_guard_check_open(&guard, object, error));
     H5I_type_t kind = H5Iget_type(object);
-    if (kind != H5I_DATASET) {
-        H5Oclose(object);
-        return fail_dataset(
-            opening, kind == H5I_GROUP ? "is a group, not a data set" : "is a named data type, not a data set", error);
-    }
+    if (kind == H5I_GROUP) return fail_dataset(opening, "is a group, not a data set", error);
+    if (kind != H5I_DATASET) return fail_dataset(opening, "is a named data type, not a data set", error);
     *id = object;
+    object = H5I_INVALID_HID;
     return STATUS_OK;
 }
 
@@ -94,15 +89,14 @@ static enum status fail_shape(const struct opening *opening, hid_t id, struct er
     struct h5_absent absent;
     OWNED char *reason = must_strdup(h5_error_text());
     enum status status = h5_find_absent(id, opening->path, opening->name, &none, &absent, error);
-    if (!status && absent.first)
-        status = fail(error, STATUS_USAGE,
-                      "%s: '%s' is a virtual data set of %s, without which HDF5 cannot determine its shape",
-                      opening->path, opening->name, absent.first);
-    if (!status)
-        status = fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot determine: %s", opening->path,
-                      opening->name, reason);
-    free(absent.first);
-    return status;
+    OWNED char *first = absent.first;
+    if (status) return status;
+    if (first)
+        return fail(error, STATUS_USAGE,
+                    "%s: '%s' is a virtual data set of %s, without which HDF5 cannot determine its shape",
+                    opening->path, opening->name, first);
+    return fail(error, STATUS_USAGE, "%s: '%s' has a shape that HDF5 cannot determine: %s", opening->path,
+                opening->name, reason);
 }
 
 hid_t h5_open_unlocked(const char *path) {
@@ -216,24 +210,24 @@ static bool refers_to_files(hid_t dataset) {
 
 /* Opens a data set and checks what the file claims about it. *result is NULL after a failure. */
 static enum status open_any(const struct opening *opening, struct h5_dataset **result, struct error *error) {
-    struct h5_dataset *dataset = must_malloc(sizeof *dataset);
+    OWNED_DATASET struct h5_dataset *dataset = must_malloc(sizeof *dataset);
     *dataset = (struct h5_dataset){.file = H5I_INVALID_HID, .id = H5I_INVALID_HID, .memory = H5I_INVALID_HID};
     dataset->creation = H5I_INVALID_HID;
-    enum status status = open_file_and_object(opening, dataset, error);
+    *result = NULL;
+    TRY(open_file_and_object(opening, dataset, error));
     /* HDF5 1.14 remembers what it found in the sources while the guard followed them, so the file is opened anew. */
-    if (!status && opening->checked && refers_to_files(dataset->id)) {
+    if (opening->checked && refers_to_files(dataset->id)) {
         struct opening again = *opening;
         again.checked = false;
         H5Oclose(dataset->id);
         H5Fclose(dataset->file);
-        status = open_file_and_object(&again, dataset, error);
+        TRY(open_file_and_object(&again, dataset, error));
     }
-    if (!status && (dataset->id = h5_reopen_past_gaps(dataset->id)) < 0)
-        status = FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
-    if (!status) status = examine(opening, dataset, error);
-    if (status) h5_close(&dataset);
-    *result = dataset;
-    return status;
+    dataset->id = h5_reopen_past_gaps(dataset->id);
+    if (dataset->id < 0) return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
+    TRY(examine(opening, dataset, error));
+    *result = disown(&dataset);
+    return STATUS_OK;
 }
 
 enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error) {
