@@ -153,7 +153,7 @@ static char *caption_rates(const struct figure *figure) {
         wins[v] = 0;
     }
     if (!*caption)
-        must_append(&caption, "No variant is called the fastest: first launches include the loading of code");
+        must_append(&caption, "First launches include the loading of code, so no variant counts as the fastest");
     must_append(&caption, ". Highest rate: %s, %s%s%s.", best->variant,
                 view_rate_text(rate_of(best), view_counts_flops(best), rate), best->parameters[0] ? " at " : "",
                 best->parameters);
