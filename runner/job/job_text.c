@@ -197,9 +197,9 @@ static char *chosen_variants(const struct job_reader *reader, const struct defin
     struct texts printed = {0};
     char *chosen = NULL;
     for (int i = 0; definition->only_count && i < definition->count; i++) {
-        const int instance = definition->instances[i];
-        const struct job_operation *operation = &reader->job->operations[instance];
-        for (int v = 0; instance >= 0 && v < operation->variant_count; v++) {
+        if (definition->instances[i] < 0) continue;
+        const struct job_operation *operation = &reader->job->operations[definition->instances[i]];
+        for (int v = 0; v < operation->variant_count; v++) {
             char *text;
             FILE *to = must_stream(&text);
             print_variant(to, &operation->variants[v], list);

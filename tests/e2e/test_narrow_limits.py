@@ -127,3 +127,17 @@ def test_quotas_count_like_processors():
     finally:
         (outer / "inner").rmdir()
         outer.rmdir()
+
+
+def test_a_current_folder_whose_name_hdf5_cannot_hold(tmp_path, monkeypatch):
+    """HDF5 has room for 1,023 bytes of it."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(5):
+        os.mkdir("long" * 60)
+        os.chdir("long" * 60)
+    harness.write_arrays("x.h5", x=np.ones((3, 4)))
+    assert "/x" in harness.quiet("inspect", "x.h5")
+    total = {"id": "total", "op": "reduce", "inputs": ["x"], "operator": "sum", "axis": "all"}
+    job = harness.write_job(Path("job.yaml"), inputs={"x": {"file": "x.h5", "dataset": "x"}}, operations=[total])
+    harness.tilerun("run", job, "-o", "out.h5", expect=harness.OK)
+    assert harness.Results("out.h5").output("total") == 12
