@@ -18,7 +18,7 @@ static enum status check_chunk(const struct job *job, const struct job_input *in
     if (most < CHUNK_ENOUGH) most = CHUNK_ENOUGH;
     for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
     if (array->chunk.rank == 0 || bytes <= most) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: '%s' has chunks of %s, larger than the memory of %s", input->file,
+    return fail(error, STATUS_USAGE, "%s: '%s' has chunks of %s, larger than the %s that 'memory' allows", input->file,
                 input->dataset, size_text(bytes, has), size_text(most, may));
 }
 

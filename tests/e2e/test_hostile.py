@@ -72,7 +72,7 @@ CLAIMS = {
     "few": "claims 8.0 TiB, of which the file holds 8.0 KiB; it is not read",
     "crumbs": "claims 1.1e+12 chunks, more than the file has bytes; it is not read",
     "late": "claims 4.0 TiB, of which the file holds 0 B; it is not read",
-    "slab": "has chunks of 256.0 MiB, larger than the memory of 64.0 MiB",
+    "slab": "has chunks of 256.0 MiB, larger than the 64.0 MiB that 'memory' allows",
     "whole": "is damaged: part of its 8.0 KiB lies beyond the end of the file",
 }
 
@@ -99,7 +99,7 @@ def test_chunks_as_large_as_the_memory(corpus, folder, memory, most):
         operations=[{"id": "y", "op": "scale", "inputs": ["x"], "variants": ["cpu"]}],
     )  # fmt: skip
     done = tilerun("plan", "job.yaml", cwd=folder)
-    words = f"claims.h5: '/slab' has chunks of 256.0 MiB, larger than the memory of {most}\n"
+    words = f"claims.h5: '/slab' has chunks of 256.0 MiB, larger than the {most} that 'memory' allows\n"
     assert done.code == (USAGE if most else OK) and (words in done.err.decode() if most else done.err == b"")
 
 
