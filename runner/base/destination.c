@@ -1,8 +1,6 @@
 /* destination.c - follows links, checks folders, compares destinations, moves finished files into place. */
 #include "destination.h"
 
-#include "fail.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -2,9 +2,7 @@
 #include "fail.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -3,7 +3,6 @@
 #include "interrupt.h"
 
 #include "clock.h"
-#include "fail.h"
 
 #include <limits.h>
 #include <math.h>

@@ -3,7 +3,6 @@
 
 #include "fail.h"
 #include "sort.h"
-#include <math.h>
 #include <stdlib.h>
 
 #define EVENT_RESOLUTION_S 0.5e-6 /* of the two events that time a sample */

@@ -1,7 +1,6 @@
 /* table.c - chooses the columns that fit and their widths, then prints the rows as text or as Markdown. */
 #include "table.h"
 
-#include "fail.h"
 #include "text.h"
 #include <stdarg.h>
 #include <stdint.h>

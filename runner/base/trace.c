@@ -4,7 +4,6 @@
 
 #include "atomic_file.h"
 #include "clock.h"
-#include "fail.h"
 #include "json.h"
 #if TILERUN_CUDA
 #include <nvtx3/nvToolsExt.h>

@@ -2,7 +2,6 @@
 #include "job.h"
 
 #include "../base/destination.h"
-#include "../base/fail.h"
 #include "../base/text.h"
 #include "job_parts.h"
 

@@ -3,7 +3,6 @@
  * is not installed. */
 #include "filters.h"
 
-#include "../../base/fail.h"
 #include "../../base/workers.h"
 #include "h5io.h"
 

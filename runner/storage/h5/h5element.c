@@ -3,7 +3,6 @@
 #include "h5element.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
 #include "h5type.h"
 #include <stdlib.h>
 #include <string.h>

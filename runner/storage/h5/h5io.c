@@ -2,7 +2,6 @@
 #include "h5io.h"
 #include "../../../kernels/core/cpu.h"
 #include "../../../kernels/core/cut.h"
-#include "../../base/fail.h"
 #include "../elements/layout.h"
 #include "filters.h"
 #include "h5slab.h"
