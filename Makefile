@@ -101,7 +101,8 @@ NVCC     := $(CUDA_HOME)/bin/nvcc
 NVFLAGS  ?= -O3 # and -lineinfo for a profiler: the driver then takes 40 ms longer to load a large kernel file
 override NVFLAGS += -std=c++20 $(GENCODE) -MMD -MP --Werror all-warnings -diag-error 177 -Xptxas -warn-spills -Xcompiler -Wall -DTILERUN_CUDA=1
 override NVFLAGS += $(foreach f,$(CPPFLAGS),$(if $(filter -D% -U% -I%,$(f)),$(f),-Xcompiler $(f)))
-SM90A    := -DTILERUN_SM90A=$(if $(filter 90,$(ARCHS)),1,0) # is there code for compute capability 9.0a
+# Is there code for compute capability 9.0a?
+SM90A    := -DTILERUN_SM90A=$(if $(filter 90,$(ARCHS)),1,0)
 override NVFLAGS += $(SM90A)
 endif
 VARIANT_FILES := $(wildcard kernels/*/*.c kernels/*/*/*.c) $(KERNELS)
@@ -170,6 +171,7 @@ endef
 same = $(and $(findstring |$(1)|,|$(2)|),$(findstring |$(2)|,|$(1)|))
 $(eval $(call stamp,cc.flags,CC_WORDS))
 $(eval $(call stamp,$(DEMO)nvcc.flags,NVCC_WORDS))
+$(eval $(call stamp,sm90a.flags,SM90A))
 $(eval $(call stamp,link.flags,LINK_WORDS))
 $(eval $(call stamp,commit,IDENTITY))
 $(eval $(call stamp,measuring,BOTH_MEASURING))
@@ -213,7 +215,7 @@ $(BUILD)/$(DEMO)%.cu.o: %.cu $(BUILD)/$(DEMO)nvcc.flags
 	$(call say,nvcc)$(NVCC) $(NVFLAGS) -c -o $@ $<
 
 $(BUILD)/kernels/core/registry.c.o: override CFLAGS += $(SM90A)
-$(BUILD)/kernels/core/registry.c.o: $(BUILD)/$(DEMO)nvcc.flags
+$(BUILD)/kernels/core/registry.c.o: $(BUILD)/sm90a.flags
 
 # The commit and the hash of the sources are baked into one small file.
 $(BUILD)/runner/record/environment.c.o: override CFLAGS += -DTILERUN_COMMIT='"$(COMMIT)"' -DTILERUN_SOURCES='"$(CONTENT)"'

@@ -90,8 +90,9 @@ def test_a_table_of_nothing(folder):
 def test_every_family_is_summed_up(rng, job):
     if job != "thin" and not any(v.name == "blas" and v.runs_here for v in harness.list_variants()):
         pytest.skip("no BLAS is installed here")
-    seed, types = int(rng.integers(0, 10**6)), ["float32"] if job == "values" else ["float32", "float64"]
-    arguments = ["--count", 2, "--device", "cpu", "--shrink", 4096, "--types", ",".join(types)]
+    seed, types = int(rng.integers(0, 10**6)), ["float32", "float64"] if job == "shapes" else ["float32"]
+    count = 1 if job == "thin" else 2  # whose launches find the caches cold: it takes long where they are large
+    arguments = ["--count", count, "--device", "cpu", "--shrink", 4096, "--types", ",".join(types)]
     done = families(job, "--seed", seed, *arguments, "--run", harness.TILERUN)
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines[0].split() == FAMILIES[job], done.stdout + done.stderr
