@@ -57,6 +57,10 @@ void *try_malloc(unsigned long bytes) {
     return malloc(bytes);
 }
 
+void *try_zeroed(unsigned long bytes) {
+    return calloc(bytes, 1);
+}
+
 void *must_malloc(unsigned long bytes) {
     return must_have(malloc(bytes ? bytes : 1));
 }

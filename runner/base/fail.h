@@ -45,8 +45,10 @@ void *must_realloc(void *memory, unsigned long bytes);
  *     *APPEND(list->items, list->count) = item; */
 #define APPEND(array, count) ((array) = must_grow((array), (count), sizeof *(array)), &(array)[(count)++])
 void *must_grow(void *array, int count, unsigned long element_bytes);
-void *try_malloc(unsigned long bytes); /* malloc, for OWNED: the analyzer of clang does not know that OWNED frees */
-char *must_strdup(const char *text);   /* NULL of NULL */
+/* malloc and calloc, for OWNED: the analyzer of clang does not know that OWNED frees. */
+void *try_malloc(unsigned long bytes);
+void *try_zeroed(unsigned long bytes);
+char *must_strdup(const char *text); /* NULL of NULL */
 /* Like realpath. NULL, with errno set: it failed for a reason other than memory. */
 char *must_realpath(const char *path);
 /* printf into a new string that the caller frees. */

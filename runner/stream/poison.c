@@ -54,7 +54,7 @@ enum status poison_check(struct device *device, const struct poisoned *out, stru
 }
 
 enum status poison_keep(struct device *device, const struct poisoned *out, void **copy, struct error *error) {
-    *copy = out->memory ? malloc((size_t)out->bytes + 1) : NULL;
+    *copy = out->memory ? try_malloc((size_t)out->bytes + 1) : NULL;
     return *copy ? copy_out(device, out, 0, out->bytes, *copy, error) : STATUS_OK;
 }
 
@@ -121,8 +121,8 @@ enum status poison_replay(struct device *device, const struct kernel *kernel, co
     if (!out->memory || !replay_make(launch, &replay)) return STATUS_OK;
     void *const first = (void *)*replay.in[0];
     size_t bytes = (size_t)replay.in_bytes[0], out_bytes = (size_t)out->bytes;
-    OWNED void *a = malloc(bytes + 1), *b = malloc((size_t)replay.in_bytes[1] + 1), *before = malloc(bytes + 1);
-    OWNED void *got = malloc(out_bytes + 1), *right = malloc(out_bytes + 1);
+    OWNED void *a = try_malloc(bytes + 1), *b = try_malloc((size_t)replay.in_bytes[1] + 1);
+    OWNED void *before = try_malloc(bytes + 1), *got = try_malloc(out_bytes + 1), *right = try_malloc(out_bytes + 1);
     TRY(poison_keep(device, out, &result, error));
     if (!a || !b || !before || !got || !right || !result) return STATUS_OK;
     TRY(transfer(device, QUEUE_DOWNLOAD, first, replay.in_bytes[0], before, error));

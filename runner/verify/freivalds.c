@@ -43,7 +43,7 @@ struct freivalds {
 };
 
 static double *zeros(int64_t count) {
-    return calloc((size_t)count + 1, sizeof(double));
+    return try_zeroed(((size_t)count + 1) * sizeof(double));
 }
 
 static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
@@ -426,7 +426,7 @@ enum status freivalds_suspects(const struct freivalds *freivalds, const struct g
     const struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
     struct search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
     OWNED double *row_sums = zeros(rows->lines * columns->blocks), *column_sums = zeros(columns->lines * rows->blocks);
-    OWNED int64_t *counts = calloc((size_t)(rows->lines + columns->lines) + 1, sizeof *counts);
+    OWNED int64_t *counts = try_zeroed(((size_t)(rows->lines + columns->lines) + 1) * sizeof *counts);
     if (!row_sums || !column_sums || !counts) return fail(error, STATUS_RUN, NO_MEMORY);
     double *const sums[2] = {row_sums, column_sums};
     search.nonfinite_count[0] = counts;

@@ -98,8 +98,9 @@ herr_t h5_copy_attribute(hid_t from, const char *name, const H5A_info_t *about, 
     if (!h5_attribute_open(from, name, &old)) return -1;
     OWNED_ID hid_t type = H5Tcopy(old.type); /* a copy that belongs to no file */
     OWNED_ID hid_t new = H5Acreate2(*(hid_t *)to, name, type, old.space, H5P_DEFAULT, H5P_DEFAULT);
+    if (new < 0) return -1;
     OWNED void *value = calloc(H5Tget_size(type) * (size_t)old.count + 1, 1);
-    if (new < 0 || !value || H5Aread(old.id, type, value) < 0) return -1;
+    if (!value || H5Aread(old.id, type, value) < 0) return -1;
     herr_t copied = H5Awrite(new, type, value);
     H5Dvlen_reclaim(type, old.space, H5P_DEFAULT, value); /* frees variable-length texts */
     return copied;

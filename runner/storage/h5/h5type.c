@@ -238,8 +238,10 @@ enum status h5_set_shape(hid_t object, const char *name, const struct shape *sha
 /* Bytes of address space that the process uses; 0: not known. */
 static rlim_t used_address_space(void) {
     unsigned long pages = 0;
-    OWNED_FILE FILE *file = fopen("/proc/self/statm", "re");
-    if (!file || fscanf(file, "%lu", &pages) != 1) return 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file) return 0;
+    if (fscanf(file, "%lu", &pages) != 1) pages = 0;
+    fclose(file);
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 

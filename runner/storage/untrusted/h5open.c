@@ -48,20 +48,29 @@ static enum status fail_dataset(const struct opening *opening, const char *why, 
     return fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, why);
 }
 
-/* Opens the object. A guard refuses links to pipes even if it does not follow the references of the data set. */
-static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
-    const char *path = opening->path, *dataset = opening->name;
-    H5_GUARD(guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path, dataset);
-    OWNED_ID hid_t object = H5Oopen(file, dataset, guard.links);
-    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
-    if (object < 0) return h5_fail_object(file, path, dataset, error);
-    if (opening->checked) TRY(h5_guard_check_open(&guard, object, error));
+static enum status check_object(const struct opening *opening, struct h5_guard *guard, hid_t object,
+                                struct error *error) {
+    if (opening->checked) TRY(h5_guard_check_open(guard, object, error));
     H5I_type_t kind = H5Iget_type(object);
     if (kind == H5I_GROUP) return fail_dataset(opening, "is a group, not a data set", error);
     if (kind != H5I_DATASET) return fail_dataset(opening, "is a named data type, not a data set", error);
-    *id = object;
-    object = H5I_INVALID_HID;
     return STATUS_OK;
+}
+
+/* Opens the object; after a failure *id is as before. A guard refuses links to pipes even if it does not follow the
+ * references of the data set. */
+static enum status open_object(const struct opening *opening, hid_t file, hid_t *id, struct error *error) {
+    const char *path = opening->path, *dataset = opening->name;
+    H5_GUARD(guard, opening->checked ? opening->rule : EXTERNAL_ALLOW, path, dataset);
+    hid_t object = H5Oopen(file, dataset, guard.links);
+    if (object < 0 && guard.error.status) return fail(error, guard.error.status, "%s", guard.error.text);
+    if (object < 0) return h5_fail_object(file, path, dataset, error);
+    enum status status = check_object(opening, &guard, object, error);
+    if (status)
+        H5Oclose(object);
+    else
+        *id = object;
+    return status;
 }
 
 static const char too_many_elements[] = "has more elements than 64 bits can count; is the file damaged?";
