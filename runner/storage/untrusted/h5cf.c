@@ -193,7 +193,7 @@ static void store_number(enum dtype dtype, void *data, int index, const struct c
 }
 
 /* Writes an attribute: an array of `count` numbers, or one scalar if `count` is 0. */
-static enum status write_numbers(hid_t dataset, const char *name, enum dtype dtype, const struct cf_number numbers[],
+static enum status write_numbers(hid_t dataset, const char *name, enum dtype dtype, const struct cf_number *numbers,
                                  int count, struct error *error) {
     uint64_t values[2 * CF_MISSING];
     hsize_t size = (hsize_t)count;
