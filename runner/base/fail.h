@@ -61,7 +61,7 @@ FILE *must_stream(char **text);
 
 /* Declares variables that are released where their scope ends, by a function that takes their address. They must be
  * initialized. OWNED: pointers, whose memory is freed. */
-#define FREED_BY(function) __attribute__((cleanup(function)))
+#define FREED_BY(function) __attribute__((cleanup(function), unused)) /* unused: nothing reads a lock */
 #define OWNED              FREED_BY(free_owned)
 #define OWNED_FILE         FREED_BY(close_owned)      /* FILE *, which may be NULL */
 #define OWNED_FOLDER       FREED_BY(close_folder)     /* DIR *, which may be NULL */
