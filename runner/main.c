@@ -105,8 +105,31 @@ static int print_outcome(enum status status, const struct error *error) {
     return (int)(status == STATUS_MEMORY ? STATUS_DEVICE : status);
 }
 
-/* Blocks signals before the constructors of libraries run, which take most of the time before main. */
-static void (*const hold_first)(void) __attribute__((section(".preinit_array"), used)) = interrupt_hold;
+/* Is this entry of the environment a size of OpenMP's stacks that is too small for the kernels? It is in KiB, or has a
+ * unit. */
+static bool is_small_stack(const char *entry) {
+    const char *at = strstr(entry, "OMP_STACKSIZE="); /* also GOMP_STACKSIZE */
+    if (!at || at > entry + 1) return false;
+    char *unit;
+    unsigned long long size = strtoull(at + strlen("OMP_STACKSIZE="), &unit, 10);
+    unit += strspn(unit, " ");
+    if (*unit == 'm' || *unit == 'M' || *unit == 'g' || *unit == 'G') return false;
+    return size < (*unit == 'b' || *unit == 'B' ? LEAST_STACK_BYTES : LEAST_STACK_BYTES >> 10);
+}
+
+/* Runs before the constructors of libraries, which take most of the time before main: blocks signals, and drops small
+ * sizes from the environment, which OpenMP's constructor reads. */
+static void prepare_first(int argc, char **argv, char **environment) {
+    (void)argc;
+    (void)argv;
+    interrupt_hold();
+    char **kept = environment;
+    for (; *environment; environment++)
+        if (!is_small_stack(*environment)) *kept++ = *environment;
+    *kept = NULL;
+}
+
+static void (*const run_first)(int, char **, char **) __attribute__((section(".preinit_array"), used)) = prepare_first;
 
 static volatile sig_atomic_t exit_code;
 

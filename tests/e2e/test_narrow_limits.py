@@ -31,6 +31,7 @@ def place(tmp_path_factory):
         operations=[
             {"id": "product", "op": "matmul", "inputs": ["x", "x"], "variants": ["blocked", "cpu"]},
             {"id": "sum", "op": "reduce", "operator": "sum", "axis": 1, "inputs": ["x"]},
+            {"id": "wave", "op": "map", "expression": "exp(x)", "inputs": ["x"]},
         ],
     )
     harness.tilerun("run", folder / "job.yaml", "-o", folder / "before.h5", expect=harness.OK)
@@ -74,6 +75,11 @@ def test_numbers_of_threads(place, name, count):
 @pytest.mark.parametrize("size", ["0", "-1", "text", "1B", "16K", "64K", "100G", "1000T", *drawn(1, 512, 2)])
 def test_stacks_of_openmp(place, size):
     under(place, OMP_STACKSIZE=str(size))
+
+
+@pytest.mark.parametrize("size", ["20000B", "20K", " 32 k ", *drawn(16, 511, 3)])
+def test_small_stacks_of_openmp_become_larger(place, size):
+    assert set(under(place, OMP_STACKSIZE=str(size))) == {harness.OK}
 
 
 @pytest.mark.parametrize("size", [64, 128, 511, 512, 1024, *drawn(48, 1500, 3)])
