@@ -52,10 +52,11 @@ static void print_run(const struct plan *plan, const struct run *run, FILE *to) 
 
 /* Prints how the stored values of an input are decoded. */
 static void print_decoding(const struct array *array, FILE *to) {
-    if (array->remark) text_print(to, "input '%s': %s\n", array->name, array->remark);
+    OWNED char *title = array_title(array);
+    if (array->remark) text_print(to, "%s: %s\n", title, array->remark);
     if (!array->decoding) return;
     OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
-    text_print(to, "input '%s': %s: %s\n", array->name, array->packed ? "as stored, decoded later" : "decoded", how);
+    text_print(to, "%s: %s: %s\n", title, array->packed ? "as stored, decoded later" : "decoded", how);
 }
 
 void plan_print_detail(const struct plan *plan, FILE *to) {

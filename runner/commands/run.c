@@ -9,6 +9,7 @@
 #include "shard_option.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct run_settings {
     struct job_settings job;
@@ -34,9 +35,15 @@ static enum status validate(const void *settings, struct error *error) {
 
 static enum status execute(const struct units *units, const struct execute_options *options, struct error *error) {
     const struct plan *plan = units->whole;
+    OWNED char *latest = must_strdup("");
     for (int i = 0; i < plan->run_count; i++) {
-        if (plan->runs[i].note)
-            text_print_stderr("tilerun: %s: %s\n", plan->tasks[plan->runs[i].task].operation->id, plan->runs[i].note);
+        const struct run *run = &plan->runs[i];
+        if (!run->note) continue;
+        char *line = must_printf("%s: %s", plan->tasks[run->task].operation->id, run->note);
+        if (strcmp(line, latest) != 0)
+            text_print_stderr("tilerun: %s\n", line); /* once for the combinations of a sweep */
+        free(latest);
+        latest = line;
     }
     return command_execute(units, options, error);
 }

@@ -108,10 +108,11 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     trial->row->overflowed += (double)count;
     if (count == 0 || execution->readers.of[task->out].losses_printed) return STATUS_OK;
     const char *wider = dtype == FLOAT16 ? "float32" : dtype == FLOAT64 ? NULL : "float64";
-    progress_note(
-        &execution->progress, "result of '%s': %lld of %lld elements overflowed %s, in which they are computed%s%s%s",
-        task->operation->id, (long long)count, (long long)shape_elements(&task->geometry.out.shape), dtype_name(dtype),
-        wider ? "; `dtype: " : "", wider ? wider : "", wider ? "` of the input computes in a wider type" : "");
+    OWNED char *title = array_title(&execution->plan->arrays[task->out]);
+    progress_note(&execution->progress, "%s: %lld of %lld elements overflowed %s, in which they are computed%s%s%s",
+                  title, (long long)count, (long long)shape_elements(&task->geometry.out.shape), dtype_name(dtype),
+                  wider ? "; `dtype: " : "", wider ? wider : "",
+                  wider ? "` of the input computes in a wider type" : "");
     return STATUS_OK;
 }
 

@@ -22,12 +22,11 @@ void execution_report_values(struct execution *execution, struct reader *reader)
     const struct array *array = reader->array;
     if (reader->losses_printed) return;
     reader->losses_printed = true;
-    OWNED char *absent = reader_absent_sources(reader), *losses = reader_cast_losses(reader);
-    OWNED char *decoded = reader_decoding_text(reader);
-    if (absent) progress_note(&execution->progress, "%s", absent);
-    if (array->remark) progress_note(&execution->progress, "input '%s': %s", array->name, array->remark);
-    if (decoded) progress_note(&execution->progress, "%s", decoded);
-    if (losses) progress_note(&execution->progress, "%s", losses);
+    OWNED char *title = array_title(array), *absent = reader_absent_sources(reader);
+    OWNED char *decoded = reader_decoding_text(reader), *losses = reader_cast_losses(reader);
+    const char *const notes[] = {absent, array->remark, decoded, losses};
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (notes[i]) progress_note(&execution->progress, "%s: %s", title, notes[i]);
 }
 
 void execution_add_remark(struct result_row *row, const char *text) {

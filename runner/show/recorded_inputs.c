@@ -107,16 +107,17 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
         const struct array *array = &plan->arrays[i];
         if (!array->input || array->input->random) continue;
         char hash[READER_HASH_TEXT];
+        OWNED char *title = array_title(array);
         OWNED char *object = results_path_of("inputs", array->label, array->name);
         OWNED char *recorded = results_file_text(file, object, "xxh3");
         if (!recorded) {
-            text_print_stderr("tilerun: no hash of input '%s' is recorded, so it may have changed\n", array->name);
+            text_print_stderr("tilerun: no hash of %s is recorded, so it may have changed\n", title);
             continue;
         }
         TRY(hash_now(array, hash, error));
         if (strcmp(recorded, hash) != 0)
             append_sentence(&changed, count++,
-                            must_printf("input '%s' (%s, %s): its values have changed: xxh3 was %s, is %s", array->name,
+                            must_printf("%s (%s, %s): its values have changed: xxh3 was %s, is %s", title,
                                         array->input->file, array->input->dataset, recorded, hash));
     }
     if (!*changed) return STATUS_OK;

@@ -177,6 +177,11 @@ void array_free(struct array *array) {
     }
 }
 
+char *array_title(const struct array *array) {
+    return must_printf("%s '%s%s%s'", array->input ? "input" : "result of", array->name, *array->label ? " " : "",
+                       array->label);
+}
+
 /* ---- descriptions ------------------------------------------------------------------------------------------------ */
 
 /* STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */

@@ -393,8 +393,7 @@ char *reader_cast_losses(const struct reader *reader) {
         if (text)
             must_append(&text, ", %lld %s it", (long long)losses[i].count, losses[i].what);
         else
-            text = must_printf("%s '%s': %lld of %lld elements %s %s", reader->array->input ? "input" : "result of",
-                               reader->array->name, (long long)losses[i].count, (long long)reader->counted,
+            text = must_printf("%lld of %lld elements %s %s", (long long)losses[i].count, (long long)reader->counted,
                                losses[i].what, type);
     }
     return text;
@@ -414,16 +413,14 @@ char *reader_decoding_text(const struct reader *reader) {
     if (unused_default && !array->mixed) return NULL; /* netCDF's default fill value, which no element has */
     bool only_asked = array->input && array->input->stored_numbers;
     OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
-    return must_printf("%s '%s': decoded%s: %s; %lld of %lld missing", array->input ? "input" : "result of",
-                       array->name, only_asked ? "" : " as CF says", how, (long long)missing,
+    return must_printf("decoded%s: %s; %lld of %lld missing", only_asked ? "" : " as CF says", how, (long long)missing,
                        (long long)reader->counted);
 }
 
 char *reader_absent_sources(const struct reader *reader) {
     const struct h5_absent *absent = &reader->array->absent;
     if (absent->sources == 0) return NULL;
-    return must_printf("input '%s': %lld of %lld elements are fill values: %d source%s missing, %s%s",
-                       reader->array->name, (long long)absent->elements,
+    return must_printf("%lld of %lld elements are fill values: %d source%s missing, %s%s", (long long)absent->elements,
                        (long long)shape_elements(&reader->array->shape), absent->sources,
                        absent->sources == 1 ? " is" : "s are", absent->sources == 1 ? "" : "such as ", absent->first);
 }

@@ -99,14 +99,14 @@ void reader_casts_add(struct reader *reader, const struct read_counts *before, c
 /* Sets the losses of a result, which were counted when it was written. */
 void reader_casts_set(struct reader *reader, const struct casts *casts);
 
-/* "input 'X': 3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
+/* "3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
 char *reader_cast_losses(const struct reader *reader);
-/* "input 'x': 6 of 12 elements are fill values: 1 source is missing, '/d' in b.h5, which is not there"; NULL: no source
- * is missing. The caller frees. */
+/* "6 of 12 elements are fill values: 1 source is missing, '/d' in b.h5, which is not there"; NULL: no source is missing.
+ * The caller frees. */
 char *reader_absent_sources(const struct reader *reader);
 
-/* "input 'X': decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing". NULL: not all elements are counted yet,
- * or decoding changed nothing. The caller frees. */
+/* "decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing". NULL: not all elements are counted yet, or decoding
+ * changed nothing. The caller frees. */
 char *reader_decoding_text(const struct reader *reader);
 /* Sets *missing to the number of missing elements; false: not all elements are counted yet. */
 bool reader_missing_count(const struct reader *reader, int64_t *missing);

@@ -55,9 +55,8 @@ static void copy_from(const struct results *results, const struct array *array, 
     if (!status && !h5_copy_attributes(dataset->id, output, leave_out))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
-    if (status)
-        text_print_stderr("tilerun: input '%s': its attributes cannot be copied to a result: %s\n", input->name,
-                          error.text);
+    OWNED char *title = array_title(input);
+    if (status) text_print_stderr("tilerun: %s: its attributes cannot be copied to a result: %s\n", title, error.text);
 }
 
 /* If `array` is a moved input, copies that input's attributes to the data set `output`, which holds the array. If the

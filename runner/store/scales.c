@@ -148,9 +148,9 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
 }
 
 static void print_left_out(const struct array *input, int axis, const char *why) {
-    text_print_stderr(
-        "tilerun: input '%s': the results lack a dimension scale of axis %d, which cannot be copied: %s\n", input->name,
-        axis, why);
+    OWNED char *title = array_title(input);
+    text_print_stderr("tilerun: %s: the results lack a dimension scale of axis %d, which cannot be copied: %s\n", title,
+                      axis, why);
 }
 
 /* The copies of the scales of an input's axis. */

@@ -68,6 +68,16 @@ def test_missing_values_that_float64_confuses(folder):
     assert f"missing where {low} or {low + 2}; 2 of 2 missing" in run(folder)
 
 
+def test_notes_name_the_combination(folder):
+    for name in ("a.h5", "b.h5"):
+        write(folder / name, **PACKED)
+    harness.write_job(folder / "job.yaml", parameters={"f": ["a.h5", "b.h5"]}, operations=[mean()],
+                      inputs={"t": {"file": "$f", "dataset": "t", "dtype": "float16"}})  # fmt: skip
+    said = run(folder, "--once")
+    for name in ("a.h5", "b.h5"):
+        assert said.count(f"input 't f={name}': decoded as CF says") == 1, said
+
+
 def test_stored_numbers_on_purpose(folder):
     write(folder / "t.h5", **PACKED)
     job(folder, mean(), decode="none")

@@ -149,3 +149,12 @@ def test_whole_lines(written, kind, command):
     for lines in (out, err):
         rest = iter(both)
         assert all(line in rest for line in lines)
+
+
+def test_a_note_of_a_sweep_is_printed_once(tmp_path):
+    operations = [{"id": name, "op": "transpose", "inputs": ["a"], "variants": ["tiled"]} for name in ("t", "u")]
+    job = harness.write_job(tmp_path / "job.yaml", parameters={"n": [4, 5, 6]}, operations=operations,
+                            inputs={"a": {"random": {"shape": ["$n", 3]}}})  # fmt: skip
+    lines = logged(tmp_path, "file", "run", job, "-o", tmp_path / "out.h5", "--once", "--device", "cpu")
+    notes = [line.split(":")[1] for line in lines if line.startswith("tilerun: ") and "runs on the" in line]
+    assert notes == [" t", " u"], lines
