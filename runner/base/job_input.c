@@ -21,7 +21,7 @@ char *job_select_text(const struct job_select *select) {
     OWNED char *text = must_strdup("[");
     for (int axis = 0; axis < select->rank; axis++) {
         char slice[JOB_SLICE_TEXT];
-        must_append(&text, "%s%s", axis ? ", " : "", job_slice_format(&select->of[axis], slice));
+        must_append(&text, "%s%s", axis ? ", " : "", job_slice_format(&select->slices[axis], slice));
     }
     return must_printf("%s]", text);
 }

@@ -18,7 +18,7 @@ const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_
 struct job_select {
     const struct yaml_node *where;
     int rank; /* number of entries; 0: the key is not given */
-    struct job_slice of[MAX_RANK];
+    struct job_slice slices[MAX_RANK];
 };
 
 /* "[0:100, ::2, -1]"; the caller frees. */
@@ -36,7 +36,7 @@ struct job_number {
 #define JOB_MAX_MISSING 16
 struct job_missing {
     int count;
-    struct job_number of[JOB_MAX_MISSING];
+    struct job_number numbers[JOB_MAX_MISSING];
 };
 
 struct job_input {

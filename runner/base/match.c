@@ -160,7 +160,7 @@ char *match_hint(const char *path) {
         if (!fits || *entry->d_name == '.') continue;
         texts_add(&names, must_strdup(entry->d_name));
     }
-    const char *near = nearest_name(word, (const char *const *)names.of, names.count);
+    const char *near = nearest_name(word, (const char *const *)names.items, names.count);
     if (!near) return must_strdup("");
     return must_printf(" (did you mean '%.*s%s%s'?)", (int)(name - path), path, near, end);
 }

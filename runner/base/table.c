@@ -13,8 +13,8 @@
 enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 };
 
 struct table {
-    int columns, rows;
-    struct table_column *of;
+    int column_count, rows;
+    struct table_column *columns;
     size_t *headings;      /* offset of each heading in `texts` */
     char *texts;           /* the texts of all cells, each NUL-terminated; the first is "" */
     size_t used, capacity; /* bytes of `texts` used and allocated */
@@ -41,9 +41,9 @@ static size_t store(struct table *table, const char *text) {
 
 struct table *table_create(const struct table_column *columns, int count) {
     struct table *table = must_malloc(sizeof *table);
-    *table = (struct table){.columns = count, .used = 1, .capacity = 4096};
-    table->of = must_malloc((size_t)count * sizeof *table->of + 1);
-    memcpy(table->of, columns, (size_t)count * sizeof *table->of);
+    *table = (struct table){.column_count = count, .used = 1, .capacity = 4096};
+    table->columns = must_malloc((size_t)count * sizeof *table->columns + 1);
+    memcpy(table->columns, columns, (size_t)count * sizeof *table->columns);
     table->texts = must_malloc(table->capacity);
     table->texts[0] = '\0';
     table->headings = must_malloc((size_t)count * sizeof *table->headings + 1);
@@ -54,7 +54,7 @@ struct table *table_create(const struct table_column *columns, int count) {
 
 void table_free(struct table *table) {
     if (!table) return;
-    free(table->of);
+    free(table->columns);
     free(table->headings);
     free(table->texts);
     free(table->cells);
@@ -62,7 +62,7 @@ void table_free(struct table *table) {
 }
 
 void table_row(struct table *table) {
-    size_t wide = (size_t)table->columns + 1, cells = (size_t)++table->rows * wide;
+    size_t wide = (size_t)table->column_count + 1, cells = (size_t)++table->rows * wide;
     if (cells > table->cells_capacity) {
         table->cells_capacity = 2 * cells;
         table->cells = must_realloc(table->cells, table->cells_capacity * sizeof *table->cells);
@@ -71,7 +71,7 @@ void table_row(struct table *table) {
 }
 
 static size_t *cell_at(const struct table *table, int row, int column) {
-    return &table->cells[(size_t)row * ((size_t)table->columns + 1) + (size_t)column];
+    return &table->cells[(size_t)row * ((size_t)table->column_count + 1) + (size_t)column];
 }
 
 static const char *text_at(const struct table *table, int row, int column) {
@@ -87,7 +87,7 @@ void table_cell(struct table *table, int column, const char *format, ...) {
 }
 
 void table_remark(struct table *table, const char *text) {
-    *cell_at(table, table->rows - 1, table->columns) = store(table, text);
+    *cell_at(table, table->rows - 1, table->column_count) = store(table, text);
 }
 
 static const char *heading_of(const struct table *table, int column) {
@@ -108,12 +108,12 @@ static int gap_before(const struct fit *fit, int column) {
     bool first = true;
     for (int i = 0; i < column && first; i++) first = fit->width[i] == 0;
     if (first) return 0;
-    return fit->table->of[column].joined && fit->width[column - 1] > 0 ? 1 : 2;
+    return fit->table->columns[column].joined && fit->width[column - 1] > 0 ? 1 : 2;
 }
 
 static int total_width(const struct fit *fit) {
     int sum = 0;
-    for (int i = 0; i < fit->table->columns; i++)
+    for (int i = 0; i < fit->table->column_count; i++)
         if (fit->width[i] > 0) sum += gap_before(fit, i) + fit->width[i];
     return sum;
 }
@@ -122,9 +122,9 @@ static int total_width(const struct fit *fit) {
  * the rightmost of several; -1: there is none. */
 static int next_to_omit(const struct fit *fit, int least) {
     int found = -1;
-    for (int i = 0; i < fit->table->columns; i++) {
-        int priority = fit->table->of[i].priority;
-        if (fit->width[i] > 0 && priority >= least && (found < 0 || priority >= fit->table->of[found].priority))
+    for (int i = 0; i < fit->table->column_count; i++) {
+        int priority = fit->table->columns[i].priority;
+        if (fit->width[i] > 0 && priority >= least && (found < 0 || priority >= fit->table->columns[found].priority))
             found = i;
     }
     return found;
@@ -136,7 +136,7 @@ enum cutting { NOTHING, TEXTS, HEADINGS };
 /* The width that a column gets before columns are omitted. Numbers are never cut. */
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
     int widest = fit->widest[column], natural = fit->natural[column];
-    if (cutting == NOTHING || fit->table->of[column].right) return natural;
+    if (cutting == NOTHING || fit->table->columns[column].right) return natural;
     int least = cutting == HEADINGS ? TEXT_LEAST : text_width(heading_of(fit->table, column));
     int enough = widest < TEXT_ENOUGH ? widest : TEXT_ENOUGH;
     if (enough < least) enough = least;
@@ -146,11 +146,11 @@ static int wanted(const struct fit *fit, int column, enum cutting cutting) {
 /* Omits columns until the rest fits or only those of priority 0 are left; then restores those that fit after all. */
 static void omit_columns(struct fit *fit, int room, enum cutting cutting) {
     const struct table *table = fit->table;
-    int *omitted = must_malloc((size_t)table->columns * sizeof *omitted + 1), count = 0;
-    for (int i = 0; i < table->columns; i++) fit->width[i] = wanted(fit, i, cutting);
+    int *omitted = must_malloc((size_t)table->column_count * sizeof *omitted + 1), count = 0;
+    for (int i = 0; i < table->column_count; i++) fit->width[i] = wanted(fit, i, cutting);
     while (total_width(fit) > room && (omitted[count] = next_to_omit(fit, 1)) >= 0) {
         fit->width[omitted[count]] = 0;
-        if (++count == table->columns) break;
+        if (++count == table->column_count) break;
     }
     while (count-- > 0) {
         int i = omitted[count];
@@ -164,9 +164,9 @@ static void omit_columns(struct fit *fit, int room, enum cutting cutting) {
  * Returns -1 if there is none. */
 static int extreme_text(const struct fit *fit, int sign, int least) {
     int found = -1;
-    for (int i = 0; i < fit->table->columns; i++) {
+    for (int i = 0; i < fit->table->column_count; i++) {
         bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> least;
-        if (fit->width[i] == 0 || fit->table->of[i].right || !(sign > 0 ? wide : cut)) continue;
+        if (fit->width[i] == 0 || fit->table->columns[i].right || !(sign > 0 ? wide : cut)) continue;
         if (found < 0 || sign * fit->width[i] > sign * fit->width[found]) found = i;
     }
     return found;
@@ -179,11 +179,11 @@ static void choose_widths(struct fit *fit, int room) {
     omit_columns(fit, room, NOTHING);
     if (total_width(fit) <= room) return;
     omit_columns(fit, room, TEXTS);
-    for (int i = 0; i < table->columns && total_width(fit) > room; i++)
+    for (int i = 0; i < table->column_count && total_width(fit) > room; i++)
         if (fit->width[i] > 0) fit->width[i] = wanted(fit, i, HEADINGS);
     for (int i; total_width(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
     int printed = 0;
-    for (int i = 0; i < table->columns; i++) printed += fit->width[i] > 0;
+    for (int i = 0; i < table->column_count; i++) printed += fit->width[i] > 0;
     for (int i; total_width(fit) > room && printed > 1 && (i = next_to_omit(fit, 0)) >= 0; printed--) fit->width[i] = 0;
     for (int i; total_width(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
     if (total_width(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
@@ -192,17 +192,17 @@ static void choose_widths(struct fit *fit, int room) {
 /* Measures all cells and chooses the widths for a line of `room` columns (0: any width). fit_free frees it. */
 static struct fit fit_of(const struct table *table, int room) {
     struct fit fit = {.table = table};
-    fit.widest = must_malloc((size_t)table->columns * sizeof(int) + 1);
-    fit.natural = must_malloc((size_t)table->columns * sizeof(int) + 1);
-    fit.width = must_malloc((size_t)table->columns * sizeof(int) + 1);
-    for (int i = 0; i < table->columns; i++) {
+    fit.widest = must_malloc((size_t)table->column_count * sizeof(int) + 1);
+    fit.natural = must_malloc((size_t)table->column_count * sizeof(int) + 1);
+    fit.width = must_malloc((size_t)table->column_count * sizeof(int) + 1);
+    for (int i = 0; i < table->column_count; i++) {
         fit.widest[i] = 0;
         for (int r = 0; r < table->rows; r++) {
             int width = text_width(text_at(table, r, i));
             if (width > fit.widest[i]) fit.widest[i] = width;
         }
         int heading = text_width(heading_of(table, i));
-        bool printed = fit.widest[i] > 0 || table->of[i].kept;
+        bool printed = fit.widest[i] > 0 || table->columns[i].kept;
         fit.natural[i] = printed && fit.widest[i] < heading ? heading : fit.widest[i];
     }
     choose_widths(&fit, room > 0 ? room : INT32_MAX);
@@ -221,27 +221,27 @@ static void fit_free(struct fit *fit) {
 static int print_line(const struct fit *fit, int row, FILE *to) {
     const struct table *table = fit->table;
     int at = 0, spaces = 0;
-    for (int i = 0; i < table->columns; i++) {
+    for (int i = 0; i < table->column_count; i++) {
         if (fit->width[i] == 0) continue;
         OWNED char *text = text_cut(row < 0 ? heading_of(table, i) : text_at(table, row, i), fit->width[i]);
         int width = text_width(text), beside = fit->width[i] - width; /* a wide character may not fit */
         spaces += gap_before(fit, i);
         if (width > 0) {
-            spaces += table->of[i].right ? beside : 0;
+            spaces += table->columns[i].right ? beside : 0;
             fprintf(to, "%*s%s", spaces, "", text);
             at += spaces + width;
             spaces = 0;
         }
-        if (width == 0 || !table->of[i].right) spaces += beside;
+        if (width == 0 || !table->columns[i].right) spaces += beside;
     }
     return at;
 }
 
 static void print_omitted(const struct fit *fit, int room, const char *hint, FILE *to) {
     OWNED char *names = must_strdup("");
-    for (int i = 0; i < fit->table->columns; i++) {
+    for (int i = 0; i < fit->table->column_count; i++) {
         if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
-        must_append(&names, "%s%s", *names ? ", " : "", fit->table->of[i].name);
+        must_append(&names, "%s%s", *names ? ", " : "", fit->table->columns[i].name);
     }
     if (*names) {
         OWNED char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
@@ -256,7 +256,7 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
     print_line(&fit, -1, to);
     putc('\n', to);
     for (int r = 0; r < table->rows; r++) {
-        const char *remark = text_at(table, r, table->columns);
+        const char *remark = text_at(table, r, table->column_count);
         int at = print_line(&fit, r, to);
         bool beside = room == 0 || at + 2 + text_width(remark) <= room;
         if (*remark && beside) fprintf(to, ": %s", remark);
@@ -273,20 +273,20 @@ void table_print_markdown(const struct table *table, FILE *to) {
     FREED_BY(fit_free) struct fit fit = fit_of(table, 0);
     for (int r = -2; r < table->rows; r++) { /* headings, the line below them, rows */
         putc('|', to);
-        for (int i = 0, left = table->columns; i < table->columns; i++) {
+        for (int i = 0, left = table->column_count; i < table->column_count; i++) {
             left--;
             if (fit.width[i] == 0) continue;
             if (r == -1) {
-                fputs(table->of[i].right ? " ---: |" : " --- |", to);
+                fputs(table->columns[i].right ? " ---: |" : " --- |", to);
                 continue;
             }
             putc(' ', to);
             text_print_markdown(r < 0 ? heading_of(table, i) : text_at(table, r, i), to);
             bool last = true;
-            for (int j = i + 1; j < table->columns; j++) last = last && fit.width[j] == 0;
-            if (r >= 0 && last && *text_at(table, r, table->columns)) {
+            for (int j = i + 1; j < table->column_count; j++) last = last && fit.width[j] == 0;
+            if (r >= 0 && last && *text_at(table, r, table->column_count)) {
                 fputs(": ", to);
-                text_print_markdown(text_at(table, r, table->columns), to);
+                text_print_markdown(text_at(table, r, table->column_count), to);
             }
             fputs(" |", to);
         }

@@ -42,11 +42,11 @@ void texts_free(char **texts, int count) {
 }
 
 void texts_add(struct texts *texts, char *text) {
-    *APPEND(texts->of, texts->count) = text;
+    *APPEND(texts->items, texts->count) = text;
 }
 
 void texts_clear(struct texts *texts) {
-    texts_free(texts->of, texts->count);
+    texts_free(texts->items, texts->count);
     *texts = (struct texts){0};
 }
 

@@ -41,7 +41,7 @@ void texts_free(char **texts, int count);
 /* A list of texts, which it owns; {0} is empty. Free with texts_clear. */
 struct texts {
     int count;
-    char **of;
+    char **items;
 };
 void texts_add(struct texts *texts, char *text);
 void texts_clear(struct texts *texts);

@@ -156,7 +156,7 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
         if (data_set->hidden || text_not_utf8(data_set->entry->name)) continue;
         for (int f = 0; f < data_set->entry->fields.count && count < MAX_PROPOSALS; f++) {
             struct candidate *field = &fields[count];
-            const char *name = data_set->entry->fields.of[f];
+            const char *name = data_set->entry->fields.items[f];
             *field = (struct candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
             field->source.field = must_strdup(name);
             bool has_values = h5_kind_of_field(name) == H5_VALUES && !text_not_utf8(name);

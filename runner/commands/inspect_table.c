@@ -270,7 +270,7 @@ static void print_axes(const struct candidate *candidate) {
     OWNED char *text = must_strdup("");
     for (int axis = 0; axis < candidate->array.shape.rank; axis++) {
         const char *name = candidate->entry->axes[axis];
-        if (candidate->array.axes[axis].of != &candidate->array && !name) continue;
+        if (candidate->array.axes[axis].input != &candidate->array && !name) continue;
         must_append(&text, name ? "%s%d (%s)" : "%s%d", *text ? ", " : "", axis, name);
     }
     print_line("named axes", text);

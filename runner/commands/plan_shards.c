@@ -96,10 +96,10 @@ static void print_table(const struct division *division, int width, FILE *to) {
     FREED_BY(table_release) struct table *table = table_create(columns, column_count);
     const struct numbered_load sum = {.load = division->sum};
     if (division->shards > MAX_SHARDS_SHOWN)
-        add_longest(table, division->of, division->shards, division->waits);
+        add_longest(table, division->loads, division->shards, division->waits);
     else
         for (int s = 0; s < division->shards; s++)
-            add_row(table, must_printf("%d", s), &division->of[s], division->waits);
+            add_row(table, must_printf("%d", s), &division->loads[s], division->waits);
     add_row(table, must_strdup("all"), &sum, division->waits);
     table_print(table, width, NULL, to);
 }
@@ -203,8 +203,8 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
     fprintf(to, "{\"shards\": [");
     for (int s = 0; s < division->shards; s++) {
         fprintf(to, "%s\n  {\"shard\": %d, ", s ? "," : "", s);
-        put_load(&division->of[s].load, to);
-        fprintf(to, ", \"waits_s\": %.9g}", division->of[s].waits_s);
+        put_load(&division->loads[s].load, to);
+        fprintf(to, ", \"waits_s\": %.9g}", division->loads[s].waits_s);
     }
     fprintf(to, "\n],\n");
     put_load(&division->sum, to);

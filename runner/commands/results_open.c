@@ -88,8 +88,8 @@ static bool read_parts(struct results_file *file) {
     file->parts = must_malloc((size_t)survey.count * sizeof *file->parts + 1);
     file->count = survey.count;
     for (int i = 0; i < survey.count; i++) {
-        file->rows[i] = survey.of[i].row;
-        file->parts[i] = must_strdup(survey.of[i].path);
+        file->rows[i] = survey.parts[i].row;
+        file->parts[i] = must_strdup(survey.parts[i].path);
     }
     return true;
 }

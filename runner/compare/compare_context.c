@@ -126,7 +126,7 @@ static bool compare_input(struct context *context, const struct comparison *file
 static bool compare_inputs(struct context *context, const struct comparison *files) {
     FREED_BY(texts_clear) struct texts paths = results_file_inputs(files->base);
     bool differ = false;
-    for (int i = 0; i < paths.count; i++) differ |= compare_input(context, files, paths.of[i]);
+    for (int i = 0; i < paths.count; i++) differ |= compare_input(context, files, paths.items[i]);
     return differ;
 }
 

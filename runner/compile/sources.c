@@ -118,13 +118,13 @@ static bool normalise(char *path) {
 
 static bool has_file(const struct sources *sources, const char *name) {
     for (int i = 0; i < sources->count; i++)
-        if (strcmp(sources->of[i].name, name) == 0) return true;
+        if (strcmp(sources->files[i].name, name) == 0) return true;
     return false;
 }
 
 /* Adds a file, whose text the sources then own. */
 static void add(struct sources *sources, const char *name, const char *path, char *text) {
-    struct source_file *file = APPEND(sources->of, sources->count);
+    struct source_file *file = APPEND(sources->files, sources->count);
     *file = (struct source_file){.name = must_strdup(name), .path = must_strdup(path), .text = text};
     sha256_hex(text, strlen(text), file->sha256);
 }
@@ -145,8 +145,8 @@ static char *name_beside(const char *name, const struct include *include) {
 /* Adds the file that an include of `from` names, if it is there. */
 static enum status add_include(struct sources *sources, int from, const char *folder, const struct include *include,
                                struct error *error) {
-    const char *includer = sources->of[from].path;
-    OWNED char *name = name_beside(sources->of[from].name, include);
+    const char *includer = sources->files[from].path;
+    OWNED char *name = name_beside(sources->files[from].name, include);
     if (*include->name == '/' || !normalise(name))
         return fail(error, STATUS_USAGE,
                     "%s:%d:1: includes \"%.*s\" from outside of its folder, which is not stored with the results: "
@@ -159,7 +159,7 @@ static enum status add_include(struct sources *sources, int from, const char *fo
 }
 
 static enum status add_includes(struct sources *sources, int from, const char *folder, struct error *error) {
-    OWNED char *text = must_strdup(sources->of[from].text);
+    OWNED char *text = must_strdup(sources->files[from].text);
     const char *at = text;
     int line = 1;
     struct include include;
@@ -167,7 +167,7 @@ static enum status add_includes(struct sources *sources, int from, const char *f
     while (next_include(&at, &line, &include)) {
         if (!include.open)
             return fail(error, STATUS_USAGE, "%s:%d:1: #include needs a name in quotes or <>, not a macro",
-                        sources->of[from].path, include.line);
+                        sources->files[from].path, include.line);
         if (include.open == '"' && strncmp(include.name, "tilerun.h\"", 10) != 0)
             TRY(add_include(sources, from, folder, &include, error));
     }
@@ -186,11 +186,11 @@ enum status sources_read(const char *path, struct sources *sources, struct error
 
 void sources_free(struct sources *sources) {
     for (int i = 0; i < sources->count; i++) {
-        free(sources->of[i].name);
-        free(sources->of[i].path);
-        free(sources->of[i].text);
+        free(sources->files[i].name);
+        free(sources->files[i].path);
+        free(sources->files[i].text);
     }
-    free(sources->of);
+    free(sources->files);
     *sources = (struct sources){.count = 0};
 }
 
@@ -217,10 +217,11 @@ void sources_hash(const struct sources *sources, const char *folder, char sha256
     OWNED char *hashes = must_strdup("");
     FREED_BY(sources_free) struct sources headers = {.count = 0};
     for (int i = 0; i < sources->count; i++) {
-        must_append(&hashes, "%s\n%s", sources->of[i].name, sources->of[i].sha256);
-        if (folder) find_headers(sources->of[i].text, folder, "", &headers);
+        must_append(&hashes, "%s\n%s", sources->files[i].name, sources->files[i].sha256);
+        if (folder) find_headers(sources->files[i].text, folder, "", &headers);
     }
-    for (int i = 0; i < headers.count; i++) find_headers(headers.of[i].text, folder, headers.of[i].name, &headers);
-    for (int i = 0; i < headers.count; i++) must_append(&hashes, "%s", headers.of[i].sha256);
+    for (int i = 0; i < headers.count; i++)
+        find_headers(headers.files[i].text, folder, headers.files[i].name, &headers);
+    for (int i = 0; i < headers.count; i++) must_append(&hashes, "%s", headers.files[i].sha256);
     sha256_hex(hashes, strlen(hashes), sha256);
 }

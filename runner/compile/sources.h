@@ -19,7 +19,7 @@ struct source_file {
 
 struct sources {
     int count;
-    struct source_file *of; /* first the source itself */
+    struct source_file *files; /* first the source itself */
 };
 
 /* Reads a source and, in turn, its own headers. STATUS_USAGE: the source cannot be read, is too large, or includes a

@@ -7,16 +7,16 @@
 
 /* The work of each of `shards` shards. The caller frees. */
 static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
-    struct numbered_load *of = must_malloc((unsigned long)shards * sizeof *of);
+    struct numbered_load *loads = must_malloc((unsigned long)shards * sizeof *loads);
     OWNED int *of_task = shard_deal(groups, shards);
     OWNED double *ends = shard_ends(groups, of_task, shards);
-    for (int s = 0; s < shards; s++) of[s] = (struct numbered_load){.shard = s};
-    for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&of[of_task[t]].load, &groups->loads[t]);
+    for (int s = 0; s < shards; s++) loads[s] = (struct numbered_load){.shard = s};
+    for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&loads[of_task[t]].load, &groups->loads[t]);
     for (int s = 0; s < shards; s++) {
-        double waits = ends[s] - of[s].load.seconds;
-        of[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* a smaller one is a rounding error */
+        double waits = ends[s] - loads[s].load.seconds;
+        loads[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* a smaller one is a rounding error */
     }
-    return of;
+    return loads;
 }
 
 /* ---- other numbers of shards ------------------------------------------------------------------------------------- */
@@ -39,13 +39,13 @@ static double files_seconds(const struct divisible *job, const struct shard_load
 }
 
 static struct outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
-    OWNED struct numbered_load *of = deal(groups, shards);
+    OWNED struct numbered_load *loads = deal(groups, shards);
     struct outcome outcome = {0};
     struct shard_load sum = {0};
     for (int s = 0; s < shards; s++) {
-        outcome.longest_s = fmax(outcome.longest_s, of[s].load.seconds + of[s].waits_s);
-        outcome.compute_s = fmax(outcome.compute_s, of[s].load.compute_s + of[s].waits_s);
-        shard_load_add(&sum, &of[s].load);
+        outcome.longest_s = fmax(outcome.longest_s, loads[s].load.seconds + loads[s].waits_s);
+        outcome.compute_s = fmax(outcome.compute_s, loads[s].load.compute_s + loads[s].waits_s);
+        shard_load_add(&sum, &loads[s].load);
     }
     outcome.files_s = files_seconds(job, &sum);
     return outcome;
@@ -98,10 +98,10 @@ static int find_useful_shards(const struct divisible *job, const struct shard_gr
 
 static void add_up(struct division *division) {
     for (int s = 0; s < division->shards; s++) {
-        const struct shard_load *load = &division->of[s].load;
+        const struct shard_load *load = &division->loads[s].load;
         shard_load_add(&division->sum, load);
-        division->longest_s = fmax(division->longest_s, load->seconds + division->of[s].waits_s);
-        division->waits |= division->of[s].waits_s > 0;
+        division->longest_s = fmax(division->longest_s, load->seconds + division->loads[s].waits_s);
+        division->waits |= division->loads[s].waits_s > 0;
         division->idle += load->runs == 0;
     }
     division->mean_s = division->sum.seconds / division->shards;
@@ -128,7 +128,7 @@ struct division *division_make(const struct plan *whole, const struct division_t
     *division = (struct division){.shards = terms->shards, .units = units};
     division->plan = units_divide(units) ? &units->plan : whole;
     division->groups = shard_groups_find(division->plan);
-    division->of = deal(division->groups, division->shards);
+    division->loads = deal(division->groups, division->shards);
     division->read_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_READ_BYTES_PER_S;
     division->write_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_WRITE_BYTES_PER_S;
     const struct divisible job = {whole, groups, terms->by, division->read_bytes_per_s, division->write_bytes_per_s};
@@ -140,6 +140,6 @@ struct division *division_make(const struct plan *whole, const struct division_t
 void division_free(struct division *division) {
     shard_groups_free(division->groups);
     units_free(division->units);
-    free(division->of);
+    free(division->loads);
     free(division);
 }

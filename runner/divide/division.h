@@ -22,7 +22,7 @@ struct division {
     struct units *units;
     struct shard_groups *groups;
     int shards, idle;
-    struct numbered_load *of; /* by shard */
+    struct numbered_load *loads; /* by shard */
     struct shard_load sum;
     bool waits;                       /* some shard waits for another */
     double longest_s, mean_s, uneven; /* the longest shard, with its waits; the mean, without; longest over mean */

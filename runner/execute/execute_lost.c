@@ -6,7 +6,7 @@
 
 bool execution_is_unreadable(const struct execution *execution, enum status status, const struct error *error) {
     for (int i = 0; i < execution->readers.count && status == STATUS_IO; i++) {
-        const char *unreadable = execution->readers.of[i].unreadable;
+        const char *unreadable = execution->readers.items[i].unreadable;
         if (unreadable && strcmp(unreadable, error->text) == 0) return true;
     }
     return false;
@@ -29,7 +29,7 @@ static char *only_whole(const struct execution *execution) {
 const char *execution_unreadable(const struct execution *execution) {
     const char *why = NULL;
     for (int i = execution->readers.count - 1; i >= 0; i--)
-        if (execution->readers.of[i].unreadable) why = execution->readers.of[i].unreadable;
+        if (execution->readers.items[i].unreadable) why = execution->readers.items[i].unreadable;
     return why ? why : execution->options->unreadable;
 }
 

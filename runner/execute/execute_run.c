@@ -144,8 +144,8 @@ static enum status try_again(struct execution *execution, const struct run *cons
 /* Checks that the inputs have not changed, and hashes them for the part's key. Most were hashed while they were
  * read. */
 static enum status settle_inputs(struct execution *execution, const struct task *task, struct error *error) {
-    struct reader *of = execution->readers.of;
-    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&of[task->in[i]], error));
+    struct reader *readers = execution->readers.items;
+    for (int i = 0; i < task->geometry.inputs; i++) TRY(reader_check(&readers[task->in[i]], error));
     return execution_hash_task(execution, (int)(task - execution->plan->tasks), error);
 }
 

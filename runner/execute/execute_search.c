@@ -32,9 +32,9 @@ struct candidate {
 
 struct search {
     struct execution *execution;
-    struct candidate *of; /* the fastest first, once a round is over */
-    int count, left;      /* `left`: those that are still in */
-    int tried;            /* that have begun */
+    struct candidate *candidates; /* the fastest first, once a round is over */
+    int count, left;              /* `left`: those that are still in */
+    int tried;                    /* that have begun */
     double begun_s, budget_s;
 };
 
@@ -102,8 +102,8 @@ static enum status time_candidates(struct search *search, int64_t samples, struc
     enum status status = execution_measure_briefly(search->execution, samples, error);
     if (status) return execution_retry_trials(search->execution, &again, status, error);
     for (int i = 0; i < search->left; i++) {
-        struct trial *trial = trial_of(search, search->of[i].run);
-        if (trial) TRY(settle_candidate(search, &search->of[i], trial, error));
+        struct trial *trial = trial_of(search, search->candidates[i].run);
+        if (trial) TRY(settle_candidate(search, &search->candidates[i], trial, error));
     }
     return STATUS_OK;
 }
@@ -128,7 +128,7 @@ static enum status begin_candidate(struct search *search, struct candidate *cand
 /* The first candidate that must begin in this round; NULL: none. */
 static struct candidate *find_next(const struct search *search) {
     for (int i = 0; i < search->left; i++) {
-        struct candidate *candidate = &search->of[i];
+        struct candidate *candidate = &search->candidates[i];
         if (!candidate->finished && !is_final(search, candidate) && !trial_of(search, candidate->run)) return candidate;
     }
     return NULL;
@@ -159,23 +159,24 @@ static enum status take_round(struct search *search, int64_t samples, struct err
 static void drop_slower(struct search *search) {
     int timed = 0;
     for (int i = 0; i < search->left; i++) {
-        struct candidate *candidate = &search->of[i];
+        struct candidate *candidate = &search->candidates[i];
         bool failed = is_final(search, candidate) && !result_row_done(row_of(search, candidate));
         if (failed || isinf(candidate->seconds)) candidate->seconds = NAN;
         timed += !isnan(candidate->seconds);
     }
-    qsort(search->of, (size_t)search->left, sizeof *search->of, by_seconds);
-    for (int i = (timed + 1) / 2; i < search->left; i++) drop_trial(trial_of(search, search->of[i].run));
+    qsort(search->candidates, (size_t)search->left, sizeof *search->candidates, by_seconds);
+    for (int i = (timed + 1) / 2; i < search->left; i++) drop_trial(trial_of(search, search->candidates[i].run));
     search->left = (timed + 1) / 2;
 }
 
 static enum status halve(struct search *search, struct error *error) {
-    const struct run_options *options = &search->execution->plan->tasks[search->of[0].run->task].operation->run;
+    const struct run_options *options = &search->execution->plan->tasks[search->candidates[0].run->task].operation->run;
     for (int64_t samples = FIRST_SAMPLES;; samples *= 2) {
         TRY(take_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
         drop_slower(search);
         if (search->left <= 1 || is_over(search, 1)) return STATUS_OK;
-        for (int i = 0; i < search->left; i++) search->of[i].finished = is_final(search, &search->of[i]);
+        for (int i = 0; i < search->left; i++)
+            search->candidates[i].finished = is_final(search, &search->candidates[i]);
     }
 }
 
@@ -189,7 +190,7 @@ static enum status take_winner(struct search *search, const struct candidate **w
     *winner = NULL;
     execution->remark = search->tried > 0 ? remark : NULL;
     for (int i = 0; i < search->count && !*winner && !status; i++) {
-        struct candidate *candidate = &search->of[i];
+        struct candidate *candidate = &search->candidates[i];
         const struct run *run = candidate->run;
         for (int again = run->number; again == run->number && !status && !is_final(search, candidate);) {
             again = -1;
@@ -206,7 +207,7 @@ static enum status take_winner(struct search *search, const struct candidate **w
 static void report_winner(const struct search *search, const struct candidate *winner) {
     struct execution *execution = search->execution;
     char name[320], time[32] = "", took[32];
-    execution_name_run(execution, winner ? winner->run : search->of[0].run, name);
+    execution_name_run(execution, winner ? winner->run : search->candidates[0].run, name);
     double seconds = winner ? row_of(search, winner)->kernel_median_s : NAN;
     if (!isnan(seconds)) snprintf(time, sizeof time, ", %.4g ms", seconds * 1e3);
     duration_text(now_s() - search->begun_s, took);
@@ -240,19 +241,19 @@ static enum status collect(struct search *search, const struct run *first, int c
         done |= settled;
         all &= settled || row->status[0];
         if (timed) candidate.order = XXH3_64bits_withSeed(first[i].label, strlen(first[i].label), seed);
-        search->of[search->left++] = candidate;
+        search->candidates[search->left++] = candidate;
     }
     search->count = search->left;
     *known = done && all;
-    qsort(search->of, (size_t)search->count, sizeof *search->of, by_order);
+    qsort(search->candidates, (size_t)search->count, sizeof *search->candidates, by_order);
     if (!timed)
-        for (int i = 0; i < search->count; i++) search->of[i].seconds = i; /* the first right one wins */
+        for (int i = 0; i < search->count; i++) search->candidates[i].seconds = i; /* the first right one wins */
     return STATUS_OK;
 }
 
 static enum status conclude_rest(struct search *search, bool known, struct error *error) {
     for (int i = 0; i < search->count; i++) {
-        struct candidate *candidate = &search->of[i];
+        struct candidate *candidate = &search->candidates[i];
         if (is_final(search, candidate)) continue;
         execution_set_status(row_of(search, candidate), "skipped",
                              candidate->begun ? "search: slower" : "search: not tried");
@@ -278,7 +279,9 @@ enum status execution_search(struct execution *execution, const struct run *firs
     int most = task->first_run + task->run_count - first->number;
     for (*count = 1; *count < most && first[*count].search == first->search;) ++*count;
     OWNED struct candidate *candidates = must_zeroed((size_t)*count * sizeof *candidates);
-    struct search search = {
-        .execution = execution, .of = candidates, .begun_s = now_s(), .budget_s = first->variant->search.budget_s};
+    struct search search = {.execution = execution,
+                            .candidates = candidates,
+                            .begun_s = now_s(),
+                            .budget_s = first->variant->search.budget_s};
     return search_runs(&search, first, *count, error);
 }

@@ -88,7 +88,7 @@ static void fill_counts(struct execution *execution, const struct trial *trial, 
     row->wrapped = (double)casts.wrapped;
     row->truncated = (double)casts.truncated;
     for (int i = 0; i < task->geometry.inputs; i++) {
-        struct reader *reader = &execution->readers.of[task->in[i]];
+        struct reader *reader = &execution->readers.items[task->in[i]];
         if (i > 0 && task->in[i] == task->in[0]) continue;
         if (is_counted_before(execution, task, task->in[i])) continue;
         row->overflowed += (double)reader->casts.overflowed;
@@ -106,7 +106,7 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     int64_t count;
     TRY(overflows_count(&trial->watched.overflows, trial->run, reader, &count, error));
     trial->row->overflowed += (double)count;
-    if (count == 0 || execution->readers.of[task->out].losses_printed) return STATUS_OK;
+    if (count == 0 || execution->readers.items[task->out].losses_printed) return STATUS_OK;
     const char *wider = dtype == FLOAT16 ? "float32" : dtype == FLOAT64 ? NULL : "float64";
     OWNED char *title = array_title(&execution->plan->arrays[task->out]);
     progress_note(&execution->progress, "%s: %lld of %lld elements overflowed %s, in which they are computed%s%s%s",
@@ -118,7 +118,7 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
 
 /* Reports what the conversion of a right result has lost, for the first variant only. */
 static void report_result_losses(struct execution *execution, const struct trial *trial, const struct task *task) {
-    struct reader *reader = &execution->readers.of[task->out];
+    struct reader *reader = &execution->readers.items[task->out];
     const struct casts casts = part_casts(trial->part);
     if (trial->run->kernel->is_roof) return;
     reader_casts_set(reader, &casts);

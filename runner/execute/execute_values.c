@@ -36,7 +36,7 @@ void execution_add_remark(struct result_row *row, const char *text) {
 
 void execution_add_values(const struct execution *execution, const struct task *task, struct result_row *row) {
     for (int i = 0; i < task->geometry.inputs; i++) {
-        const struct reader *reader = &execution->readers.of[task->in[i]];
+        const struct reader *reader = &execution->readers.items[task->in[i]];
         const struct array *array = reader->array;
         const struct h5_absent *absent = &array->absent;
         char text[200];

@@ -30,7 +30,7 @@ enum status execution_hash_task(struct execution *execution, int number, struct 
             TRY(execution_hash_task(execution, p, error));
         const struct task *made = &plan->tasks[producer];
         for (int k = 0; k < made->geometry.inputs; k++) { /* the whole of these panels has a key too */
-            const struct array *whole = plan->arrays[made->in[k]].band.of;
+            const struct array *whole = plan->arrays[made->in[k]].band.input;
             if (whole) TRY(readers_hash(readers, (int)(whole - plan->arrays), error));
         }
     }

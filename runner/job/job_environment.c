@@ -32,7 +32,7 @@ static void report_unset(struct job *job, const struct yaml_node *where, int at,
     char hint[HINT_TEXT];
     for (int i = 0; environ[i]; i++) texts_add(&names, variable_name(environ[i]));
     yaml_error_inside(job->document, where, at, "the environment has no variable '%s'%s", name,
-                      name_hint(name, (const char *const *)names.of, names.count, "", hint));
+                      name_hint(name, (const char *const *)names.items, names.count, "", hint));
 }
 
 /* Appends an environment variable's value, in which a '$' begins no parameter. */

@@ -24,10 +24,10 @@ static char *add_pattern_parameter(struct job_reader *reader, const struct yaml_
     if (memchr(pattern, '\\', folder_length)) folder_length = 0;
     FREED_BY(texts_clear) struct texts values = {0};
     for (int i = 0; i < paths->count; i++) {
-        const char *from = paths->of[i] + skip + folder_length;
+        const char *from = paths->items[i] + skip + folder_length;
         texts_add(&values, parameters_escape(from, strlen(from) - ending));
     }
-    parameters_add(&reader->parameters, key, values.of, values.count);
+    parameters_add(&reader->parameters, key, values.items, values.count);
     const char *extension = pattern + strlen(pattern) - ending;
     OWNED char *before = parameters_escape(pattern, folder_length), *after = parameters_escape(extension, ending);
     return must_printf("%s${%s}%s", before, key->text, after);
@@ -68,7 +68,7 @@ static void expand_pattern(struct job_reader *reader, const struct yaml_node *ke
         return;
     }
     if (!is_sweepable(reader, key, file, used)) return;
-    paths.count = match_files(wanted, &paths.of);
+    paths.count = match_files(wanted, &paths.items);
     OWNED char *text = NULL;
     if (paths.count > 0) {
         text = add_pattern_parameter(reader, key, pattern->text, &paths, strlen(folder));

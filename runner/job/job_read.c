@@ -287,7 +287,7 @@ static void read_select(struct job_reader *reader, const struct yaml_node *node,
     }
     select->where = node;
     select->rank = node->count;
-    for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->of[i]);
+    for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->slices[i]);
 }
 
 static void read_number(struct job_reader *reader, const struct yaml_node *node, const char *what,
@@ -308,7 +308,7 @@ static void read_numbers(struct job_reader *reader, const struct yaml_node *node
         return;
     }
     for (int i = 0; i < count; i++)
-        read_number(reader, node->kind == YAML_LIST ? node->items[i] : node, what, &missing->of[i]);
+        read_number(reader, node->kind == YAML_LIST ? node->items[i] : node, what, &missing->numbers[i]);
     missing->count = count;
 }
 

@@ -205,7 +205,7 @@ static char *chosen_variants(const struct job_reader *reader, const struct defin
             print_variant(to, &operation->variants[v], list);
             fclose(to);
             int same = 0;
-            while (same < printed.count && strcmp(printed.of[same], text) != 0) same++;
+            while (same < printed.count && strcmp(printed.items[same], text) != 0) same++;
             if (same == printed.count) must_append(&chosen, "%s%s", chosen ? ", " : "", text);
             texts_add(&printed, text);
         }

@@ -366,8 +366,8 @@ static const char *const nvrtc_headers[][2] = {
 enum { NVRTC_HEADERS = sizeof nvrtc_headers / sizeof *nvrtc_headers };
 
 static void describe_source(const struct own_kernel *own, int capability, struct nvrtc_source *source) {
-    *source = (struct nvrtc_source){.name = own->sources.of[0].path,
-                                    .text = own->sources.of[0].text,
+    *source = (struct nvrtc_source){.name = own->sources.files[0].path,
+                                    .text = own->sources.files[0].text,
                                     .kernel = own->source->kernel,
                                     .options = {"--std=c++17", "-lineinfo"},
                                     .option_count = 2,
@@ -433,7 +433,7 @@ static enum status build_cuda(struct own_kernel *own, int capability, char **war
 }
 
 static enum status build_host(struct own_kernel *own, char **warnings, struct error *error) {
-    struct host_source source = {.path = own->sources.of[0].path, .kernel = own->source->kernel};
+    struct host_source source = {.path = own->sources.files[0].path, .kernel = own->source->kernel};
     for (int i = 0; i < own->macro_count; i++) source.macros[source.macro_count++] = own->macros[i];
     TRY(host_compile(&source, warnings, &own->host, error));
     /* The compiler has read the files itself: did they change since they were read here? */

@@ -61,13 +61,13 @@ struct own_files plan_own_files(const struct plan *plan) {
     for (int i = 0; i < plan->own_count; i++) {
         const struct sources *sources = own_kernel_sources(plan->own[i]);
         for (int j = 0; j < sources->count; j++) {
-            char *name = path_beside(own_kernel_written(plan->own[i]), sources->of[j].name);
+            char *name = path_beside(own_kernel_written(plan->own[i]), sources->files[j].name);
             bool known = false;
             for (int k = 0; k < files.count && !known; k++) known = strcmp(files.of[k].name, name) == 0;
             if (known)
                 free(name);
             else
-                *APPEND(files.of, files.count) = (struct own_file){name, &sources->of[j]};
+                *APPEND(files.of, files.count) = (struct own_file){name, &sources->files[j]};
         }
     }
     return files;

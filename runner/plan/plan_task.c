@@ -50,7 +50,7 @@ static void copy_axis_metadata(const struct plan *plan, const struct task *task,
     for (int axis = 0; axis < out->shape.rank; axis++)
         for (int i = 0; i < geometry->inputs; i++) {
             const struct array *in = &plan->arrays[task->in[i]];
-            for (int j = 0; j < in->shape.rank && !out->axes[axis].of; j++)
+            for (int j = 0; j < in->shape.rank && !out->axes[axis].input; j++)
                 if (find_axis(&geometry->out, axis, &loop, &within) && find_axis(&geometry->in[i], j, &other, &place) &&
                     loop == other && within == place)
                     out->axes[axis] = in->axes[j];

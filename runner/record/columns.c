@@ -81,28 +81,28 @@ static struct column swept_as_column(const struct swept_column *swept, const cha
 
 struct columns columns_of(const struct result_row *rows, int count) {
     struct columns columns = {.swept = swept_of(rows, count)};
-    columns.of = must_malloc((size_t)(fixed_column_count + columns.swept.count) * sizeof *columns.of);
+    columns.items = must_malloc((size_t)(fixed_column_count + columns.swept.count) * sizeof *columns.items);
     for (int i = 0; i < fixed_column_count; i++) {
-        columns.of[columns.count++] = fixed_columns[i];
+        columns.items[columns.count++] = fixed_columns[i];
         if (fixed_columns[i].offset != offsetof(struct result_row, parameters)) continue;
         for (int j = 0; j < columns.swept.count; j++)
-            columns.of[columns.count++] = swept_as_column(&columns.swept.columns[j], "p_", count);
+            columns.items[columns.count++] = swept_as_column(&columns.swept.columns[j], "p_", count);
     }
     return columns;
 }
 
 /* A tag has the same text in all rows; the code for swept parameters serves tags too. */
 struct columns columns_of_tags(const struct tag *tags, int count, int rows) {
-    struct columns columns = {.of = must_malloc((size_t)(count + 1) * sizeof *columns.of)};
+    struct columns columns = {.items = must_malloc((size_t)(count + 1) * sizeof *columns.items)};
     for (int i = 0; i < count; i++) swept_add(&columns.swept, tags[i].name, tags[i].text, rows);
     columns.count = columns.swept.count;
-    for (int i = 0; i < columns.count; i++) columns.of[i] = swept_as_column(&columns.swept.columns[i], "tag.", rows);
+    for (int i = 0; i < columns.count; i++) columns.items[i] = swept_as_column(&columns.swept.columns[i], "tag.", rows);
     return columns;
 }
 
 void columns_free(struct columns *columns) {
     swept_free(&columns->swept);
-    free(columns->of);
+    free(columns->items);
     *columns = (struct columns){0};
 }
 

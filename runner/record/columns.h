@@ -21,7 +21,7 @@ extern const int fixed_column_count;
 
 struct columns {
     int count;
-    struct column *of;
+    struct column *items;
     struct swept swept;
 };
 /* The columns of some rows. The caller frees with columns_free. */

@@ -196,7 +196,7 @@ enum status result_write_row(hid_t file, const struct result_row *row, struct er
 enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
                               struct error *error) {
     FREED_BY(columns_free) struct columns columns = columns_of(rows, count);
-    return write_table(file, name, columns.of, columns.count, rows, count, error);
+    return write_table(file, name, columns.items, columns.count, rows, count, error);
 }
 
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error) {

@@ -137,8 +137,9 @@ void report_facts(const struct report *report, FILE *to) {
         FREED_BY(texts_clear) struct texts paths = results_file_inputs(report->files[f].file);
         facts[f] = (struct attributes){0};
         for (int i = 0; i < paths.count; i++) {
-            OWNED char *text = inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths.of[i]) : NULL;
-            if (text) add(&facts[f], paths.of[i] + strlen("/inputs/"), text);
+            OWNED char *text =
+                inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths.items[i]) : NULL;
+            if (text) add(&facts[f], paths.items[i] + strlen("/inputs/"), text);
         }
     }
     write_facts(report, facts, "Inputs", to);

@@ -63,13 +63,13 @@ static void print_data(const struct data *data, int rows, int columns, bool json
     for (int r = json ? 0 : -1; r < rows; r++) { /* CSV begins with the names */
         if (json) fprintf(to, "%s\n  {", r ? "," : "");
         for (int i = 0; i < columns; i++) {
-            const char *name = view ? view_column_name(&view->shown[i]) : data->all.of[i].name;
+            const char *name = view ? view_column_name(&view->shown[i]) : data->all.items[i].name;
             if (i) fputs(json ? ", " : ",", to);
             if (json) fprintf(to, "\"%s\": ", name);
             if (r < 0) fputs(name, to);
             if (r < 0) continue;
             const struct cell cell = view ? view_cell(view, &view->shown[i], view->order[r], text)
-                                          : column_cell(&data->all.of[i], &data->rows[r], r);
+                                          : column_cell(&data->all.items[i], &data->rows[r], r);
             print_cell(&cell, json, to);
         }
         putc(json ? '}' : '\n', to);

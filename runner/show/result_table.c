@@ -20,10 +20,10 @@ enum {
 /* Joins names: "naive, tiled and 3 more"; three or fewer are all named. The caller frees. */
 static char *join_names(const struct texts *names) {
     int all = names->count;
-    if (all < 2) return must_strdup(all ? names->of[0] : "");
-    if (all == 2) return must_printf("%s and %s", names->of[0], names->of[1]);
-    if (all == 3) return must_printf("%s, %s and %s", names->of[0], names->of[1], names->of[2]);
-    return must_printf("%s, %s and %d more", names->of[0], names->of[1], all - 2);
+    if (all < 2) return must_strdup(all ? names->items[0] : "");
+    if (all == 2) return must_printf("%s and %s", names->items[0], names->items[1]);
+    if (all == 3) return must_printf("%s, %s and %s", names->items[0], names->items[1], names->items[2]);
+    return must_printf("%s, %s and %d more", names->items[0], names->items[1], all - 2);
 }
 
 static bool same_variant(const struct result_row *one, const struct result_row *other) {
@@ -285,7 +285,7 @@ void view_print(const struct view *view, int room, const char *hint, FILE *to) {
     FREED_BY(table_release) struct table *table = table_of(view, &remarked);
     FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
     table_print(table, room, hint, to);
-    for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.of[i], 0, room, to);
+    for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.items[i], 0, room, to);
 }
 
 void view_print_markdown(const struct view *view, FILE *to) {
@@ -295,7 +295,7 @@ void view_print_markdown(const struct view *view, FILE *to) {
     table_print_markdown(table, to);
     for (int i = 0; i < lines.count; i++) {
         fputs(i == 0 ? "\n- " : "- ", to);
-        text_print_markdown(lines.of[i], to);
+        text_print_markdown(lines.items[i], to);
         putc('\n', to);
     }
 }

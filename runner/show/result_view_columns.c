@@ -161,11 +161,12 @@ enum { MEASURES = sizeof measures / sizeof *measures };
 
 static const struct column *find_in_runs(const struct view *view, const char *name) {
     for (int i = 0; i < view->tags.count; i++)
-        if (strcmp(view->tags.of[i].name, name) == 0) return &view->tags.of[i];
+        if (strcmp(view->tags.items[i].name, name) == 0) return &view->tags.items[i];
     for (int i = 0; i < view->columns.count; i++)
-        if (strcmp(view->columns.of[i].name, name) == 0) return &view->columns.of[i];
+        if (strcmp(view->columns.items[i].name, name) == 0) return &view->columns.items[i];
     for (int i = 0; i < view->columns.count; i++)
-        if (view->columns.of[i].swept && strcmp(view->columns.of[i].name + 2, name) == 0) return &view->columns.of[i];
+        if (view->columns.items[i].swept && strcmp(view->columns.items[i].name + 2, name) == 0)
+            return &view->columns.items[i];
     return NULL;
 }
 
@@ -180,10 +181,10 @@ enum status view_column_find(const struct view *view, const char *name, struct v
     OWNED const char **names = must_malloc((size_t)most * sizeof *names);
     for (int i = 0; i < MEASURES; i++) names[count++] = measures[i].name;
     for (int i = 0; i < view->columns.count; i++) {
-        names[count++] = view->columns.of[i].name;
-        if (view->columns.of[i].swept) names[count++] = view->columns.of[i].name + 2;
+        names[count++] = view->columns.items[i].name;
+        if (view->columns.items[i].swept) names[count++] = view->columns.items[i].name + 2;
     }
-    for (int i = 0; i < view->tags.count; i++) names[count++] = view->tags.of[i].name;
+    for (int i = 0; i < view->tags.count; i++) names[count++] = view->tags.items[i].name;
     const char *near = nearest_name(name, names, count);
     if (near) return fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
     OWNED char *list = must_strdup(names[0]);

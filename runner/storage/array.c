@@ -95,7 +95,7 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
     struct box whole = box_whole(&array->shape);
     *seen = view_selection(&array->view, &whole);
     if (!array->parts) return true;
-    const struct box *place = &array->parts->of[number].place;
+    const struct box *place = &array->parts->items[number].place;
     for (int axis = 0; axis < seen->rank; axis++) { /* the steps of concatenated inputs are 1 */
         int64_t first = seen->start[axis], end = first + seen->count[axis],
                 stop = place->start[axis] + place->count[axis];
@@ -146,7 +146,7 @@ struct grid array_grid(const struct array *array) {
 }
 
 const char *array_file(const struct array *input, int number) {
-    if (input->parts) return number < input->parts->count ? input->parts->of[number].file : NULL;
+    if (input->parts) return number < input->parts->count ? input->parts->items[number].file : NULL;
     return number == 0 && !input->input->random ? input->input->file : NULL;
 }
 
@@ -166,13 +166,13 @@ void array_free(struct array *array) {
     array->unreadable = array->units = array->long_name = array->remark = NULL;
     array->decoding = NULL;
     for (int i = 0; array->parts && array->parts->owner == array && i < array->parts->count; i++) {
-        free(array->parts->of[i].file);
-        free(array->parts->of[i].decoding);
+        free(array->parts->items[i].file);
+        free(array->parts->items[i].decoding);
     }
     if (array->parts && array->parts->owner == array) free(array->parts);
     array->parts = NULL;
     for (int i = 0; i < MAX_RANK; i++) {
-        if (array->axes[i].of == array) free(array->axes[i].label);
+        if (array->axes[i].input == array) free(array->axes[i].label);
         array->axes[i] = (struct array_axis){NULL, 0, NULL};
     }
 }
@@ -227,7 +227,7 @@ static enum status describe_from_first(const struct h5_dataset *dataset, const s
                                        struct array *array, struct error *error) {
     if (dataset->shape.rank <= input->concatenate)
         return fail_key(error, "concatenate", 0, "%s: '%s' has %d ax%s, and cannot be concatenated along axis %d",
-                        array->parts->of[0].file, input->dataset, dataset->shape.rank,
+                        array->parts->items[0].file, input->dataset, dataset->shape.rank,
                         dataset->shape.rank == 1 ? "is" : "es", input->concatenate);
     array->stored = dataset->dtype;
     array->shape = dataset->shape;
@@ -246,13 +246,13 @@ static enum status check_fits(const struct h5_dataset *dataset, const struct job
     if (fits) return STATUS_OK;
     char own[SHAPE_TEXT], first[SHAPE_TEXT];
     struct shape shape = array->shape;
-    shape.size[input->concatenate] = array->parts->of[0].place.count[input->concatenate];
+    shape.size[input->concatenate] = array->parts->items[0].place.count[input->concatenate];
     return fail_key(
         error, "file", 0,
         "%s: '%s' is %s %s, but %s %s in %s: to be concatenated along axis %d they need one type, and the same "
         "sizes of the other axes",
         file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, own), dtype_name(array->stored),
-        shape_format(&shape, first), array->parts->of[0].file, input->concatenate);
+        shape_format(&shape, first), array->parts->items[0].file, input->concatenate);
 }
 
 /* The meaning of a data set's elements, from its attributes. The caller owns all members. */
@@ -275,7 +275,7 @@ static struct meaning read_meaning(const struct h5_dataset *dataset, const struc
 /* Takes the decoding of one file, and keeps those texts that all files so far agree on. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->input);
-    array->parts->of[number].decoding = meaning.decoding;
+    array->parts->items[number].decoding = meaning.decoding;
     if (array->remark)
         free(meaning.remark);
     else
@@ -298,10 +298,10 @@ static bool decoded_equally(const struct decoding *one, const struct decoding *o
 /* Finds the type that represents the values of all files, and whether all files are decoded equally. */
 static void find_common_type(struct array *array) {
     const struct array_parts *parts = array->parts;
-    const struct decoding *first = parts->of[0].decoding;
+    const struct decoding *first = parts->items[0].decoding;
     array->dtype = first ? first->result : array->stored;
     for (int i = 0; i < parts->count; i++) {
-        const struct decoding *own = parts->of[i].decoding;
+        const struct decoding *own = parts->items[i].decoding;
         array->mixed |= !decoded_equally(own, first);
         array->dtype = decoding_common(array->dtype, own ? own->result : array->stored);
         if (own && !array->decoding) array->decoding = decoding_copy(own);
@@ -320,7 +320,7 @@ static enum status open_input(const struct job_input *input, const char *file, s
 
 /* Describes one file of a concatenated input and appends it to the array along the concatenated axis. */
 static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
-    struct array_part *part = &array->parts->of[number];
+    struct array_part *part = &array->parts->items[number];
     FENCE(part->file);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     int along = input->concatenate;
@@ -352,10 +352,10 @@ static enum status concatenate_describe(const struct job_input *input, struct ar
         free(paths);
         return fail_key(error, "file", 0, "%s", none);
     }
-    array->parts = must_zeroed(sizeof *array->parts + (size_t)count * sizeof *array->parts->of);
+    array->parts = must_zeroed(sizeof *array->parts + (size_t)count * sizeof *array->parts->items);
     array->parts->owner = array;
     array->parts->count = count;
-    for (int i = 0; i < count; i++) array->parts->of[i].file = paths ? paths[i] : must_strdup(input->file);
+    for (int i = 0; i < count; i++) array->parts->items[i].file = paths ? paths[i] : must_strdup(input->file);
     free(paths);
     for (int i = 0; i < count; i++) TRY(add_file(input, i, array, error));
     find_common_type(array);

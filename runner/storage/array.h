@@ -13,16 +13,16 @@
 /* Identifies an axis of an array as an axis of an input's data set. Only axes with a label or dimension scales are
  * recorded. An axis of a result is an axis of an input if the operation's geometry says so. */
 struct array_axis {
-    const struct array *of; /* the input; NULL: nothing is known */
-    int number;             /* axis number in its data set */
-    char *label;            /* owned by `of`; NULL: none */
+    const struct array *input; /* the input; NULL: nothing is known */
+    int number;                /* axis number in its data set */
+    char *label;               /* owned by `of`; NULL: none */
 };
 
 /* Where a panel's input is a band of an input of the job. */
 struct array_band {
-    const struct array *of; /* the whole input; NULL: the array is not a band */
-    int axis;               /* the axis that is cut, */
-    int64_t first;          /* and where the band begins */
+    const struct array *input; /* the whole input; NULL: the array is not a band */
+    int axis;                  /* the axis that is cut, */
+    int64_t first;             /* and where the band begins */
 };
 
 /* One file of a concatenated input. */
@@ -35,7 +35,7 @@ struct array_part {
 struct array_parts {
     const struct array *owner;
     int count;
-    struct array_part of[];
+    struct array_part items[];
 };
 
 struct array {

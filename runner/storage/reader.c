@@ -163,21 +163,21 @@ void reader_free(struct reader *reader) {
 /* ---- several data sets ---- */
 
 struct pieces *pieces_create(const struct array *array, int count) {
-    struct pieces *pieces = must_malloc(sizeof *pieces + (size_t)count * sizeof *pieces->of);
+    struct pieces *pieces = must_malloc(sizeof *pieces + (size_t)count * sizeof *pieces->items);
     *pieces = (struct pieces){.count = count};
     pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
     pieces->plain.shape = array->shape;
     if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.packed = array->packed;
     for (int i = 0; i < count; i++) {
-        pieces->of[i] = (struct array_piece){.place.rank = array->shape.rank};
-        reader_init(&pieces->of[i].reader, &pieces->plain);
+        pieces->items[i] = (struct array_piece){.place.rank = array->shape.rank};
+        reader_init(&pieces->items[i].reader, &pieces->plain);
     }
     return pieces;
 }
 
 void pieces_set(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
                 const struct stat *version) {
-    struct array_piece *piece = &pieces->of[number];
+    struct array_piece *piece = &pieces->items[number];
     piece->place = *place;
     reader_set_dataset(&piece->reader, file, object);
     piece->reader.version = *version;
@@ -213,28 +213,28 @@ static struct pieces *pieces_of_parts(const struct array *array, const char *obj
     const struct array_parts *parts = array->parts;
     struct pieces *pieces = pieces_create(array, parts->count);
     for (int i = 0; i < parts->count; i++) {
-        pieces_set(pieces, i, &parts->of[i].place, parts->of[i].file, object, &parts->of[i].version);
-        pieces->of[i].reader.foreign = true;
-        pieces->of[i].reader.field = array->input->field;
-        if (!array->packed) pieces->of[i].reader.decoding = parts->of[i].decoding;
+        pieces_set(pieces, i, &parts->items[i].place, parts->items[i].file, object, &parts->items[i].version);
+        pieces->items[i].reader.foreign = true;
+        pieces->items[i].reader.field = array->input->field;
+        if (!array->packed) pieces->items[i].reader.decoding = parts->items[i].decoding;
     }
     return pieces;
 }
 
 enum status pieces_open_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error) {
-    TRY(open_piece(pieces, &pieces->of[0].reader, error));
-    *dataset = pieces->of[0].reader.dataset;
+    TRY(open_piece(pieces, &pieces->items[0].reader, error));
+    *dataset = pieces->items[0].reader.dataset;
     return STATUS_OK;
 }
 
 static void pieces_close(struct pieces *pieces) {
-    for (int i = 0; i < pieces->count; i++) reader_close(&pieces->of[i].reader);
+    for (int i = 0; i < pieces->count; i++) reader_close(&pieces->items[i].reader);
     memset(pieces->open, 0, sizeof pieces->open);
 }
 
 static void pieces_free(struct pieces *pieces) {
     if (!pieces) return;
-    for (int i = 0; i < pieces->count; i++) reader_free(&pieces->of[i].reader);
+    for (int i = 0; i < pieces->count; i++) reader_free(&pieces->items[i].reader);
     free(pieces);
 }
 
@@ -341,7 +341,7 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
 static enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,
                                struct trace *trace, struct error *error) {
     for (int i = 0; i < pieces->count; i++) {
-        struct array_piece *piece = &pieces->of[i];
+        struct array_piece *piece = &pieces->items[i];
         struct stat now;
         struct box overlap;
         if (!box_intersect(box, &piece->place, &overlap)) continue;

@@ -141,7 +141,7 @@ struct pieces {
     struct array plain; /* the array that readers of pieces see: whole, and not an input */
     int count, next;    /* `next`: entry of `open` that is replaced next */
     struct reader *open[PIECES_OPEN];
-    struct array_piece of[];
+    struct array_piece items[];
 };
 /* Allocates `count` pieces of `array`, which must outlive them. A reader takes them. */
 struct pieces *pieces_create(const struct array *array, int count);
@@ -153,7 +153,7 @@ enum status pieces_open_first(struct pieces *pieces, const struct h5_dataset **d
 
 /* The readers of all arrays of a job, indexed by array number. */
 struct readers {
-    struct reader *of;
+    struct reader *items;
     int count, open_count;
     struct reader *open[READERS_OPEN]; /* least recently used first */
 };

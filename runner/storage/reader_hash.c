@@ -36,15 +36,15 @@ static bool band_is_whole_segments(const struct array *array) {
     int last = array->shape.rank - 1;
     int64_t end = band->first + array->shape.size[last];
     return band->axis < last ||
-           (band->first % SEGMENT == 0 && (end % SEGMENT == 0 || end == band->of->shape.size[last]));
+           (band->first % SEGMENT == 0 && (end % SEGMENT == 0 || end == band->input->shape.size[last]));
 }
 
 /* The shape in which an array's segments are numbered, and where the array begins in it. */
 static const struct shape *numbering_of(const struct array *array, int64_t origin[MAX_RANK]) {
     memset(origin, 0, MAX_RANK * sizeof *origin);
-    if (!array->band.of || !band_is_whole_segments(array)) return &array->shape;
+    if (!array->band.input || !band_is_whole_segments(array)) return &array->shape;
     origin[array->band.axis] = array->band.first;
-    return &array->band.of->shape;
+    return &array->band.input->shape;
 }
 
 /* The segments of a box, which begins at a multiple of SEGMENT along the last axis. */
@@ -238,7 +238,7 @@ static bool holds_its_values(const struct reader *reader, const struct stat *now
     reader_init(&again, reader->array);
     if (now) again.version = *now;
     for (int i = 0; again.pieces && reader->pieces && i < again.pieces->count; i++)
-        again.pieces->of[i].reader.version = reader->pieces->of[i].reader.version;
+        again.pieces->items[i].reader.version = reader->pieces->items[i].reader.version;
     again.rehashes = reader->rehashes + 1;
     return !reader_hash(&again, IGNORED) && strcmp(again.hash, reader->hash) == 0;
 }
@@ -258,10 +258,10 @@ static enum status take_version(struct reader *reader, const struct stat *now, s
 static enum status check_pieces(struct reader *reader, struct error *error) {
     const struct reader *doubted = NULL;
     for (int i = 0; i < reader->pieces->count; i++)
-        if (reader->pieces->of[i].reader.doubted) doubted = &reader->pieces->of[i].reader;
+        if (reader->pieces->items[i].reader.doubted) doubted = &reader->pieces->items[i].reader;
     if (!doubted || !reader->foreign) return STATUS_OK;
     if (!holds_its_values(reader, NULL)) return reader_fail_changed(doubted, error);
-    for (int i = 0; i < reader->pieces->count; i++) reader->pieces->of[i].reader.doubted = false;
+    for (int i = 0; i < reader->pieces->count; i++) reader->pieces->items[i].reader.doubted = false;
     return STATUS_OK;
 }
 
@@ -287,13 +287,13 @@ enum status reader_open(struct reader *reader, struct error *error) {
 
 void readers_init(struct readers *readers, const struct array *arrays, int count) {
     *readers = (struct readers){.count = count};
-    readers->of = must_malloc((unsigned long)count * sizeof *readers->of + 1);
-    for (int i = 0; i < count; i++) reader_init(&readers->of[i], &arrays[i]);
+    readers->items = must_malloc((unsigned long)count * sizeof *readers->items + 1);
+    for (int i = 0; i < count; i++) reader_init(&readers->items[i], &arrays[i]);
 }
 
 void readers_free(struct readers *readers) {
-    for (int i = 0; i < readers->count; i++) reader_free(&readers->of[i]);
-    free(readers->of);
+    for (int i = 0; i < readers->count; i++) reader_free(&readers->items[i]);
+    free(readers->items);
 }
 
 /* Removes an entry from the list of open readers. */
@@ -303,7 +303,7 @@ static void remove_open(struct readers *readers, int entry) {
 }
 
 enum status readers_open(struct readers *readers, int array, struct error *error) {
-    struct reader *reader = &readers->of[array];
+    struct reader *reader = &readers->items[array];
     int entry = 0;
     while (entry < readers->open_count && readers->open[entry] != reader) entry++;
     if (entry == READERS_OPEN) {
@@ -317,8 +317,8 @@ enum status readers_open(struct readers *readers, int array, struct error *error
 
 void readers_forgive(struct readers *readers) {
     for (int i = 0; i < readers->count; i++) {
-        free(readers->of[i].unreadable);
-        readers->of[i].unreadable = NULL;
+        free(readers->items[i].unreadable);
+        readers->items[i].unreadable = NULL;
     }
 }
 
@@ -338,7 +338,7 @@ static int64_t next_segment(int64_t element, int64_t most) {
 }
 
 enum status reader_share(struct reader *reader, struct error *error) {
-    const struct array *array = reader->array, *whole = array->band.of;
+    const struct array *array = reader->array, *whole = array->band.input;
     if (!whole || reader->shared) return STATUS_OK;
     reader->share_low = reader->hash_low;
     reader->share_high = reader->hash_high;
@@ -368,9 +368,9 @@ static bool sum_bands(const struct readers *readers, struct reader *whole) {
     int64_t next = 0;
     bool counted = true;
     for (int i = 0; i < readers->count; i++) {
-        const struct reader *reader = &readers->of[i];
+        const struct reader *reader = &readers->items[i];
         const struct array_band *band = &reader->array->band;
-        if (band->of != whole->array) continue;
+        if (band->input != whole->array) continue;
         bool known = reader->shared || (reader->hash[0] && band_is_whole_segments(reader->array));
         /* The bands of a division are in order; one that begins at 0 begins another division. */
         if (band->first == 0) sum = (XXH128_hash_t){0, 0}, casts = (struct casts){0}, next = 0, counted = true;
@@ -391,7 +391,7 @@ static bool sum_bands(const struct readers *readers, struct reader *whole) {
 }
 
 enum status readers_hash(struct readers *readers, int number, struct error *error) {
-    struct reader *reader = &readers->of[number];
+    struct reader *reader = &readers->items[number];
     if (!reader_needs_hash(reader)) return STATUS_OK;
     return reader->array->has_bands && sum_bands(readers, reader) ? STATUS_OK : reader_hash(reader, error);
 }

@@ -29,7 +29,7 @@ enum status view_select(const struct job_select *select, struct data_view *view,
     *view = view_of_all(&source);
     *seen = (struct shape){0};
     for (int axis = 0; axis < source.rank; axis++) {
-        const struct job_slice *slice = &select->of[axis];
+        const struct job_slice *slice = &select->slices[axis];
         int64_t size = source.size[axis], first = slice->first, end = slice->end;
         if (first < 0) first += size;
         if (slice->index && (first < 0 || first >= size))

@@ -25,7 +25,7 @@ struct awaited {
     int task, count; /* the task of the first panel, and the number of panels */
     int variant;     /* the number of the awaited run in each panel's task */
     bool in_one;     /* one part, of[0], has the result of the whole run */
-    struct awaited_part of[];
+    struct awaited_part parts[];
 };
 
 static const struct run *awaited_run(const struct awaited *awaited, int number) {
@@ -61,14 +61,14 @@ static void find_paths(struct awaited *awaited) {
     awaited->in_one = panel && part_read_row(results, whole, &row, &has_output) && has_output;
     for (int i = 0; i < awaited->count; i++) {
         char *path = awaited->in_one && i == 0 ? must_strdup(whole) : path_of(awaited, i);
-        free(awaited->of[i].path);
-        awaited->of[i] = (struct awaited_part){.path = path};
+        free(awaited->parts[i].path);
+        awaited->parts[i] = (struct awaited_part){.path = path};
     }
 }
 
 struct awaited *awaited_begin(struct results *results, int task) {
     int count = plan_producers_end(&results->units->plan, task) - task;
-    struct awaited *awaited = must_zeroed(sizeof *awaited + (size_t)count * sizeof *awaited->of);
+    struct awaited *awaited = must_zeroed(sizeof *awaited + (size_t)count * sizeof *awaited->parts);
     awaited->results = results;
     awaited->task = task;
     awaited->count = count;
@@ -76,9 +76,9 @@ struct awaited *awaited_begin(struct results *results, int task) {
     return awaited;
 }
 
-void awaited_end(struct awaited *const *of) {
-    OWNED struct awaited *awaited = *of;
-    for (int i = 0; i < awaited->count; i++) free(awaited->of[i].path);
+void awaited_end(struct awaited *const *pointer) {
+    OWNED struct awaited *awaited = *pointer;
+    for (int i = 0; i < awaited->count; i++) free(awaited->parts[i].path);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
@@ -90,13 +90,13 @@ enum finding { MISSING, MADE, NOT_MADE };
 static bool is_out_of_date(const struct awaited *awaited, int number, const struct stat *about) {
     OWNED char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
     struct stat manifest;
-    return strncmp(awaited->of[number].path, folder, strlen(folder)) != 0 ||
+    return strncmp(awaited->parts[number].path, folder, strlen(folder)) != 0 ||
            (stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim));
 }
 
 /* A part is renamed into place, so it does not change while it is hashed; but another may take its name. */
 static enum finding look_for(struct awaited *awaited, int number) {
-    struct awaited_part *part = &awaited->of[number];
+    struct awaited_part *part = &awaited->parts[number];
     struct stat before, after;
     struct result_row row;
     bool has_output = false;
@@ -131,16 +131,16 @@ static enum finding look_for_all(struct awaited *awaited) {
 static void point_reader(const struct awaited *awaited, const struct array *array) {
     const struct results *results = awaited->results;
     const struct plan *plan = &results->units->plan;
-    struct reader *reader = &results->readers->of[array - plan->arrays];
-    const struct awaited_part *first = &awaited->of[0];
+    struct reader *reader = &results->readers->items[array - plan->arrays];
+    const struct awaited_part *first = &awaited->parts[0];
     if (awaited->in_one || !plan->tasks[awaited->task].panel) {
         reader_set_dataset(reader, first->path, "/output");
         reader->version = first->version;
     } else {
         struct pieces *pieces = pieces_create(array, awaited->count);
         for (int i = 0; i < awaited->count; i++)
-            pieces_set(pieces, i, &results->units->place[awaited->task + i], awaited->of[i].path, "/output",
-                       &awaited->of[i].version);
+            pieces_set(pieces, i, &results->units->place[awaited->task + i], awaited->parts[i].path, "/output",
+                       &awaited->parts[i].version);
         reader_set_pieces(reader, pieces);
     }
 }
@@ -173,7 +173,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
 
 static int first_missing(const struct awaited *awaited) {
     int number = 0;
-    while (number < awaited->count - 1 && awaited->of[number].there) number++;
+    while (number < awaited->count - 1 && awaited->parts[number].there) number++;
     return number;
 }
 

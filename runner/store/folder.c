@@ -47,7 +47,7 @@ struct texts shard_folders(const char *whole) {
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (shard_folder_parse(entry->d_name, &index, &shards))
             texts_add(&folders, must_printf("%s/%s", whole, entry->d_name));
-    if (folders.count > 0) qsort(folders.of, (size_t)folders.count, sizeof *folders.of, text_compare);
+    if (folders.count > 0) qsort(folders.items, (size_t)folders.count, sizeof *folders.items, text_compare);
     return folders;
 }
 
@@ -157,7 +157,7 @@ void parts_remove_older(const char *parts, const struct timespec *time) {
     FREED_BY(texts_clear) struct texts paths = parts_list(parts);
     for (int i = 0; i < paths.count; i++) {
         struct stat about;
-        if (stat(paths.of[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths.of[i]);
+        if (stat(paths.items[i], &about) == 0 && !results_later(&about.st_mtim, time)) unlink(paths.items[i]);
     }
 }
 
@@ -187,11 +187,11 @@ void shards_find_parts(struct results *results) {
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
         struct stat about = {0};
-        found[i] = (struct found_part){.path = paths.of[i]};
-        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths.of[i], '/') + 1);
-        if (stat(paths.of[i], &about) == 0) found[i].written = about.st_mtim;
+        found[i] = (struct found_part){.path = paths.items[i]};
+        snprintf(found[i].key, sizeof found[i].key, "%.32s", strrchr(paths.items[i], '/') + 1);
+        if (stat(paths.items[i], &about) == 0) found[i].written = about.st_mtim;
     }
-    free(paths.of); /* `found` owns the paths themselves */
+    free(paths.items); /* `found` owns the paths themselves */
     qsort(found, (size_t)count, sizeof *found, compare_found);
     int kept = 0;
     for (int i = 0; i < count; i++)
@@ -199,18 +199,18 @@ void shards_find_parts(struct results *results) {
             free(found[i].path);
         else
             found[kept++] = found[i];
-    results->found.of = found;
+    results->found.items = found;
     results->found.count = kept;
 }
 
 void shards_free_parts(struct results *results) {
-    for (int i = 0; i < results->found.count; i++) free(results->found.of[i].path);
-    free(results->found.of);
+    for (int i = 0; i < results->found.count; i++) free(results->found.items[i].path);
+    free(results->found.items);
 }
 
 static struct found_part *find_part(const struct results *results, const char key[33]) {
     if (results->found.count == 0) return NULL;
-    return bsearch(key, results->found.of, (size_t)results->found.count, sizeof *results->found.of, compare_key);
+    return bsearch(key, results->found.items, (size_t)results->found.count, sizeof *results->found.items, compare_key);
 }
 
 char *results_part_of_key(const struct results *results, const char key[33]) {

@@ -40,17 +40,17 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
         must_printf("%s %s %s %s %s %s %s %s %s %d %d %d %" PRId64, tilerun_version, tilerun_sources, array->name,
                     array->label, input->dataset, input->field ? input->field : "", dtype_name(array->dtype),
                     shape_format(&array->shape, shape), decoding ? decoding : "", array->packed,
-                    band->of ? band->axis : -1, array->parts ? input->concatenate : -1, band->first);
+                    band->input ? band->axis : -1, array->parts ? input->concatenate : -1, band->first);
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
     XXH3_128bits_update(state, text, strlen(text) + 1);
-    shape_format(band->of ? &band->of->shape : &array->shape, whole);
+    shape_format(band->input ? &band->input->shape : &array->shape, whole);
     XXH3_128bits_update(state, whole, strlen(whole) + 1);
     XXH3_128bits_update(state, array->view.first, sizeof array->view.first);
     XXH3_128bits_update(state, array->view.step, sizeof array->view.step);
     XXH3_128bits_update(state, array->view.dropped, sizeof array->view.dropped);
     if (!array->parts) add_file(state, &array->version);
-    for (int i = 0; array->parts && i < array->parts->count; i++) add_file(state, &array->parts->of[i].version);
+    for (int i = 0; array->parts && i < array->parts->count; i++) add_file(state, &array->parts->items[i].version);
     XXH128_hash_t identity = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     return identity;
@@ -77,7 +77,7 @@ enum status inputs_write(hid_t part, const struct results *results, const struct
     OWNED char *text = must_strdup("");
     for (int i = 0; i < task->geometry.inputs; i++) {
         bool again = i > 0 && task->in[i] == task->in[0];
-        if (!again) TRY(describe(&results->readers->of[task->in[i]], &text, error));
+        if (!again) TRY(describe(&results->readers->items[task->in[i]], &text, error));
     }
     if (!*text) return STATUS_OK;
     must_append(&text, "%016" PRIx64 "\n", (uint64_t)XXH3_64bits(text, strlen(text)));
@@ -119,7 +119,7 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
         reader_hash_set(reader);
         reader->share_high = stored.share_high;
         reader->share_low = stored.share_low;
-        reader->shared = reader->array->band.of != NULL;
+        reader->shared = reader->array->band.input != NULL;
         if (counted >= 0 && reader_needs_casts(reader)) reader_casts_set(reader, &casts);
         taken++;
     }
@@ -149,11 +149,11 @@ void store_recall_inputs(struct results *results) {
     OWNED struct wanted *wanted = must_malloc((size_t)readers->count * sizeof *wanted + 1);
     int count = 0;
     for (int i = 0; i < readers->count && results->found.count > 0; i++) {
-        struct reader *reader = &readers->of[i];
+        struct reader *reader = &readers->items[i];
         if (reader_needs_hash(reader) && reader->array->settled)
             wanted[count++] = (struct wanted){identity_of(reader), reader};
     }
     qsort(wanted, (size_t)count, sizeof *wanted, compare_wanted);
     for (int i = 0, left = count; i < results->found.count && left > 0; i++)
-        left -= recall_part(&results->found.of[i], wanted, count);
+        left -= recall_part(&results->found.items[i], wanted, count);
 }

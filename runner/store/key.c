@@ -105,7 +105,7 @@ static const struct task_key *task_key(struct keys *keys, const struct plan *pla
         if (results[i])
             XXH3_128bits_update(state, results[i], sizeof *results[i]);
         else
-            hash_input(state, &keys->readers->of[task->in[i]]);
+            hash_input(state, &keys->readers->items[task->in[i]]);
     known->base = XXH3_128bits_digest(state);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++)
         if (!keys->only || keys->only[i]) hash_run(state, &plan->runs[i]);

@@ -77,9 +77,9 @@ static char *running_shard(const char *whole) {
     char *found = NULL;
     int index, shards;
     for (int i = 0; i < folders.count && !found; i++) {
-        if (!parts_are_locked(folders.of[i])) continue;
-        OWNED char *host = manifest_host(folders.of[i]);
-        shard_folder_parse(strrchr(folders.of[i], '/') + 1, &index, &shards);
+        if (!parts_are_locked(folders.items[i])) continue;
+        OWNED char *host = manifest_host(folders.items[i]);
+        shard_folder_parse(strrchr(folders.items[i], '/') + 1, &index, &shards);
         found = must_printf("shard %d of %d%s%s%s", index, shards, host ? " (" : "", host ? host : "", host ? ")" : "");
     }
     return found;

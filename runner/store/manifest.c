@@ -242,8 +242,9 @@ static void complete_job(struct shard_job *job, const struct manifest *best, str
         int index, shards;
         bool since = manifests[i].sha256 && results_later(&manifests[i].begun, &best->begun);
         if (since && !job->later && strcmp(manifests[i].sha256, best->sha256) != 0)
-            job->later = must_strdup(folders->of[i]);
-        if (!shard_folder_parse(strrchr(folders->of[i], '/') + 1, &index, &shards) || shards != job->shards) continue;
+            job->later = must_strdup(folders->items[i]);
+        if (!shard_folder_parse(strrchr(folders->items[i], '/') + 1, &index, &shards) || shards != job->shards)
+            continue;
         job->states[index] = manifests[i].state;
         manifests[i].state = (struct shard_state){.begun = false};
     }
@@ -253,7 +254,7 @@ bool manifests_find_job(const char *whole, struct shard_job *job) {
     *job = (struct shard_job){.partial = false};
     FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
     OWNED struct manifest *manifests = must_malloc((size_t)folders.count * sizeof *manifests + 1);
-    for (int i = 0; i < folders.count; i++) manifests[i] = read_manifest(folders.of[i]);
+    for (int i = 0; i < folders.count; i++) manifests[i] = read_manifest(folders.items[i]);
     struct manifest *best = choose(manifests, folders.count);
     if (best) {
         *job = best->job;
@@ -276,12 +277,12 @@ bool shards_find_job(const char *output, struct shard_job *job) {
 
 /* Is there a folder of a shard of another number than `shards`? */
 static bool has_other_shards(const char *output, int shards) {
-    OWNED char *whole = parts_folder_of(output);
-    if (!whole) return false;
-    FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
+    OWNED char *folder = parts_folder_of(output);
+    if (!folder) return false;
+    FREED_BY(texts_clear) struct texts folders = shard_folders(folder);
     bool found = false;
-    for (int i = 0, index, of; i < folders.count; i++)
-        found |= shard_folder_parse(strrchr(folders.of[i], '/') + 1, &index, &of) && of != shards;
+    for (int i = 0, index, count; i < folders.count; i++)
+        found |= shard_folder_parse(strrchr(folders.items[i], '/') + 1, &index, &count) && count != shards;
     return found;
 }
 
@@ -310,12 +311,12 @@ static enum status write_origin(hid_t to, hid_t manifest, const char *name, int 
 /* The runs of which a shard's folder has parts. */
 struct own_runs {
     int count;
-    int32_t *of;
+    int32_t *numbers;
 };
 
 static void note_run(struct own_runs *runs, int run) {
-    if (runs->count > 0 && runs->of[runs->count - 1] == run) return; /* another panel of it */
-    *APPEND(runs->of, runs->count) = run;
+    if (runs->count > 0 && runs->numbers[runs->count - 1] == run) return; /* another panel of it */
+    *APPEND(runs->numbers, runs->count) = run;
 }
 
 /* Returns the runs of each folder. The caller frees. */
@@ -324,9 +325,9 @@ static struct own_runs *runs_of_folders(const struct results *results, const str
     for (int r = 0; r < results->plan->run_count && folders->count > 0; r++) {
         FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, &results->plan->runs[r]);
         for (int p = 0; p < parts.count; p++) {
-            OWNED char *folder = path_folder(parts.of[p].path);
-            char **found = bsearch(&folder, folders->of, (size_t)folders->count, sizeof folder, text_compare);
-            if (found) note_run(&runs[found - folders->of], r);
+            OWNED char *folder = path_folder(parts.items[p].path);
+            char **found = bsearch(&folder, folders->items, (size_t)folders->count, sizeof folder, text_compare);
+            if (found) note_run(&runs[found - folders->items], r);
         }
     }
     return runs;
@@ -337,13 +338,13 @@ enum status shards_write_origins(hid_t file, const struct results *results, stru
     OWNED struct own_runs *runs = runs_of_folders(results, &folders);
     enum status status = STATUS_OK;
     for (int i = 0; i < folders.count; i++) {
-        FENCE(folders.of[i]);
-        OWNED int32_t *own = runs[i].of;
-        OWNED_ID hid_t manifest = status ? H5I_INVALID_HID : open_manifest(folders.of[i]);
+        FENCE(folders.items[i]);
+        OWNED int32_t *numbers = runs[i].numbers;
+        OWNED_ID hid_t manifest = status ? H5I_INVALID_HID : open_manifest(folders.items[i]);
         OWNED char *job = manifest < 0 ? NULL : h5_get_text_of(manifest, "job_resolved", "sha256");
-        const char *name = strrchr(folders.of[i], '/') + 1 + strlen("shard-");
-        if (manifest >= 0 && (own || (job && strcmp(job, results->job_sha256) == 0)))
-            status = write_origin(file, manifest, name, runs[i].count, own, error);
+        const char *name = strrchr(folders.items[i], '/') + 1 + strlen("shard-");
+        if (manifest >= 0 && (numbers || (job && strcmp(job, results->job_sha256) == 0)))
+            status = write_origin(file, manifest, name, runs[i].count, numbers, error);
     }
     return status;
 }

@@ -49,8 +49,8 @@ static void copy_from(const struct results *results, const struct array *array, 
     struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);
-    const struct h5_dataset *dataset = readers->of[number].dataset;
-    if (!status && !dataset) status = pieces_open_first(readers->of[number].pieces, &dataset, &error);
+    const struct h5_dataset *dataset = readers->items[number].dataset;
+    if (!status && !dataset) status = pieces_open_first(readers->items[number].pieces, &dataset, &error);
     bool (*leave_out)(const char *) = decoded ? is_own_or_packing_or_units : array->packed ? is_own_or_packing : is_own;
     if (!status && !h5_copy_attributes(dataset->id, output, leave_out))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
@@ -101,7 +101,8 @@ static enum status link_output(const struct results *results, const struct run *
     FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
     OWNED struct h5_source *sources = must_malloc((size_t)parts.count * sizeof *sources);
     for (int i = 0; i < parts.count; i++)
-        sources[i] = (struct h5_source){seen_from_output(results, parts.of[i].path), "/output", parts.of[i].place};
+        sources[i] =
+            (struct h5_source){seen_from_output(results, parts.items[i].path), "/output", parts.items[i].place};
     return h5_create_virtual(file, path, dtype, &shape, sources, parts.count, error);
 }
 

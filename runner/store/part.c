@@ -160,7 +160,7 @@ static enum status read_operand(void *context, int input, const struct box *box,
     const struct plan *plan = part->plan;
     if (input < 0) return read_output(part, box, data, error);
     const struct task *task = &plan->tasks[part->run->task];
-    const struct operand_reading reading = {.reader = &part->results->readers->of[task->in[input]],
+    const struct operand_reading reading = {.reader = &part->results->readers->items[task->in[input]],
                                             .operand = &task->geometry.in[input]};
     return operand_read(&reading, box, data, error);
 }
@@ -334,7 +334,7 @@ enum status output_join(const struct plan *plan, int number, const struct run_pa
     TRY(h5_create(file, path, out->dtype, &out->shape, &layout, &to, error));
     TRY(rawwrite_open(to, 0, &write, error));
     for (int p = 0; p < parts->count; p++)
-        TRY(copy_dataset(parts->of[p].path, name, to, write, &parts->of[p].place, error));
+        TRY(copy_dataset(parts->items[p].path, name, to, write, &parts->items[p].place, error));
     return h5_check_writes(to, error);
 }
 

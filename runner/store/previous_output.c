@@ -292,7 +292,7 @@ static void seal_shown(struct results *results, const struct run *run) {
 static bool parts_are_there(const struct results *results, const struct run *run) {
     FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, run);
     bool there = true;
-    for (int p = 0; p < parts.count; p++) there &= access(parts.of[p].path, F_OK) == 0;
+    for (int p = 0; p < parts.count; p++) there &= access(parts.items[p].path, F_OK) == 0;
     return there;
 }
 

@@ -166,7 +166,7 @@ static bool has_room(const struct results *results, double adopted_bytes) {
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
     for (int i = 0; i < paths.count; i++) {
         struct stat about;
-        if (stat(paths.of[i], &about) == 0) wanted += (double)about.st_size;
+        if (stat(paths.items[i], &about) == 0) wanted += (double)about.st_size;
     }
     return !space_free(results->place.folder, &room) || room >= wanted;
 }
@@ -221,7 +221,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     TRY(results_write_sources(file, plan, error));
     TRY(results_write_environment(file, summary->environment, error));
     TRY(shards_write_origins(file, results, error));
-    for (int i = 0; i < plan->job->input_count; i++) TRY(write_input(file, &results->readers->of[i], error));
+    for (int i = 0; i < plan->job->input_count; i++) TRY(write_input(file, &results->readers->items[i], error));
     for (int i = 0; i < 2; i++) {
         OWNED_ID hid_t group = H5I_INVALID_HID;
         TRY(h5_group(file, groups[i], &group, error));
@@ -244,11 +244,11 @@ static enum status sync_parts(const struct results *results, struct error *error
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
     OWNED char *last = must_strdup("");
     for (int i = 0; i < paths.count; i++) {
-        char *folder = path_folder(paths.of[i]);
+        char *folder = path_folder(paths.items[i]);
         bool same = strcmp(folder, last) == 0;
         free(last);
         last = folder;
-        TRY(results_sync_file(paths.of[i], error));
+        TRY(results_sync_file(paths.items[i], error));
         if (!same) TRY(results_sync_folder(folder, error));
     }
     TRY(results_sync_folder(results->folder.whole, error));

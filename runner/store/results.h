@@ -47,7 +47,7 @@ struct parts_folder {
 /* With --resume: the parts that were in OUTPUT.parts at the start, also those of shards, sorted by key. */
 struct found_parts {
     int count;
-    struct found_part *of;
+    struct found_part *items;
 };
 /* Facts about units that this process has found or made. */
 struct known_units {
@@ -167,7 +167,7 @@ struct run_parts {
     struct run_part {
         char *path;
         struct box place;
-    } * of;
+    } * items;
 };
 struct run_parts parts_of_run(const struct results *results, const struct run *whole);
 void run_parts_free(struct run_parts *parts);

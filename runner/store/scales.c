@@ -42,7 +42,7 @@ struct scales {
     const char *group; /* the copies go to this group */
     int count;
     struct scale_copy *copies;
-    struct axis_copies (*of)[MAX_RANK]; /* one for each array of the plan */
+    struct axis_copies (*arrays)[MAX_RANK]; /* one for each array of the plan */
     int bare_count;
     struct bare *bare;
 };
@@ -50,23 +50,23 @@ struct scales {
 struct scales *scales_create(const struct results *results, hid_t file, const char *group) {
     struct scales *scales = must_malloc(sizeof *scales);
     *scales = (struct scales){.results = results, .file = file, .group = group};
-    scales->of = must_zeroed((size_t)results->plan->array_count * sizeof *scales->of);
+    scales->arrays = must_zeroed((size_t)results->plan->array_count * sizeof *scales->arrays);
     return scales;
 }
 
-void scales_free(struct scales *const *of) {
-    OWNED struct scales *scales = *of;
+void scales_free(struct scales *const *pointer) {
+    OWNED struct scales *scales = *pointer;
     for (int i = 0; i < scales->count; i++) {
         free(scales->copies[i].name);
         free(scales->copies[i].wish);
         free(scales->copies[i].attached);
     }
     for (int i = 0; i < scales->results->plan->array_count; i++)
-        for (int axis = 0; axis < MAX_RANK; axis++) free(scales->of[i][axis].copies);
+        for (int axis = 0; axis < MAX_RANK; axis++) free(scales->arrays[i][axis].copies);
     for (int i = 0; i < scales->bare_count; i++) free(scales->bare[i].path);
     free(scales->bare);
     free(scales->copies);
-    free(scales->of);
+    free(scales->arrays);
 }
 
 /* ---- copying --------------------------------------------------------------------------------------------------- */
@@ -155,9 +155,9 @@ static void print_left_out(const struct array *input, int axis, const char *why)
 
 /* The copies of the scales of an input's axis. */
 static const struct axis_copies *copies_of(struct scales *scales, const struct array_axis *axis) {
-    const struct array *input = axis->of;
+    const struct array *input = axis->input;
     int number = (int)(input - scales->results->plan->arrays);
-    struct axis_copies *copies = &scales->of[number][axis->number];
+    struct axis_copies *copies = &scales->arrays[number][axis->number];
     if (copies->known) return copies;
     copies->known = true;
     struct readers *readers = scales->results->readers;
@@ -166,14 +166,14 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
         print_left_out(input, axis->number, error.text);
         return copies;
     }
-    const struct h5_dataset *dataset = readers->of[number].dataset;
-    if (!dataset && pieces_open_first(readers->of[number].pieces, &dataset, &error)) {
+    const struct h5_dataset *dataset = readers->items[number].dataset;
+    if (!dataset && pieces_open_first(readers->items[number].pieces, &dataset, &error)) {
         print_left_out(input, axis->number, error.text);
         return copies;
     }
     int64_t length = dataset->shape.size[axis->number];
     int axis_of_view = 0;
-    while (input->axes[axis_of_view].number != axis->number || input->axes[axis_of_view].of != input) axis_of_view++;
+    while (input->axes[axis_of_view].number != axis->number || input->axes[axis_of_view].input != input) axis_of_view++;
     const struct data_view *view = &input->view;
     bool is_part = input->shape.size[axis_of_view] != length;
     OWNED hid_t *opened = NULL;
@@ -235,7 +235,7 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
     if (output < 0 || H5Rcreate(&reference, scales->file, path, H5R_OBJECT, -1) < 0)
         return FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text());
     for (int axis = 0; axis < rank; axis++) {
-        if (!array->axes[axis].of) continue;
+        if (!array->axes[axis].input) continue;
         const struct axis_copies *copies = copies_of(scales, &array->axes[axis]);
         for (int i = 0; i < copies->count; i++) attach(scales, copies->copies[i], reference, axis, &lists[axis]);
         labels[axis] = array->axes[axis].label;

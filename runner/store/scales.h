@@ -21,7 +21,7 @@
 struct scales;
 /* `group`: where the copies of scales go, such as "/outputs". The caller frees with scales_free. */
 struct scales *scales_create(const struct results *results, hid_t file, const char *group);
-void scales_free(struct scales *const *of);
+void scales_free(struct scales *const *pointer);
 
 /* Gives the data set at `path`, which holds `array`, the scales and labels of its axes. */
 enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error);

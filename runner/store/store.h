@@ -182,7 +182,7 @@ void results_point_at_output(struct results *results, const struct run *unit);
 /* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
  * must be known. The caller frees with awaited_end. */
 struct awaited *awaited_begin(struct results *results, int task);
-void awaited_end(struct awaited *const *of);
+void awaited_end(struct awaited *const *pointer);
 /* Is the awaited result decided? If so, *result_run becomes the run of the first panel that gave it, and later
  * tasks can read it; -1: there is no result, because all variants failed, were wrong or were skipped. */
 bool awaited_look(struct awaited *awaited, int *result_run);
@@ -215,9 +215,9 @@ struct survey_part {
 };
 /* The state of the job that was begun last in OUTPUT.parts. */
 struct survey {
-    int count, results;     /* number of whole parts, and of those whose run made a result */
-    struct survey_part *of; /* sorted by number of run: only the newest part of a run */
-    int runs, skipped;      /* the job's; -1: not known */
+    int count, results;        /* number of whole parts, and of those whose run made a result */
+    struct survey_part *parts; /* sorted by number of run: only the newest part of a run */
+    int runs, skipped;         /* the job's; -1: not known */
     bool at_work;
     int shard_count; /* 0: there are no shards */
     struct shard_job job;

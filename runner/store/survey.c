@@ -31,12 +31,12 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
     bool made = false;
     for (int i = 0; i < paths.count; i++) {
-        const char *inner = strchr(paths.of[i] + own, '/');
+        const char *inner = strchr(paths.items[i] + own, '/');
         struct stat about;
         char key[33];
         snprintf(key, sizeof key, "%.32s", inner ? inner + 1 : "");
-        made |=
-            inner && stat(paths.of[i], &about) == 0 && results_later(&about.st_mtim, time) && is_of_job(results, key);
+        made |= inner && stat(paths.items[i], &about) == 0 && results_later(&about.st_mtim, time) &&
+                is_of_job(results, key);
     }
     return made;
 }
@@ -49,26 +49,26 @@ static void print_shards(const struct plan *plan, const bool *missing, const str
     struct tally {
         int runs, lacks, first;
     };
-    OWNED struct tally *of = must_zeroed((size_t)count * sizeof *of);
+    OWNED struct tally *tallies = must_zeroed((size_t)count * sizeof *tallies);
     OWNED int *of_task = shard_split(plan, count);
     int printed = 0;
     for (int r = plan->run_count - 1; r >= 0; r--) {
-        struct tally *tally = &of[of_task[plan->runs[r].task]];
+        struct tally *tally = &tallies[of_task[plan->runs[r].task]];
         tally->runs++;
         tally->lacks += missing[r];
         if (missing[r]) tally->first = r;
     }
     for (int s = 0; s < count; s++) {
-        if (of[s].lacks == 0 || printed++ >= MAX_LINES) continue;
-        const struct run *first = &plan->runs[of[s].first];
+        if (tallies[s].lacks == 0 || printed++ >= MAX_LINES) continue;
+        const struct run *first = &plan->runs[tallies[s].first];
         const struct job_operation *operation = plan->tasks[first->task].operation;
         const char *panel = plan->tasks[first->task].panel, *place = job->states[s].place;
         const char *stopped = job->states[s].stopped;
         text_print_stderr("tilerun: shard %d of %d has %d of %d runs; %s%s; first missing: '%s %s%s%s'%s%s%s%s\n", s,
-                          count, of[s].runs - of[s].lacks, of[s].runs, place ? "it ran on " : "it has not begun",
-                          place ? place : "", operation->id, first->label, operation->label[0] ? " " : "",
-                          operation->label, panel ? ", " : "", panel ? panel : "", stopped ? "; it stopped: " : "",
-                          stopped ? stopped : "");
+                          count, tallies[s].runs - tallies[s].lacks, tallies[s].runs,
+                          place ? "it ran on " : "it has not begun", place ? place : "", operation->id, first->label,
+                          operation->label[0] ? " " : "", operation->label, panel ? ", " : "", panel ? panel : "",
+                          stopped ? "; it stopped: " : "", stopped ? stopped : "");
     }
     if (printed > MAX_LINES) text_print_stderr("tilerun: and %d more shards lack runs\n", printed - MAX_LINES);
 }
@@ -90,9 +90,9 @@ static char *origin_of(const struct results *results, const char *path) {
 static void print_other_jobs(const struct results *results) {
     int printed = 0;
     for (int i = 0; i < results->found.count && printed < MAX_LINES; i++) {
-        if (is_of_job(results, results->found.of[i].key)) continue;
-        OWNED char *origin = origin_of(results, results->found.of[i].path);
-        text_print_stderr("tilerun: %s: refused: %s\n", results->found.of[i].path, origin);
+        if (is_of_job(results, results->found.items[i].key)) continue;
+        OWNED char *origin = origin_of(results, results->found.items[i].path);
+        text_print_stderr("tilerun: %s: refused: %s\n", results->found.items[i].path, origin);
         printed++;
     }
 }
@@ -136,23 +136,23 @@ static void survey_parts(const char *whole, struct survey *survey) {
     const struct survey_part *newest = NULL;
     struct texts paths = parts_list(whole);
     int count = 0;
-    survey->of = must_malloc((size_t)paths.count * sizeof *survey->of + 1);
+    survey->parts = must_malloc((size_t)paths.count * sizeof *survey->parts + 1);
     for (int i = 0; i < paths.count; i++) {
-        survey->of[count].path = paths.of[i];
-        if (read_part(&survey->of[count]))
+        survey->parts[count].path = paths.items[i];
+        if (read_part(&survey->parts[count]))
             count++;
         else
-            free(paths.of[i]);
+            free(paths.items[i]);
     }
-    free(paths.of); /* not the paths */
-    qsort(survey->of, (size_t)count, sizeof *survey->of, compare_parts);
+    free(paths.items); /* not the paths */
+    qsort(survey->parts, (size_t)count, sizeof *survey->parts, compare_parts);
     for (int i = 0; i < count; i++)
-        if (survey->count > 0 && survey->of[survey->count - 1].row.run == survey->of[i].row.run)
-            free(survey->of[i].path);
+        if (survey->count > 0 && survey->parts[survey->count - 1].row.run == survey->parts[i].row.run)
+            free(survey->parts[i].path);
         else
-            survey->of[survey->count++] = survey->of[i];
+            survey->parts[survey->count++] = survey->parts[i];
     for (int i = 0; i < survey->count; i++) {
-        const struct survey_part *part = &survey->of[i];
+        const struct survey_part *part = &survey->parts[i];
         survey->results += result_row_done(&part->row);
         if (!newest || !results_later(&newest->written, &part->written)) newest = part;
     }
@@ -162,7 +162,7 @@ static void survey_parts(const char *whole, struct survey *survey) {
 
 static bool has_run(const struct survey *survey, int run) {
     for (int i = 0; i < survey->count; i++)
-        if (survey->of[i].row.run == run) return true;
+        if (survey->parts[i].row.run == run) return true;
     return false;
 }
 
@@ -194,7 +194,7 @@ bool store_survey(const char *output, struct survey *survey) {
 }
 
 void survey_free(struct survey *survey) {
-    for (int i = 0; i < survey->count; i++) free(survey->of[i].path);
-    free(survey->of);
+    for (int i = 0; i < survey->count; i++) free(survey->parts[i].path);
+    free(survey->parts);
     shard_job_free(&survey->job);
 }

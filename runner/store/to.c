@@ -42,20 +42,20 @@ static char *unfinished_path(const struct results *results, const struct to_file
 static enum status find_file(struct to_files *to, const struct job_operation *operation, int last, int *number,
                              struct error *error) {
     struct to_file file = {.first = 0};
-    if (last >= 0 && strcmp(to->of[last].place.name, operation->to_file) == 0) {
+    if (last >= 0 && strcmp(to->items[last].place.name, operation->to_file) == 0) {
         *number = last;
         return STATUS_OK;
     }
     enum status status = destination_find("file", operation->to_file, &file.place, error);
     file.real = status ? NULL : real_path(&file.place);
     for (*number = 0; !status && *number < to->count; ++*number)
-        if (strcmp(to->of[*number].real, file.real) == 0) break;
+        if (strcmp(to->items[*number].real, file.real) == 0) break;
     if (status || *number < to->count) {
         free(file.real);
         destination_free(&file.place);
         return status;
     }
-    *APPEND(to->of, to->count) = file;
+    *APPEND(to->items, to->count) = file;
     return STATUS_OK;
 }
 
@@ -74,7 +74,7 @@ static enum status find_files(struct results *results, struct error *error) {
         if (!job->operations[i].to_file) continue;
         TRY(find_file(to, &job->operations[i], number, &number, error));
         to->of_operation[i] = number;
-        struct to_file *file = &to->of[number];
+        struct to_file *file = &to->items[number];
         if (file->count == 0)
             file->first = i;
         else
@@ -82,7 +82,7 @@ static enum status find_files(struct results *results, struct error *error) {
         file->last = i;
         file->count++;
     }
-    for (int i = 0; i < to->count; i++) to->of[i].unfinished = unfinished_path(results, &to->of[i]);
+    for (int i = 0; i < to->count; i++) to->items[i].unfinished = unfinished_path(results, &to->items[i]);
     return STATUS_OK;
 }
 
@@ -137,14 +137,14 @@ static enum status check_file(const struct results *results, struct to_file *fil
 }
 
 static enum status check_files(const struct results *results, struct error *error) {
-    for (int i = 0; i < results->to->count; i++) TRY(check_file(results, &results->to->of[i], error));
+    for (int i = 0; i < results->to->count; i++) TRY(check_file(results, &results->to->items[i], error));
     return STATUS_OK;
 }
 
 enum status to_open(struct results *results, struct error *error) {
     TRY(find_files(results, error));
     if (!results->to) return STATUS_OK;
-    for (int i = 0; i < results->to->count; i++) TRY(check_names(results, &results->to->of[i], error));
+    for (int i = 0; i < results->to->count; i++) TRY(check_names(results, &results->to->items[i], error));
     return check_files(results, error);
 }
 
@@ -156,18 +156,18 @@ enum status to_begin(const struct results *results, struct error *error) {
 
 void to_leave(const struct results *results) {
     for (int i = 0; results->to && i < results->to->count; i++)
-        if (results->to->of[i].unfinished) unlink(results->to->of[i].unfinished);
+        if (results->to->items[i].unfinished) unlink(results->to->items[i].unfinished);
 }
 
 void to_close(struct results *results) {
     struct to_files *to = results->to;
     if (!to) return;
     for (int i = 0; i < to->count; i++) {
-        destination_free(&to->of[i].place);
-        free(to->of[i].real);
-        free(to->of[i].unfinished);
+        destination_free(&to->items[i].place);
+        free(to->items[i].real);
+        free(to->items[i].unfinished);
     }
-    free(to->of);
+    free(to->items);
     free(to->next);
     free(to->of_operation);
     free(to);
@@ -242,7 +242,7 @@ static const char *lacking(const struct results *results, const struct result_su
 
 void to_select(struct results *results, const struct result_summary *summary) {
     for (int i = 0; results->to && i < results->to->count; i++) {
-        struct to_file *file = &results->to->of[i];
+        struct to_file *file = &results->to->items[i];
         const char *lacks = lacking(results, summary, file);
         file->written = !lacks;
         if (lacks)
@@ -260,15 +260,15 @@ enum status to_write(const struct results *results, const struct result_summary 
     const struct run *adopted = to_takes(results, summary, results->adopted) ? results->adopted : NULL;
     int adopter = adopted ? results->to->of_operation[adopted->task] : -1;
     for (int i = 0; results->to && i < results->to->count; i++)
-        if (results->to->of[i].written && (i == adopter) == adopting &&
-            write_file(results, summary, &results->to->of[i], adopting ? adopted : NULL, error))
+        if (results->to->items[i].written && (i == adopter) == adopting &&
+            write_file(results, summary, &results->to->items[i], adopting ? adopted : NULL, error))
             return error->status = STATUS_IO;
     return STATUS_OK;
 }
 
 bool to_has(const struct results *results, int task) {
     int number = results->to ? results->to->of_operation[task] : -1;
-    return number >= 0 && results->to->of[number].written;
+    return number >= 0 && results->to->items[number].written;
 }
 
 bool to_shows(const struct results *results, int task) {
@@ -281,13 +281,13 @@ bool to_shows(const struct results *results, int task) {
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     const struct task *made = &results->plan->tasks[task];
     const struct shape shape = operand_array(&made->geometry.out);
-    OWNED char *link = relative_path(results, results->to->of[results->to->of_operation[task]].real);
+    OWNED char *link = relative_path(results, results->to->items[results->to->of_operation[task]].real);
     const struct h5_source source = {link, made->operation->to_name, box_whole(&shape)};
     return h5_create_virtual(file, path, results->plan->arrays[made->out].dtype, &shape, &source, 1, error);
 }
 
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
-    OWNED char *link = relative_path(results, results->to->of[results->to->of_operation[task]].real);
+    OWNED char *link = relative_path(results, results->to->items[results->to->of_operation[task]].real);
     OWNED_ID hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     TRY(output < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text())
                    : h5_set_text(output, LINK_TO_FILE, link, error));
@@ -297,9 +297,9 @@ enum status to_name(const struct results *results, int task, hid_t file, const c
 enum status to_put(const struct results *results, struct error *error) {
     const struct to_files *to = results->to;
     for (int i = 0; to && i < to->count; i++)
-        if (to->of[i].written) TRY(publish_check(results, &to->of[i].place, error));
+        if (to->items[i].written) TRY(publish_check(results, &to->items[i].place, error));
     for (int i = 0; to && i < to->count; i++)
-        if (to->of[i].written) TRY(publish_put(results, &to->of[i].place, to->of[i].unfinished, error));
+        if (to->items[i].written) TRY(publish_put(results, &to->items[i].place, to->items[i].unfinished, error));
     return STATUS_OK;
 }
 
@@ -364,7 +364,7 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     for (int i = 0; *done && i < job->operation_count && has_previous; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
     for (int i = 0; results->to && i < results->to->count; i++) {
-        const struct to_file *file = &results->to->of[i];
+        const struct to_file *file = &results->to->items[i];
         enum earlier earlier = look_at(results, job, keys, file);
         if (earlier == FOREIGN && !results->policy.overwrite) return refuse(results, file, error);
         if (*done && has_previous) *done = is_finished(results, job, file, earlier);

@@ -19,7 +19,7 @@ struct to_file {
 
 struct to_files {
     int count;
-    struct to_file *of;
+    struct to_file *items;
     int *next;         /* next[operation]: the next one of the same file; -1: none */
     int *of_operation; /* the number of its file; -1: none */
 };

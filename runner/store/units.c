@@ -81,13 +81,13 @@ void results_point_at_output(struct results *results, const struct run *unit) {
     OWNED char *path = results_unit_path(results, unit);
     const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->other};
     for (int i = 0; i < 2 && all[i]; i++)
-        reader_set_dataset(&results->readers->of[all[i] - plan->arrays], path, "/output");
+        reader_set_dataset(&results->readers->items[all[i] - plan->arrays], path, "/output");
 }
 
 void results_close_outputs(const struct results *results) {
     const struct readers *readers = results->readers;
     for (int i = 0; i < readers->count; i++)
-        if (!readers->of[i].array->input) reader_close(&readers->of[i]);
+        if (!readers->items[i].array->input) reader_close(&readers->items[i]);
 }
 
 /* ---- the parts of a run ------------------------------------------------------------------------------------------ */
@@ -105,18 +105,18 @@ struct run_parts parts_of_run(const struct results *results, const struct run *w
     int stride;
     const struct run *first = units_of_run(units, whole, &parts.count, &stride);
     if (!panels) parts.count = 1;
-    parts.of = must_malloc((size_t)parts.count * sizeof *parts.of);
+    parts.items = must_malloc((size_t)parts.count * sizeof *parts.items);
     for (int p = 0; p < parts.count; p++) {
         const struct run *unit = first + p * stride;
-        parts.of[p].path = panels ? results_unit_path(results, unit) : results_run_path(results, whole);
-        parts.of[p].place = panels ? units->place[unit->task] : box_whole(&shape);
+        parts.items[p].path = panels ? results_unit_path(results, unit) : results_run_path(results, whole);
+        parts.items[p].place = panels ? units->place[unit->task] : box_whole(&shape);
     }
     return parts;
 }
 
 void run_parts_free(struct run_parts *parts) {
-    for (int i = 0; i < parts->count; i++) free(parts->of[i].path);
-    free(parts->of);
+    for (int i = 0; i < parts->count; i++) free(parts->items[i].path);
+    free(parts->items);
 }
 
 /* ---- the row of a run in panels ---------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void add_samples(struct samples *sum, const char *path, bool first) {
 static struct samples sum_samples(const struct results *results, const struct run *whole) {
     struct samples sum = {.count = 0};
     FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
-    for (int p = 0; p < parts.count; p++) add_samples(&sum, parts.of[p].path, p == 0);
+    for (int p = 0; p < parts.count; p++) add_samples(&sum, parts.items[p].path, p == 0);
     return sum;
 }
 

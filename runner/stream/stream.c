@@ -399,7 +399,7 @@ static struct stream *stream_create(const struct team *team, const struct pass *
             (struct lane){.stream = new, .number = i, .device = team->devices[i], .residents = team->residents[i]};
     for (int i = 0; i < task->geometry.inputs; i++) {
         new->in[i].operand = &task->geometry.in[i];
-        new->in[i].reader = &pass->readers->of[task->in[i]];
+        new->in[i].reader = &pass->readers->items[task->in[i]];
         new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
         new->in[i].count = tiling->in_slots[i];
         new->in[i].shared = new->bands.lanes > 1 && !has_loop(&task->geometry.in[i], new->bands.loop);

@@ -63,7 +63,7 @@ static inline void make_plan(struct fixture *f) {
     f->arrays[1].input = &f->inputs[1];
     readers_init(&f->readers, f->arrays, 4);
     /* Not computed: that would start worker threads here, and what they own counts as leaked in a forked child. */
-    snprintf(f->readers.of[0].hash, sizeof f->readers.of[0].hash, "%032d", 1);
+    snprintf(f->readers.items[0].hash, sizeof f->readers.items[0].hash, "%032d", 1);
 
     struct operand matrix = {.dtype = FLOAT32, .shape = f->arrays[2].shape}, scalar = {.dtype = FLOAT32};
     f->tasks[0] = (struct task){.operation = &f->operations[0], .in = {0, 0}, .out = 2, .run_count = 2, .wanted = true};

@@ -168,7 +168,7 @@ static void *read_whole(struct fixture *f, int number) {
     void *data = new_values(array);
     struct box box = box_whole(&array->shape);
     if (box_elements(&box) > 0)
-        assert_int_equal(reader_read(&f->readers.of[number], &box, data, NULL, &error), STATUS_OK);
+        assert_int_equal(reader_read(&f->readers.items[number], &box, data, NULL, &error), STATUS_OK);
     return data;
 }
 

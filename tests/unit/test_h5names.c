@@ -11,7 +11,7 @@ static void assert_names(struct texts names, const char *expected) {
     char *found = NULL, *wanted = NULL;
     size_t unused;
     FILE *to = open_memstream(&found, &unused);
-    for (int i = 0; i < names.count; i++) fprintf(to, i ? " %s" : "%s", names.of[i]);
+    for (int i = 0; i < names.count; i++) fprintf(to, i ? " %s" : "%s", names.items[i]);
     fclose(to);
     to = open_memstream(&wanted, &unused);
     for (; *expected; expected++) fprintf(to, "%.*s", *expected == '~' ? 99 : 1, *expected == '~' ? folder : expected);
@@ -65,10 +65,10 @@ static void many_folders(void **state) {
     for (int absolute = 0; absolute < 2; absolute++) {
         struct texts names = h5_names_of(from("a.h5"), absolute ? "/x/b.h5" : "b.h5", "HDF5_EXT_PREFIX");
         assert_int_equal(names.count, 32);
-        assert_string_equal(names.of[absolute], "/f0/b.h5");
-        assert_string_equal(names.of[28], absolute ? "/f27/b.h5" : "/f28/b.h5");
-        assert_string_equal(names.of[29], in_folder("b.h5"));
-        assert_string_equal(names.of[30], "b.h5");
+        assert_string_equal(names.items[absolute], "/f0/b.h5");
+        assert_string_equal(names.items[28], absolute ? "/f27/b.h5" : "/f28/b.h5");
+        assert_string_equal(names.items[29], in_folder("b.h5"));
+        assert_string_equal(names.items[30], "b.h5");
         texts_clear(&names);
     }
     unsetenv("HDF5_EXT_PREFIX");

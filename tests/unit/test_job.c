@@ -452,11 +452,11 @@ static void test_devices(void **state) {
 
 static void test_text_of_a_selection(void **state) {
     struct job_select select = {.rank = 5,
-                                .of = {{.first = 3, .index = true},
-                                       {.step = 1},
-                                       {.first = -2, .end = 7, .has_end = true, .step = 1},
-                                       {.end = 0, .has_end = true, .step = 3},
-                                       {.first = 0, .index = true}}};
+                                .slices = {{.first = 3, .index = true},
+                                           {.step = 1},
+                                           {.first = -2, .end = 7, .has_end = true, .step = 1},
+                                           {.end = 0, .has_end = true, .step = 3},
+                                           {.first = 0, .index = true}}};
     char *text = job_select_text(&select);
     assert_string_equal(text, "[3, :, -2:7, :0:3, 0]");
     free(text);

@@ -20,7 +20,7 @@ static void test_whole_way(void **state) {
     assert_false(exists(f->output));
     struct error error = {.status = STATUS_OK};
     results_point_at_output(results, &f->runs[0]);
-    assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
+    assert_int_equal(reader_open(&f->readers.items[2], &error), STATUS_OK);
     assemble(f, results, rows);
     store_close(results);
     assert_true(is_complete(f));
@@ -103,10 +103,10 @@ static void test_keys_tell_apart(void **state) {
     key_of(f, &f->runs[0], keys[0]);
     key_of(f, &f->runs[1], keys[1]);
     key_of(f, &f->runs[2], keys[2]);
-    f->readers.of[0].hash[0] ^= 1;
+    f->readers.items[0].hash[0] ^= 1;
     key_of(f, &f->runs[0], keys[3]);
     key_of(f, &f->runs[2], keys[4]); /* it changes through the result that the run reads */
-    f->readers.of[0].hash[0] ^= 1;
+    f->readers.items[0].hash[0] ^= 1;
     f->operations[1].resolved = "reduce max";
     key_of(f, &f->runs[2], keys[5]);
     for (int i = 0; i < 6; i++)

@@ -25,7 +25,7 @@ static void test_resume(void **state) {
     assert_true(store_find(results, &f->runs[1], &found));
     assert_memory_equal(&found, &row, sizeof row);
     results_point_at_output(results, &f->runs[1]);
-    assert_int_equal(reader_open(&f->readers.of[2], &error), STATUS_OK);
+    assert_int_equal(reader_open(&f->readers.items[2], &error), STATUS_OK);
     assert_false(store_find(results, &f->runs[2], &found));
     store_close(results);
 

@@ -36,7 +36,7 @@ static struct error error;
 static inline enum status read_out(void *context, int input, const struct box *box, void *data, struct error *failure) {
     struct fixture *f = context;
     if (input >= 0 && ++f->input_reads == f->input_fail_at) return FAIL_CALL(failure, STATUS_IO, "read", "planted");
-    if (input >= 0) return reader_read(&f->readers.of[input], box, data, NULL, failure);
+    if (input >= 0) return reader_read(&f->readers.items[input], box, data, NULL, failure);
     if (++f->reads == f->fail_at) return FAIL_CALL(failure, STATUS_IO, "read", "planted");
     const struct shape *shape = &f->arrays[2].shape;
     size_t size = dtype_size(f->arrays[2].dtype);
@@ -70,8 +70,8 @@ static inline void put_input(struct fixture *f, int number, const void *data) {
     assert_true(descriptor >= 0 && close(descriptor) == 0);
     store_array(path, array->dtype, &array->shape, &(struct h5_layout){.fletcher32 = true}, data);
     array->input = NULL;
-    reader_set_dataset(&f->readers.of[number], path, "/x");
-    assert_int_equal(reader_open(&f->readers.of[number], &error), STATUS_OK);
+    reader_set_dataset(&f->readers.items[number], path, "/x");
+    assert_int_equal(reader_open(&f->readers.items[number], &error), STATUS_OK);
     unlink(path);
 }
 
@@ -80,7 +80,7 @@ static inline void *read_input(struct fixture *f, int number) {
     struct box box = box_whole(&array->shape);
     void *data = malloc((size_t)box_elements(&box) * dtype_size(array->dtype) + 1);
     assert_non_null(data);
-    assert_int_equal(reader_read(&f->readers.of[number], &box, data, NULL, &error), STATUS_OK);
+    assert_int_equal(reader_read(&f->readers.items[number], &box, data, NULL, &error), STATUS_OK);
     return data;
 }
 

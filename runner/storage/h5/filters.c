@@ -154,14 +154,14 @@ void filter_buffers_free(struct filter_buffers *buffers) {
 struct filter_lanes filter_lanes_create(int64_t chunk_bytes) {
     int64_t lanes = LANES_BYTES / (2 * chunk_bytes), workers = workers_count();
     struct filter_lanes made = {.count = (int)(lanes < 1 ? 1 : lanes > workers ? workers : lanes)};
-    made.of = must_malloc((unsigned long)made.count * sizeof(struct filter_buffers *));
-    for (int i = 0; i < made.count; i++) made.of[i] = filter_buffers_create();
+    made.buffers = must_malloc((unsigned long)made.count * sizeof(struct filter_buffers *));
+    for (int i = 0; i < made.count; i++) made.buffers[i] = filter_buffers_create();
     return made;
 }
 
 void filter_lanes_free(struct filter_lanes *lanes) {
-    for (int i = 0; i < lanes->count; i++) filter_buffers_free(lanes->of[i]);
-    free(lanes->of);
+    for (int i = 0; i < lanes->count; i++) filter_buffers_free(lanes->buffers[i]);
+    free(lanes->buffers);
 }
 
 static char *grow(char **memory, size_t *size, size_t bytes) {

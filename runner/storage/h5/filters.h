@@ -50,7 +50,7 @@ void filter_buffers_free(struct filter_buffers *buffers);
  * chunk for each lane, would exceed 128 MiB. A lane takes the next chunk until none is left. */
 struct filter_lanes {
     int count;
-    struct filter_buffers **of;
+    struct filter_buffers **buffers;
 };
 struct filter_lanes filter_lanes_create(int64_t chunk_bytes);
 void filter_lanes_free(struct filter_lanes *lanes);

@@ -145,14 +145,14 @@ static bool find_field(hid_t type, const char *field, struct h5_element *element
 /* find_element for an array type: finds the element of the array, and adds the array's axes before its own. */
 static bool find_array(hid_t type, const char *field, struct h5_element *element) {
     hsize_t size[H5S_MAX_RANK];
-    OWNED_ID hid_t of = H5Tget_super(type);
+    OWNED_ID hid_t base = H5Tget_super(type);
     int rank = H5Tget_array_dims2(type, size);
-    if (of < 0 || rank <= 0 || !find_element(of, field, element) || element->rank + rank > MAX_RANK) return false;
+    if (base < 0 || rank <= 0 || !find_element(base, field, element) || element->rank + rank > MAX_RANK) return false;
     memmove(element->size + rank, element->size, (size_t)element->rank * sizeof *element->size);
     for (int i = 0; i < rank; i++) element->size[i] = (int64_t)size[i];
     element->rank += rank;
-    OWNED_ID hid_t part = part_memory_type(element, of);
-    element->memory = H5Tarray_create2(part, (unsigned)rank, size);
+    OWNED_ID hid_t packed_base = part_memory_type(element, base);
+    element->memory = H5Tarray_create2(packed_base, (unsigned)rank, size);
     element->plain = false;
     return true;
 }
@@ -176,9 +176,9 @@ size_t h5_stored_bytes(hid_t type, size_t address_bytes) {
         OWNED_ID hid_t member = H5Tget_member_type(type, (unsigned)i);
         bytes += h5_stored_bytes(member, address_bytes) - H5Tget_size(member);
     }
-    OWNED_ID hid_t of = class == H5T_ARRAY ? H5Tget_super(type) : H5I_INVALID_HID;
-    size_t part = of < 0 ? 0 : H5Tget_size(of);
-    return part ? bytes / part * h5_stored_bytes(of, address_bytes) : bytes;
+    OWNED_ID hid_t base = class == H5T_ARRAY ? H5Tget_super(type) : H5I_INVALID_HID;
+    size_t base_bytes = base < 0 ? 0 : H5Tget_size(base);
+    return base_bytes ? bytes / base_bytes * h5_stored_bytes(base, address_bytes) : bytes;
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -186,13 +186,13 @@ size_t h5_stored_bytes(hid_t type, size_t address_bytes) {
 /* The type of the elements in arrays of arrays; with `values`, also the integer type of an enumeration. The caller
  * closes it. */
 static hid_t innermost_type(hid_t type, bool values) {
-    hid_t of = H5Tcopy(type);
-    while (H5Tget_class(of) == H5T_ARRAY || (values && H5Tget_class(of) == H5T_ENUM)) {
-        hid_t super = H5Tget_super(of);
-        H5Tclose(of);
-        of = super;
+    hid_t base = H5Tcopy(type);
+    while (H5Tget_class(base) == H5T_ARRAY || (values && H5Tget_class(base) == H5T_ENUM)) {
+        hid_t super = H5Tget_super(base);
+        H5Tclose(base);
+        base = super;
     }
-    return of;
+    return base;
 }
 
 /* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to FIELDS_MOST. */
@@ -218,7 +218,7 @@ static void list_fields(hid_t type, const char *before, struct texts *fields) {
 static char *fields_text(const struct texts *fields) {
     char *text = must_strdup(fields->count ? "" : "no numeric ones");
     for (int i = 0; i < fields->count && i < FIELDS_SHOWN; i++)
-        must_append(&text, "%s%s", i ? ", " : "", fields->of[i]);
+        must_append(&text, "%s%s", i ? ", " : "", fields->items[i]);
     if (fields->count > FIELDS_SHOWN) must_append(&text, ", ...");
     return text;
 }
@@ -246,13 +246,13 @@ static char *table_fault(hid_t type, const char *field) {
     OWNED_ID hid_t compound = innermost_type(type, false);
     h5_list_fields(type, &fields);
     OWNED char *names = fields_text(&fields), *clean = text_clean(field ? field : "");
-    const char *near = field ? nearest_name(field, (const char *const *)fields.of, fields.count) : NULL;
+    const char *near = field ? nearest_name(field, (const char *const *)fields.items, fields.count) : NULL;
     if (field)
         return must_printf("has no numeric field '%s'%s%s%s; `field` takes one of: %s", clean,
                            near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", names);
     if (fields.count == 2 && is_complex(compound))
-        return must_printf("holds complex numbers; `field: %s` or `field: %s` reads a part", fields.of[0],
-                           fields.of[1]);
+        return must_printf("holds complex numbers; `field: %s` or `field: %s` reads a part", fields.items[0],
+                           fields.items[1]);
     if (fields.count) return must_printf("holds a table; `field: NAME` reads one of its numeric fields: %s", names);
     return must_strdup("holds a table without numeric fields; tilerun computes with numbers");
 }
@@ -286,8 +286,8 @@ char *h5_find_element(hid_t type, const char *field, struct h5_element *element)
     *element = (struct h5_element){.memory = H5I_INVALID_HID};
     if (H5Tdetect_class(type, H5T_COMPOUND) > 0 && H5Tget_class(type) != H5T_VLEN) return table_fault(type, field);
     if (field) return must_strdup("is not a table; `field` names a field of a table or a part of a complex number");
-    OWNED_ID hid_t of = innermost_type(type, true);
-    const struct class *class = class_of(of);
+    OWNED_ID hid_t base = innermost_type(type, true);
+    const struct class *class = class_of(base);
     return must_strdup(class->fault);
 }
 

@@ -379,7 +379,7 @@ static void read_chunk(struct reading *reading, const struct cell *cell, int lan
         return;
     }
     counts.bytes = (int64_t)chunk->bytes;
-    struct filter_buffers *buffers = raw->lanes.of[lane];
+    struct filter_buffers *buffers = raw->lanes.buffers[lane];
     struct stat about; /* a damaged file may claim any size: check it before allocating */
     bool in_file = chunk->bytes <= SMALL_BYTES || fstat(raw->descriptor, &about) != 0 ||
                    chunk->address + chunk->bytes <= (haddr_t)about.st_size;

@@ -277,7 +277,7 @@ static char *gather_chunk(const struct writing *writing, const struct cell *cell
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
     const int64_t bytes = packed ? cell_bytes(writing, cell) : raw->chunk_bytes;
-    char *decoded = filter_buffers_reserve(raw->lanes.of[lane], (size_t)bytes);
+    char *decoded = filter_buffers_reserve(raw->lanes.buffers[lane], (size_t)bytes);
     if (decoded && cell_bytes(writing, cell) < bytes) memset(decoded, 0, (size_t)bytes);
     struct walk walk = layout_cell_walk(&writing->cells, cell, true);
     for (int64_t row = 0; decoded && row < walk.rows; row++) {
@@ -310,7 +310,7 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
     double begin = range_begin(STAGE_DEFLATE);
     char *decoded = gather_chunk(writing, cell, false, lane, casts);
     const char *stored =
-        decoded ? filters_encode(&raw->filters, raw->lanes.of[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
+        decoded ? filters_encode(&raw->filters, raw->lanes.buffers[lane], (size_t)raw->chunk_bytes, &bytes) : NULL;
     trace_span(writing->trace, STAGE_DEFLATE, lane, -1, raw->chunk_bytes, begin, range_end());
     if (!stored) {
         writing->failure = ENOMEM;

@@ -137,7 +137,7 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
 /* Appends the numbers of the job key `missing`, for floats as their type has them: 1e20 is no float32. */
 static void add_missing(const struct job_missing *missing, enum dtype dtype, struct cf *cf) {
     for (int i = 0; i < missing->count; i++) {
-        const struct job_number *number = &missing->of[i];
+        const struct job_number *number = &missing->numbers[i];
         struct cf_number *added = &cf->missing[cf->missing_count++];
         *added = (struct cf_number){true, number->is_integer ? INT64 : FLOAT64, number->real, number->integer};
         uint64_t room = 0;

@@ -56,11 +56,11 @@ hid_t h5_open_first(const struct texts *names, int *number, struct error *error)
     hid_t file = H5I_INVALID_HID;
     for (int i = 0; i < names->count && file < 0; i++) {
         struct stat about;
-        if (stat(names->of[i], &about) != 0 || !S_ISREG(about.st_mode)) continue;
-        file = h5_open_to_read(names->of[i], H5P_DEFAULT);
+        if (stat(names->items[i], &about) != 0 || !S_ISREG(about.st_mode)) continue;
+        file = h5_open_to_read(names->items[i], H5P_DEFAULT);
         bool first_fault = file < 0 && !error->status; /* only the first file's fault is reported */
         if (file >= 0 || first_fault) *number = i;
-        if (first_fault) h5_fail_file(names->of[i], error);
+        if (first_fault) h5_fail_file(names->items[i], error);
     }
     return file;
 }
@@ -70,7 +70,7 @@ hid_t h5_open_first(const struct texts *names, int *number, struct error *error)
 /* The names of a file's data sets, including links to data sets in other files of its folder. */
 struct names {
     hid_t links;
-    struct texts of;
+    struct texts paths;
     char *broken; /* the first link that leads nowhere; NULL: none */
 };
 
@@ -79,9 +79,9 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
     H5O_info_t object;
     bool there = H5Oget_info_by_name2(group, name, &object, H5O_INFO_BASIC, names->links) >= 0;
     OWNED char *clean = text_clean(name);
-    if (there && object.type == H5O_TYPE_DATASET) texts_add(&names->of, must_printf("/%s", clean));
+    if (there && object.type == H5O_TYPE_DATASET) texts_add(&names->paths, must_printf("/%s", clean));
     if (!there && link->type != H5L_TYPE_HARD && !names->broken) names->broken = must_printf("/%s", clean);
-    return names->of.count == NAMES_MAX;
+    return names->paths.count == NAMES_MAX;
 }
 
 /* Reports that a data set does not exist, and the nearest name, or the names that exist. */
@@ -89,16 +89,16 @@ static enum status fail_missing(hid_t file, const char *path, const char *datase
     H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, "/");
     struct names names = {.links = guard.links};
     h5_visit(file, H5_ITER_NATIVE, collect_name, &names);
-    FREED_BY(texts_clear) struct texts of = names.of;
+    FREED_BY(texts_clear) struct texts paths = names.paths;
     OWNED char *broken = names.broken, *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
-    const char *nearest = nearest_name(rooted, (const char *const *)of.of, of.count);
+    const char *nearest = nearest_name(rooted, (const char *const *)paths.items, paths.count);
     OWNED char *hint = nearest ? must_printf(" (did you mean '%s'?)", nearest)
-                       : of.count == 0 && broken
+                       : paths.count == 0 && broken
                            ? must_printf(": it holds none, only links that lead nowhere, such as '%s'", broken)
-                           : must_strdup(of.count == 0 ? ": it holds none" : ": it holds ");
-    for (int i = 0; !nearest && i < of.count && i < NAMES_SHOWN; i++)
-        must_append(&hint, "%s%s", i ? ", " : "", of.of[i]);
-    if (!nearest && of.count > NAMES_SHOWN) must_append(&hint, ", ...");
+                           : must_strdup(paths.count == 0 ? ": it holds none" : ": it holds ");
+    for (int i = 0; !nearest && i < paths.count && i < NAMES_SHOWN; i++)
+        must_append(&hint, "%s%s", i ? ", " : "", paths.items[i]);
+    if (!nearest && paths.count > NAMES_SHOWN) must_append(&hint, ", ...");
     return fail(error, STATUS_USAGE, "%s: has no data set '%s'%.511s", path, dataset, hint);
 }
 
@@ -116,7 +116,7 @@ static char *external_fault(const char *path, const char *file, const char *obje
     struct error why = {0};
     int number;
     OWNED_ID hid_t opened = h5_open_first(&names, &number, &why);
-    OWNED char *fault = opened >= 0  ? object_fault(opened, names.of[number], object)
+    OWNED char *fault = opened >= 0  ? object_fault(opened, names.items[number], object)
                         : why.status ? must_printf("which cannot be opened: %s", why.text)
                                      : must_strdup("which is not there");
     return must_printf("an external link to '%s' in %s, %s", object, file, fault);

@@ -61,19 +61,19 @@ static bool is_hdf5(const char *path) {
 static int find_permitted(struct h5_guard *guard, const char *how, const char *name, const struct texts *names,
                           bool plain) {
     for (int i = 0; guard->wanted && i < names->count; i++)
-        if (path_is_file(names->of[i], guard->wanted)) return refuse_wanted(guard, names->of[i]);
+        if (path_is_file(names->items[i], guard->wanted)) return refuse_wanted(guard, names->items[i]);
     if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
     for (int i = 0; i < names->count; i++) {
         struct stat about;
-        OWNED char *real = must_realpath(names->of[i]);
+        OWNED char *real = must_realpath(names->items[i]);
         if (!real || stat(real, &about) != 0) continue;
         set_folders(guard);
         bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
         if (guard->rule == EXTERNAL_SAME_FOLDER && !near)
-            return refuse(guard, how, names->of[i],
+            return refuse(guard, how, names->items[i],
                           ", which is outside of its folder: only 'external: allow' in the job file permits that");
-        if (!S_ISREG(about.st_mode)) return refuse(guard, how, names->of[i], ", which is not a regular file");
-        if (plain || is_hdf5(names->of[i])) return i;
+        if (!S_ISREG(about.st_mode)) return refuse(guard, how, names->items[i], ", which is not a regular file");
+        if (plain || is_hdf5(names->items[i])) return i;
     }
     return -1;
 }
@@ -126,21 +126,22 @@ static void check_source(struct h5_guard *guard, const char *path, const char *f
     }
     FREED_BY(texts_clear) struct texts names = h5_names_of(path, file, "HDF5_VDS_PREFIX");
     int found = find_permitted(guard, "is a virtual data set of", file, &names, false);
-    if (found >= 0) check_file(guard, names.of[found], dataset);
+    if (found >= 0) check_file(guard, names.items[found], dataset);
 }
 
-/* Checks the sources of a mapping, for all its blocks that exist. Checks block 0 first: h5_last_block then lists its
- * folder, which may not be permitted. */
+/* Checks the sources of a mapping, for all blocks that exist. Checks block 0 first: only then may h5_last_block list the
+ * folder that holds the blocks. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     struct h5_guard *guard = context;
     const char *path = guard->chain[guard->depth - 1].path;
-    int last = 0, found;
-    for (int block = 0; block <= last && !guard->error.status; block++) {
-        bool files, datasets;
-        OWNED char *in_file = h5_block_name(file, block, &files), *of = h5_block_name(dataset, block, &datasets);
-        check_source(guard, path, in_file, of);
-        if (block > 0 || guard->error.status || !(files || datasets)) continue;
-        last = h5_last_block(path, file, dataset, guard->links, &found);
+    int last_block = 0, ignored;
+    for (int block = 0; block <= last_block && !guard->error.status; block++) {
+        bool file_numbered, dataset_numbered;
+        OWNED char *in_file = h5_block_name(file, block, &file_numbered),
+                   *in_dataset = h5_block_name(dataset, block, &dataset_numbered);
+        check_source(guard, path, in_file, in_dataset);
+        if (block > 0 || guard->error.status || !(file_numbered || dataset_numbered)) continue;
+        last_block = h5_last_block(path, file, dataset, guard->links, &ignored);
     }
     return !guard->error.status;
 }

@@ -31,8 +31,8 @@ static char *sizes_text(int rank, const hsize_t size[]) {
 static bool is_variable_length(hid_t type) {
     if (H5Tget_class(type) == H5T_STRING) return H5Tis_variable_str(type) > 0;
     bool found = H5Tdetect_class(type, H5T_VLEN) > 0;
-    hid_t of = H5Tget_class(type) == H5T_ARRAY ? H5Tget_super(type) : -1;
-    if (of >= 0) found = is_variable_length(of), H5Tclose(of);
+    hid_t base = H5Tget_class(type) == H5T_ARRAY ? H5Tget_super(type) : -1;
+    if (base >= 0) found = is_variable_length(base), H5Tclose(base);
     const int members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
     for (int i = 0; i < members && !found; i++) {
         const hid_t member = H5Tget_member_type(type, (unsigned)i);

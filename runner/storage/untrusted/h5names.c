@@ -137,7 +137,7 @@ static herr_t count_link(hid_t group, const char *name, const H5L_info_t *link, 
 static void search_group(const struct texts *names, const char *dataset, hid_t links, struct search *search) {
     OWNED char *parent = split_name(dataset, search);
     OWNED_ID hid_t file = H5I_INVALID_HID;
-    for (int i = 0; i < names->count && file < 0; i++) file = h5_open_to_read(names->of[i], H5P_DEFAULT);
+    for (int i = 0; i < names->count && file < 0; i++) file = h5_open_to_read(names->items[i], H5P_DEFAULT);
     OWNED_ID hid_t group = file < 0 ? file : H5Oopen(file, *parent ? parent : "/", links);
     if (group >= 0 && H5Iget_type(group) == H5I_GROUP)
         H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, count_link, search);
@@ -156,7 +156,7 @@ int h5_last_block(const char *from, const char *file, const char *dataset, hid_t
     else if (file_numbered)
         for (int i = 0; i < names.count; i++) {
             struct search folder = {.last = -1};
-            search_folder(names.of[i], &folder);
+            search_folder(names.items[i], &folder);
             if (folder.last > search.last) search.last = folder.last;
             if (folder.found > search.found) search.found = folder.found;
         }

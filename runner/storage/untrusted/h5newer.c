@@ -29,7 +29,7 @@ static const struct kind {
     struct {
         int version;
         const char *since;
-    } of[2]; /* sorted by version */
+    } versions[2]; /* sorted by version */
 } messages[] = {
     {"layout message", "layout message", 0x08, {{4, "1.10"}, {5, "2.0"}}},
     {"datatype message", "datatype message", DATATYPE, {{4, "1.12"}, {5, "2.0"}}},
@@ -144,8 +144,9 @@ char *h5_needs_newer(hid_t file, const char *name, const char *error_text) {
     struct header header = {.message = kind ? kind->message : -1, .found = got ? atoi(got + strlen(", got ")) : -1};
     if (kind && kind->message >= 0 && header.found < 0) find_version(&header, file, name);
     for (int i = 0; kind && i < 2; i++)
-        if (kind->of[i].since && (header.found < 0 || kind->of[i].version == header.found)) since = kind->of[i].since;
-    if (header.found < 0 && since && kind->of[1].since) since = NULL; /* either version may be the cause */
+        if (kind->versions[i].since && (header.found < 0 || kind->versions[i].version == header.found))
+            since = kind->versions[i].since;
+    if (header.found < 0 && since && kind->versions[1].since) since = NULL; /* either version may be the cause */
     h5_version(here);
     OWNED char *version = header.found >= 0 ? must_printf(" version %d", header.found) : must_strdup("");
     OWNED char *what = kind ? must_printf("%s%s", kind->name, version) : must_strdup(cause);

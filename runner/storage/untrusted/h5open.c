@@ -121,9 +121,9 @@ bool h5_is_array(hid_t file, const char *path, enum dtype dtype, const struct sh
     struct h5_element element = {.memory = H5I_INVALID_HID};
     OWNED_ID hid_t id = H5Oopen(file, path, H5P_DEFAULT);
     if (id < 0) return false;
-    OWNED_ID hid_t of = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
-    OWNED char *unfit = of >= 0 ? h5_find_element(of, NULL, &element) : NULL;
-    bool same = of >= 0 && !unfit && element.plain && element.dtype == dtype;
+    OWNED_ID hid_t type = H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
+    OWNED char *unfit = type >= 0 ? h5_find_element(type, NULL, &element) : NULL;
+    bool same = type >= 0 && !unfit && element.plain && element.dtype == dtype;
     same = same && !find_shape(id, &held) && shape_equal(&held, shape);
     h5_release_id(&element.memory);
     return same;

@@ -51,7 +51,7 @@ static hid_t open_file(const char *from, const char *name, char **why) {
     struct error error = {0};
     int number = 0;
     hid_t file = h5_open_first(&names, &number, &error);
-    if (file < 0) *why = must_strdup(error.status ? fail_without_path(&error, names.of[number]) : "is not there");
+    if (file < 0) *why = must_strdup(error.status ? fail_without_path(&error, names.items[number]) : "is not there");
     return file;
 }
 
@@ -346,12 +346,12 @@ static enum status check_external(hid_t dataset, hid_t creation, const char *pat
         if (begins + bytes <= from) continue;
         hsize_t needed = (hsize_t)offset + (to < begins + bytes ? to - begins : bytes);
         FREED_BY(texts_clear) struct texts names = h5_names_external(path, file);
-        bool there = stat(names.of[0], &about) == 0;
+        bool there = stat(names.items[0], &about) == 0;
         if (!there)
-            fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which is not there", path, name, names.of[0]);
+            fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which is not there", path, name, names.items[0]);
         else if ((hsize_t)about.st_size < needed)
             fail(error, STATUS_USAGE, "%s: '%s' is stored in %s, which has %lld bytes of the %llu that are needed",
-                 path, name, names.of[0], (long long)about.st_size, (unsigned long long)needed);
+                 path, name, names.items[0], (long long)about.st_size, (unsigned long long)needed);
         if (error->status) return error->status;
     }
     return STATUS_OK;
