@@ -244,5 +244,5 @@ enum status completion_print(const struct command *const list[], const char *she
     } printers[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     for (unsigned long i = 0; i < sizeof printers / sizeof *printers; i++)
         if (strcmp(printers[i].shell, shell) == 0) return printers[i].print(list, to), STATUS_OK;
-    return fail(error, STATUS_USAGE, "--print-completion is for bash, zsh or fish, not '%s'", shell);
+    return fail(error, STATUS_USAGE, "--print-completion must be bash, zsh or fish, not '%s'", shell);
 }

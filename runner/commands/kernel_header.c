@@ -11,9 +11,8 @@ static enum status kernel_header(const struct invocation *invocation, struct err
 const struct command command_kernel_header = {
     .name = "kernel-header",
     .summary = "Print tilerun.h, which declares what a kernel in a job (`source:`) is given.",
-    .description =
-        "tilerun compiles kernels with this header: `#include \"tilerun.h\"` needs no file. A file is of use "
-        "to an editor.\n",
+    .description = "tilerun compiles kernels with this header: `#include \"tilerun.h\"` works without a file. An "
+                   "editor's completion needs one: `tilerun kernel-header > tilerun.h`.\n",
     .operands = {"", WORD_OTHER, .least = 0, .most = 0},
     .rows = no_options,
     .run = kernel_header,

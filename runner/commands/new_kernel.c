@@ -42,7 +42,8 @@ static enum status find_template(const char *op, const char *path, const char **
             error, STATUS_USAGE, "new-kernel: there is no kernel template for '%s'%s", op,
             strcmp(op, "map") == 0 ? map : name_hint(op, names, count, "; `tilerun list` shows the operations", hint));
     if (strcmp(suffix, ".c") != 0 && strcmp(suffix, ".cu") != 0)
-        return fail(error, STATUS_USAGE, "new-kernel: %s: the file ends in .c for the CPU or .cu for the GPU", path);
+        return fail(error, STATUS_USAGE, "new-kernel: %s: the name must end in .c (for the CPU) or .cu (for the GPU)",
+                    path);
     OWNED char *name = must_printf("%s%s", op, suffix);
     *text = embedded_text(name);
     return STATUS_OK;

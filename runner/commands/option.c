@@ -47,14 +47,14 @@ enum status option_choice(const struct option_row *row, const char *argument, vo
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", separator, row->choices[i]);
     }
-    return fail(error, STATUS_USAGE, "--%s is %s, not '%s'", row->name, all, argument);
+    return fail(error, STATUS_USAGE, "--%s must be %s, not '%s'", row->name, all, argument);
 }
 
 enum status option_whole(const struct option_row *row, const char *argument, void *field, struct error *error) {
     char *end;
     long value = strtol(argument, &end, 10);
     if (!(*argument >= '0' && *argument <= '9') || *end || value > 1000)
-        return fail(error, STATUS_USAGE, "--%s is a whole number from 0 to 1000, not '%s'", row->name, argument);
+        return fail(error, STATUS_USAGE, "--%s must be a whole number from 0 to 1000, not '%s'", row->name, argument);
     *(int *)field = (int)value;
     return STATUS_OK;
 }
@@ -66,7 +66,7 @@ enum status option_share(const struct option_row *row, const char *argument, voi
     double share = percent ? value / 100 : value;
     const char *rest = percent ? end + 1 : end;
     if (end == argument || *rest || !(share >= 0 && share <= 10))
-        return fail(error, STATUS_USAGE, "--%s is a share such as 5%% or 0.05, not '%s'", row->name, argument);
+        return fail(error, STATUS_USAGE, "--%s must be a share such as 5%% or 0.05, not '%s'", row->name, argument);
     if (!percent && share > 1)
         return fail(error, STATUS_USAGE, "--%s %s would be %g%%; did you mean %s%%?", row->name, argument, 100 * share,
                     argument);

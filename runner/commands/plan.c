@@ -18,7 +18,7 @@ static enum status option_bandwidth(const struct option_row *row, const char *ar
     int64_t bytes;
     double fraction;
     if (job_parse_memory(argument, &bytes, &fraction, IGNORED) || bytes == 0)
-        return fail(error, STATUS_USAGE, "--%s is bytes a second, such as 40GB, not '%s'", row->name, argument);
+        return fail(error, STATUS_USAGE, "--%s must be bytes a second, such as 40GB, not '%s'", row->name, argument);
     *(double *)field = (double)bytes;
     return STATUS_OK;
 }
@@ -27,10 +27,10 @@ static enum status validate(const void *settings, struct error *error) {
     const struct plan_settings *given = settings;
     const struct division_terms *division = &given->division;
     if (division->shards > 0 && (given->view == VIEW_DETAIL || given->view == VIEW_RESOLVED))
-        return fail(error, STATUS_USAGE, "--shards goes with --json, not with --%s",
+        return fail(error, STATUS_USAGE, "--shards cannot be combined with --%s, only with --json",
                     given->view == VIEW_DETAIL ? "detail" : "resolved");
     if (division->shards == 0 && (division->by != SHARD_AUTO || division->bytes_per_s > 0))
-        return fail(error, STATUS_USAGE, "--%s goes with --shards", division->by != SHARD_AUTO ? "by" : "bandwidth");
+        return fail(error, STATUS_USAGE, "--%s needs --shards", division->by != SHARD_AUTO ? "by" : "bandwidth");
     return STATUS_OK;
 }
 

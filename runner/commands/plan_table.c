@@ -119,7 +119,7 @@ static void print_sum(const struct plan *plan, int width, FILE *to) {
                     duration_text(sum.pass_s, b), duration_text(sum.repeats_s, c), duration_text(sum.verify_s, d));
     if (unknown)
         plan_print_line(width, to,
-                        "%d of them not counted: neither the limits of this machine nor a model tell their times",
+                        "%d of them not counted: neither the limits of this machine nor a model predicts their times",
                         unknown);
     OWNED char *folder = path_folder(plan->job->output), *other = NULL;
     print_disk(folder, space_needed(plan), width, to);

@@ -40,7 +40,8 @@ static enum status check_format(const char *name, struct error *error) {
     static const char *const others[] = {".png", ".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".gif", ".tif", ".webp"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(path_suffix(name), others[i]) == 0)
-            return fail(error, STATUS_USAGE, "report %s: a report is an .html file, its first plot an .svg file", name);
+            return fail(error, STATUS_USAGE,
+                        "report %s: the name must end in .html (a report) or .svg (its first plot)", name);
     return STATUS_OK;
 }
 

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "2 of 4 runs (3 more cannot run here)"; the caller frees. */
+/* "2 of 4 runs are done (3 more cannot run here)"; the caller frees. */
 static char *progress_counts(const struct survey *survey) {
     int wanted = survey->runs - survey->skipped;
     if (survey->results == 0) return must_strdup("no run is finished yet");
     bool was_edited = wanted < survey->results; /* the job file then has fewer runs than the results */
     if (survey->runs < 0 || survey->skipped < 0 || was_edited)
-        return must_printf("%d run%s finished so far", survey->results, survey->results == 1 ? "" : "s");
-    if (survey->skipped == 0) return must_printf("%d of %d runs", survey->results, wanted);
-    return must_printf("%d of %d runs (%d more cannot run here)", survey->results, wanted, survey->skipped);
+        return must_printf("%d run%s done so far", survey->results, survey->results == 1 ? " is" : "s are");
+    if (survey->skipped == 0) return must_printf("%d of %d runs are done", survey->results, wanted);
+    return must_printf("%d of %d runs are done (%d more cannot run here)", survey->results, wanted, survey->skipped);
 }
 
 static const char *units_noun(const struct survey *survey) {
@@ -32,14 +32,14 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
     bool known = survey->runs >= survey->count;
     const char *what = units_noun(survey);
     OWNED char *progress = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
-                                 : must_printf("%d %s finished so far", survey->count, what);
+                                 : must_printf("%d %s so far", survey->count, what);
     if (survey->at_work) return must_printf("running: shards have done %s", progress);
     if (survey->complete)
         return must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
                            output);
-    return must_printf("unfinished: shards have done %s; each shard's command with --resume continues, then `tilerun "
-                       "merge %s` joins them",
-                       progress, output);
+    return must_printf(
+        "unfinished: shards have done %s; repeat each shard's command with --resume, then run `tilerun merge %s`",
+        progress, output);
 }
 
 /* "shard 1 of 3 lacks 2 of 4 runs and panels; it is running on node n7, job 12_1; log: /x/12_1.out": a line for each
@@ -115,11 +115,12 @@ static void read_standing(struct results_file *file) {
         beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)
-        file->standing = must_printf("unfinished: %d of %d runs; `tilerun run JOB --resume` redoes the others%s", done,
-                                     file->count, timed_out ? ", with a longer timeout those that took too long" : "");
+        file->standing =
+            must_printf("unfinished: %d of %d runs are done; `tilerun run JOB --resume` redoes the others%s", done,
+                        file->count, timed_out ? "; those that took too long need a longer timeout" : "");
     else if (interrupted > 0)
-        file->standing = must_printf("unfinished: %d of %d runs; each shard's command with --resume continues, then "
-                                     "`tilerun merge %s` joins them",
+        file->standing = must_printf("unfinished: %d of %d runs are done; repeat each shard's command with --resume, "
+                                     "then run `tilerun merge %s`",
                                      done, file->count, file->path);
     else if (state && strcmp(state, "partial") == 0)
         file->standing = must_strdup("unfinished: --only left operations out; `tilerun run JOB --resume` does them");

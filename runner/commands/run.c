@@ -24,12 +24,12 @@ struct run_settings {
 static enum status validate(const void *settings, struct error *error) {
     const struct run_settings *given = settings;
     if (given->retry > 0 && given->job.once)
-        return fail(error, STATUS_USAGE, "--retry measures times again, and --once measures none");
+        return fail(error, STATUS_USAGE, "--retry cannot be combined with --once, which measures no times");
     if (given->pin && given->shard.count > 0)
-        return fail(error, STATUS_USAGE, "--pin needs the whole job, and --shard does a share of it");
+        return fail(error, STATUS_USAGE, "--pin cannot be combined with --shard: it needs all runs of the job");
     if (given->shard.count > 0) return STATUS_OK;
-    if (given->shard.by != SHARD_AUTO) return fail(error, STATUS_USAGE, "--by goes with --shard");
-    if (given->wait_s >= 0) return fail(error, STATUS_USAGE, "--wait goes with --shard");
+    if (given->shard.by != SHARD_AUTO) return fail(error, STATUS_USAGE, "--by needs --shard");
+    if (given->wait_s >= 0) return fail(error, STATUS_USAGE, "--wait needs --shard");
     return STATUS_OK;
 }
 

@@ -48,14 +48,15 @@ static bool from_batch_system(int *index, int *count, const char **source) {
 
 static enum status check_count(const struct option_row *row, const char *argument, int count, struct error *error) {
     if (count >= 1 && count <= MAX_SHARDS) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "--%s %s: the number of shards is from 1 to %d", row->name, argument, MAX_SHARDS);
+    return fail(error, STATUS_USAGE, "--%s %s: the number of shards must be from 1 to %d", row->name, argument,
+                MAX_SHARDS);
 }
 
 enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error) {
     const char *rest = argument;
     int *count = field;
     if (!read_number(&rest, count) || *rest != '\0')
-        return fail(error, STATUS_USAGE, "--%s is a number of shards, such as 8, not '%s'", row->name, argument);
+        return fail(error, STATUS_USAGE, "--%s must be a number of shards, such as 8, not '%s'", row->name, argument);
     return check_count(row, argument, *count, error);
 }
 
@@ -77,7 +78,7 @@ enum status option_shard(const struct option_row *row, const char *argument, voi
     const char *rest = argument;
     if (strcmp(argument, "auto") == 0) return shard_of_environment(shard, error);
     bool form = read_number(&rest, &shard->index) && *rest++ == '/' && read_number(&rest, &shard->count) && !*rest;
-    if (!form) return fail(error, STATUS_USAGE, "--shard is I/N, such as 0/4, or auto, not '%s'", argument);
+    if (!form) return fail(error, STATUS_USAGE, "--shard must be I/N, such as 0/4, or auto, not '%s'", argument);
     TRY(check_count(row, argument, shard->count, error));
     if (shard->index >= shard->count)
         return fail(error, STATUS_USAGE, "--shard %s: shards are numbered from 0, so the last of %d is %d/%d", argument,
@@ -89,7 +90,7 @@ enum status option_seconds(const struct option_row *row, const char *argument, v
     int number;
     const char *rest = argument;
     if (!read_number(&rest, &number) || *rest != '\0')
-        return fail(error, STATUS_USAGE, "--%s is a whole number of seconds, such as 3600, not '%s'", row->name,
+        return fail(error, STATUS_USAGE, "--%s must be a whole number of seconds, such as 3600, not '%s'", row->name,
                     argument);
     *(double *)field = number;
     return STATUS_OK;

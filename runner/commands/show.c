@@ -20,8 +20,7 @@ static bool is_data(enum show_format format) {
 static enum status validate(const void *settings, struct error *error) {
     const struct show_settings *given = settings;
     if (!is_data(given->format) || given->columns || !given->baseline) return STATUS_OK;
-    return fail(error, STATUS_USAGE,
-                "--baseline goes with --columns here: --csv and --json print all columns of /runs");
+    return fail(error, STATUS_USAGE, "--baseline needs --columns here: --csv and --json print all columns of /runs");
 }
 
 static void print(const struct view *view, const struct show_settings *settings, FILE *to) {

@@ -37,11 +37,10 @@ enum status execution_report_lost(const struct execution *execution, struct erro
     const char *output = execution->units->whole->job->output;
     const char *left_out = execution->options->merge ? NULL : execution->options->unreadable;
     if (execution->lost == 0 && left_out)
-        return fail(
-            error, STATUS_IO,
-            "%s; the other operations of this shard are done and kept. Once the input can be read, --resume does "
-            "the missing ones; `tilerun merge %s --partial` publishes those that are done",
-            left_out, output);
+        return fail(error, STATUS_IO,
+                    "%s; the other operations of this shard are done and kept. Once the input can be read, --resume "
+                    "does the missing operations; `tilerun merge %s --partial` publishes the finished ones",
+                    left_out, output);
     if (execution->lost == 0) return STATUS_OK;
     int missing = 0, runs = 0;
     for (int i = 0; i < execution->plan->run_count; i++) {
@@ -53,8 +52,8 @@ enum status execution_report_lost(const struct execution *execution, struct erro
     if (missing == runs) return fail(error, STATUS_IO, "%s", execution_unreadable(execution));
     OWNED char *only = only_whole(execution);
     OWNED char *rest = execution->options->shard
-                           ? must_printf("; `tilerun merge %s --partial` publishes those that are done", output)
-                       : only ? must_printf("; `--resume %s` publishes those that are done", only)
+                           ? must_printf("; `tilerun merge %s --partial` publishes the finished runs", output)
+                       : only ? must_printf("; `--resume %s` publishes the finished runs", only)
                               : must_strdup("");
     return fail(
         error, STATUS_IO,

@@ -256,8 +256,8 @@ static const struct node *report_operator(struct parser *parser) {
     if (end == at) end += strspn(at, "&|^<>!~?:;=");
     if (end == at) end += utf8_length(at, strlen(at));
     if (*at == ')') return fail_here(parser, at, "this ')' closes no '('");
-    return fail_here(parser, at, "'%.*s' is no operator (+ - * / // %% ** == != < <= > >= and or if)", (int)(end - at),
-                     at);
+    return fail_here(parser, at, "'%.*s' is not an operator (+ - * / // %% ** == != < <= > >= and or if)",
+                     (int)(end - at), at);
 }
 
 /* ---- operators, from the tightest ------------------------------------------------------------------------------- */

@@ -183,7 +183,7 @@ static void check_id(struct job_reader *reader, const struct yaml_node *where, c
     if (!is_identifier(id))
         job_error(reader, where, "'%s' is not an id: use a letter or '_', then letters, digits, '_', '-'", id);
     else if (strlen(id) >= JOB_NAME_BYTES)
-        job_error(reader, where, "an id has at most %d characters, this one has %zu", JOB_NAME_BYTES - 1, strlen(id));
+        job_error(reader, where, "an id must have at most %d characters, not %zu", JOB_NAME_BYTES - 1, strlen(id));
     else if (other)
         job_error(reader, where, "'%s' is already the name of an %s on line %d", id,
                   other->is_input ? "input" : "operation", other->where->line);
@@ -196,7 +196,7 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
     for (int i = 0; i < list->count; i++) {
         const struct yaml_node *node = list->items[i], *id = yaml_get(node, "id");
         if (node->kind != YAML_MAP) {
-            job_error(reader, node, "an operation is a map: {id: NAME, op: OPERATION, inputs: [NAME]}");
+            job_error(reader, node, "an operation must be a map such as {id: NAME, op: OPERATION, inputs: [NAME]}");
             continue;
         }
         struct job_operation scratch = {.op = OP_COUNT};
@@ -232,10 +232,9 @@ static void override_run_options(struct job_reader *reader, const struct yaml_no
 static void check_unused(const struct job_reader *reader) {
     const struct parameters *parameters = &reader->parameters;
     for (int i = 0; i < parameters->count && !parameters->incomplete; i++)
-        if (!(parameters->used >> i & 1))
-            yaml_error(reader->document, parameters->items[i].where,
-                       "nothing uses parameter '%s': its value is written $%s", parameters->items[i].name,
-                       parameters->items[i].name);
+        if (!(parameters->used >> i & 1) && text_is_name(parameters->items[i].name)) /* else the name was reported */
+            yaml_error(reader->document, parameters->items[i].where, "nothing uses parameter '%s': write $%s to use it",
+                       parameters->items[i].name, parameters->items[i].name);
 }
 
 /* Notes inputs that no operation reads. This is no error: an operation may be commented out for a while. */
@@ -299,7 +298,7 @@ static struct job *read_document(struct yaml_document *document, const char *pat
     const struct yaml_node *root = yaml_root(document);
     if (!root) return job;
     if (root->kind != YAML_MAP) {
-        yaml_error(document, root, "a job file is a map that begins with 'version: 1'%s",
+        yaml_error(document, root, "a job file must be a map that begins with 'version: 1'%s",
                    root->text && yaml_lacks_space(root->text) ? ": a space must follow the colon" : "");
         return job;
     }

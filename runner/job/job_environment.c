@@ -66,7 +66,7 @@ static void replace_in_scalar(struct job *job, const struct yaml_node *scalar) {
         if (!text) text = must_strdup("");
         must_append(&text, "%.*s", (int)(found - rest), rest);
         if (name[length] != '}' || length == 0)
-            yaml_error_inside(job->document, scalar, at, "an environment variable is ${env:NAME}");
+            yaml_error_inside(job->document, scalar, at, "an environment variable must be written ${env:NAME}");
         else if (!value)
             report_unset(job, scalar, at, variable), yaml_set_wrong(scalar);
         else
@@ -87,16 +87,17 @@ static bool include_into(struct job *job, const struct yaml_node *root, const ch
 static bool include_file(struct job *job, const struct yaml_node *root, const struct yaml_node *where,
                          const char *chain[], int depth) {
     if (!where->text || where->kind == YAML_NULL || !*where->text)
-        return yaml_error(job->document, where, "'include' is the path of a file, or a list of them");
+        return yaml_error(job->document, where, "'include' must be the path of a file, or a list of paths");
     replace_in_scalar(job, where);
     OWNED char *path = path_beside(chain[depth], where->text), *real = must_realpath(path);
-    bool cyclic = false, merged = false;
+    bool merged = false;
+    int same = -1; /* the last file of the chain that is the included one */
     for (int i = 0; real && i <= depth; i++) {
         OWNED char *other = must_realpath(chain[i]);
-        cyclic |= other && strcmp(other, real) == 0;
+        if (other && strcmp(other, real) == 0) same = i;
     }
-    if (cyclic)
-        yaml_error(job->document, where, "this file includes itself%s", depth > 0 ? " through others" : "");
+    if (same >= 0)
+        yaml_error(job->document, where, "this file includes itself%s", same < depth ? " through others" : "");
     else if (depth + 1 == MAX_INCLUDES)
         yaml_error(job->document, where, "files include each other more than %d levels deep", MAX_INCLUDES);
     else {
@@ -111,7 +112,7 @@ static bool include_file(struct job *job, const struct yaml_node *root, const st
 static bool include_into(struct job *job, const struct yaml_node *root, const char *chain[], int depth) {
     const struct yaml_node *include = yaml_get(root, "include");
     if (root->kind != YAML_MAP && depth > 0)
-        return yaml_error(job->document, root, "an included file is a map, like a job file");
+        return yaml_error(job->document, root, "an included file must be a map, like a job file");
     bool list = include && include->kind == YAML_LIST, all = true;
     for (int i = list ? include->count - 1 : 0; include && i >= 0; i--)
         all = include_file(job, root, list ? include->items[i] : include, chain, depth) && all;
@@ -131,7 +132,8 @@ static void replace(struct job *job, const struct yaml_node *node) {
 }
 
 static void report_environment(struct job *job, const struct yaml_node *where) {
-    yaml_error(job->document, where, "'environment' is a list of names of variables: [OMP_NUM_THREADS, \"NCCL_*\"]");
+    yaml_error(job->document, where,
+               "'environment' must be a list of names of variables, such as [OMP_NUM_THREADS, \"NCCL_*\"]");
 }
 
 /* Records the variables whose names match a pattern of `environment`; one without wildcards counts if it is set. */

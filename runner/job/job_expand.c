@@ -66,9 +66,9 @@ static void read_input(struct job_reader *reader, const struct definition *defin
     if (file && random) {
         OWNED char *place = yaml_place(reader->document, file), *other = yaml_place(reader->document, random);
         if (file->source == random->source)
-            job_error(reader, node, "an input has either 'file' or 'random', not both");
+            job_error(reader, node, "an input must have either 'file' or 'random', not both");
         else /* `include` has merged them */
-            job_error(reader, node, "an input has either 'file' (%s) or 'random' (%s), not both", place, other);
+            job_error(reader, node, "an input must have either 'file' (%s) or 'random' (%s), not both", place, other);
         return;
     }
     const char *kind = random ? "random" : "file";
@@ -79,7 +79,7 @@ static void read_input(struct job_reader *reader, const struct definition *defin
     input->has_rows = yaml_get(node, "rows") != NULL;
     input->has_dtype = !random && yaml_get(node, "dtype") != NULL;
     if (input->has_rows && input->select.rank)
-        job_error(reader, input->select.where, "an input has either 'rows' or 'select', not both");
+        job_error(reader, input->select.where, "an input must have either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);
     input->concatenated = yaml_get(node, "concatenate") != NULL;
     OWNED char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);

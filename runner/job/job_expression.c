@@ -40,7 +40,7 @@ void job_read_expression(struct job_reader *reader, struct job_operation *operat
     const char *names[MAX_INPUTS] = {NULL};
     if (!node || (operation->op != OP_MAP && operation->op != OP_REDUCE)) return;
     if (!node->text || node->kind == YAML_NULL || !*node->text) {
-        job_error(reader, node, "'%s' is a text such as \"(A - B) * 2\"", key);
+        job_error(reader, node, "'%s' must be text such as \"(A - B) * 2\"", key);
         return;
     }
     struct array_names arrays = {input_names(reader, operation, names), names};

@@ -147,7 +147,7 @@ static void load_range(struct parameters *parameters, struct parameter *paramete
         const char *key = map->keys[i]->text;
         if (strcmp(key, "from") == 0 || strcmp(key, "to") == 0 || strcmp(key, by_key) == 0) continue;
         yaml_error(parameters->document, map->keys[i],
-                   "a range is {from, to, step} or {from, to, times}; it has no key '%s'", key);
+                   "a range must be {from, to, step} or {from, to, times}, without the key '%s'", key);
         return;
     }
     if (!read_bound(parameters, map, "from", &from) || !read_bound(parameters, map, "to", &to)) return;
@@ -275,7 +275,8 @@ void parameters_load(struct parameters *parameters, const struct yaml_node *map)
         const struct yaml_node *key = map->keys[i], *value = map->items[i];
         if (value->kind == YAML_NULL && !text_is_name(key->text)) {
             yaml_error(parameters->document, key,
-                       "'%s' is no parameter: in { } a comma ends a value; give each parameter a line", key->text);
+                       "'%s' is not a parameter: in { } a comma ends a value; write each parameter on its own line",
+                       key->text);
             continue;
         }
         struct parameter *parameter = append_parameter(parameters, key);

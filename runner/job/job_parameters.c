@@ -66,7 +66,7 @@ static uint64_t report_unset(const struct parameters *parameters, const struct y
     bool later = yaml_get(yaml_get(yaml_root(parameters->document), "parameters"), word) != NULL;
     bool environment = strncmp(name, "env:", 4) == 0;
     OWNED char *text = later ? must_printf("parameter '%s' is not set yet: a parameter may use those above it", word)
-                       : environment ? must_strdup("an environment variable stands in braces: ${env:NAME}")
+                       : environment ? must_strdup("an environment variable must be in braces: ${env:NAME}")
                        : nearest     ? must_printf("parameter '%s' is not set (did you mean '$%s'?)", word, nearest)
                                      : must_printf("parameter '%s' is not set ('$$' is a plain dollar)", word);
     int at = (int)(name - where->text) - (name[-1] == '{' ? 2 : 1); /* the dollar */
@@ -306,7 +306,7 @@ struct expression *parameters_expression(const struct parameters *parameters, co
     bool meant = looks_like_expression(value->text);
     if (!expression && meant) {
         yaml_error_inside(parameters->document, value, fault.at, "%s%s", fault.message,
-                          strstr(fault.message, "quotes") ? "" : "; if it is a text, put it in quotes");
+                          strstr(fault.message, "quotes") ? "" : "; if the whole value is text, put it in quotes");
         *good = false;
     }
     if (expression && (expression_is_operand(expression) || (!meant && !uses_numbers(parameters, value)))) {

@@ -265,18 +265,19 @@ static void read_rows(struct job_reader *reader, const struct job_key *key, cons
 
 static void read_slice(struct job_reader *reader, const struct yaml_node *node, struct job_slice *slice) {
     if (node->kind == YAML_LIST) {
-        job_error(reader, node,
-                  "'select' takes an index or a slice for each axis, not a list of indices: write \"first:end:step\"");
+        job_error(
+            reader, node,
+            "'select' must be an index or a slice for each axis, not a list of indices: write \"first:end:step\"");
         return;
     }
     const struct yaml_node *value = job_read_scalar(reader, node, "select");
     if (!value) return;
     if (!job_parse_slice(value->text, slice))
         job_error(reader, node,
-                  "'select' takes an index or a slice such as \"0:100\" or \"::2\" for each axis, not '%s'",
+                  "'select' must be an index or a slice such as \"0:100\" or \"::2\" for each axis, not '%s'",
                   value->text);
     else if (slice->step < 1)
-        job_error(reader, node, "'select' takes steps of at least 1, not %lld", (long long)slice->step);
+        job_error(reader, node, "'select' must have steps of at least 1, not %lld", (long long)slice->step);
 }
 
 static void read_select(struct job_reader *reader, const struct yaml_node *node, struct job_select *select) {

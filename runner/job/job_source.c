@@ -70,7 +70,8 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
     for (int i = 0; i < count && all; i++) {
         const struct yaml_node *node = where->kind == YAML_LIST ? where->items[i] : where;
         OWNED char *text = node->text ? with_values(reader, node->text, values) : NULL;
-        if (!node->text) job_error(reader, node, "'where' is an expression, or a list of them: $tile <= 32");
+        if (!node->text)
+            job_error(reader, node, "'where' must be an expression such as $tile <= 32, or a list of expressions");
         all = text && holds(reader, node, text);
     }
     return all;
@@ -82,7 +83,8 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
 static bool read_number(struct job_reader *reader, const struct yaml_node *node, const struct job_variant *values,
                         const char *what, struct job_launch_number *number) {
     if (!node->text || node->kind == YAML_NULL)
-        return job_error(reader, node, "'%s' holds numbers or expressions: \"ceil(n / $tile)\"", what);
+        return job_error(reader, node,
+                         "'%s' must be a number, an expression such as \"ceil(n / $tile)\", or a list of them", what);
     number->where = node;
     number->text = with_values(reader, node->text, values);
     return number->text != NULL;
@@ -93,7 +95,8 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
     const struct yaml_node *node = yaml_get(map, what);
     bool list = node && node->kind == YAML_LIST;
     int given = !node ? 0 : list ? node->count : 1;
-    if (given > 3 || (list && given == 0)) return job_error(reader, node, "'%s' has 1 to 3 sizes, not %d", what, given);
+    if (given > 3 || (list && given == 0))
+        return job_error(reader, node, "'%s' must have 1 to 3 sizes, not %d", what, given);
     for (int i = 0; i < given; i++) {
         if (!read_number(reader, list ? node->items[i] : node, values, what, &numbers[i])) return false;
         *count = i + 1;
@@ -136,8 +139,8 @@ struct job_source *job_read_source(struct job_reader *reader, const struct yaml_
     source->cuda = strcmp(suffix, ".cu") == 0;
     bool good = source->cuda || strcmp(suffix, ".c") == 0;
     if (source->as_written && !good)
-        job_error(reader, source->where, "'source' is a .c file for the CPU or a .cu file for the GPU, not '%s'",
-                  source->as_written);
+        job_error(reader, source->where,
+                  "'source' must be a .c file (for the CPU) or a .cu file (for the GPU), not '%s'", source->as_written);
     for (int i = 0; i < values->count && good; i++)
         if (!text_is_name(values->names[i])) {
             job_error(reader, values->parameter_where[i],

@@ -68,13 +68,15 @@ static int find_zipped(const struct parameters *parameters, const struct yaml_no
     const char *name = item->text ? item->text + (*item->text == '$') : NULL;
     int found = name ? parameters_find(parameters, name, (int)strlen(name)) : -1;
     if (!name)
-        yaml_error(parameters->document, item, "'zip' holds lists of names of parameters: [[rows, cols]]");
+        yaml_error(parameters->document, item,
+                   "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
     else if (found < 0 && !parameters->incomplete)
         yaml_error(parameters->document, item, "'zip' names '%s', which is not a parameter", name);
     else if (found < 0 || (!parameters->items[found].swept && parameters->items[found].count == 0))
         return -1; /* its value is not known, which was reported */
     else if (!parameters->items[found].swept)
-        yaml_error(parameters->document, item, "'zip' joins lists, and '%s' has one value", name);
+        yaml_error(parameters->document, item, "'zip' must name parameters that are lists, and '%s' has one value",
+                   name);
     else if (parameters->items[found].zipped)
         yaml_error(parameters->document, item, "'%s' is already in 'zip'", name);
     else
@@ -101,7 +103,8 @@ static void zip_list(struct parameters *parameters, const struct yaml_node *list
     uint64_t set = 0;
     int first = -1;
     if (list->kind != YAML_LIST) {
-        yaml_error(parameters->document, list, "'zip' holds lists of names of parameters: [[rows, cols]]");
+        yaml_error(parameters->document, list,
+                   "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
         return;
     }
     for (int i = 0; i < list->count; i++) {
@@ -128,7 +131,8 @@ static void zip_list(struct parameters *parameters, const struct yaml_node *list
 
 void sweep_zip(struct parameters *parameters, const struct yaml_node *zip) {
     if (zip && zip->kind != YAML_LIST)
-        yaml_error(parameters->document, zip, "'zip' holds lists of names of parameters: [[rows, cols]]");
+        yaml_error(parameters->document, zip,
+                   "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
     bool one = zip && zip->kind == YAML_LIST && zip->count > 0 && zip->items[0]->text; /* `zip: [rows, cols]` */
     if (one) zip_list(parameters, zip);
     for (int i = 0; zip && !one && zip->kind == YAML_LIST && i < zip->count; i++) zip_list(parameters, zip->items[i]);
@@ -184,7 +188,7 @@ static bool read_condition(struct parameters *parameters, const struct yaml_node
     if (text->wrong) return false;
     if (!text->text || text->kind == YAML_NULL)
         return yaml_error(parameters->document, text,
-                          "'where' is an expression, or a list of them: $tile * $tile <= 1024");
+                          "'where' must be an expression such as $tile <= 32, or a list of expressions");
     uint64_t uses = parameters_check(parameters, text);
     *used |= uses;
     *expression = parameters_parse(parameters, text);

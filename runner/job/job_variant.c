@@ -184,7 +184,7 @@ static void read_search(struct job_reader *reader, const struct yaml_node *map, 
     struct job_search search = {.group = before + 1};
     if (!node) return;
     if (node->kind != YAML_MAP) {
-        job_error(reader, node, "'search' is a map: search: {budget: 60s}");
+        job_error(reader, node, "'search' must be a map such as {budget: 60s}");
         return;
     }
     job_check_keys(reader, node, 1u << SCOPE_SEARCH, NULL);
@@ -199,7 +199,7 @@ static void read_variant(struct job_reader *reader, struct job_operation *operat
     const struct yaml_node *source = yaml_get(node, "source");
     const struct yaml_node *name = node->kind == YAML_MAP ? yaml_get(node, "name") : node;
     if (!name && !source) {
-        job_error(reader, node, "'name' is missing: a variant is a name, or {name: NAME, PARAMETER: VALUE}");
+        job_error(reader, node, "'name' is missing: a variant must be a name, or {name: NAME, PARAMETER: VALUE}");
         return;
     }
     variant.where = name ? name : source;
@@ -207,7 +207,7 @@ static void read_variant(struct job_reader *reader, struct job_operation *operat
     if (!(variant.name = called)) return;
     struct given given = collect_given(reader, operation, node->kind == YAML_MAP ? node : NULL, variant.name);
     if (given.count > JOB_MAX_PARAMETERS) {
-        job_error(reader, node, "a variant has at most %d parameters beside its threads", KERNEL_MAX_PARAMETERS);
+        job_error(reader, node, "a variant can have at most %d parameters besides its threads", KERNEL_MAX_PARAMETERS);
         return;
     }
     int64_t sweep = 1;

@@ -210,7 +210,7 @@ static bool add_merged(struct builder *builder, struct owned_node *owned, struct
     for (int i = 0; i < (list ? value->count : 1); i++) {
         struct yaml_node *map = list ? value->items[i] : value;
         if (map->kind != YAML_MAP) {
-            yaml_error(builder->document, key, "'<<' merges a map or a list of maps, and this is neither");
+            yaml_error(builder->document, key, "'<<' must merge a map or a list of maps");
             return true;
         }
         owned->expanded += ((struct owned_node *)map)->expanded;

@@ -154,7 +154,7 @@ enum status own_kernel_check(const struct kernel *kernel, const struct launch *l
             return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
         if (i > GRID && i < SHARED && numbers[i] > 65535)
             return fail(error, STATUS_DEVICE,
-                        "'grid' has at most 65535 blocks along its second and third axis, not %lld",
+                        "'grid' must have at most 65535 blocks along its second and third axis, not %lld",
                         (long long)numbers[i]);
     }
     *where = own->source->block[0].where;

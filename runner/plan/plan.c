@@ -141,7 +141,7 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
             OWNED char *allowed = must_strdup("");
             for (int i = 0; parameters[p].values[i]; i++)
                 must_append(&allowed, "%s%s", i ? ", " : "", parameters[p].values[i]);
-            yaml_error(document, variant->parameter_where[given], "%s of variant '%s' is one of %s, not '%s'",
+            yaml_error(document, variant->parameter_where[given], "%s of variant '%s' must be one of %s, not '%s'",
                        parameters[p].name, run->kernel->name, allowed, variant->values[given]);
             continue;
         }

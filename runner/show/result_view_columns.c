@@ -19,7 +19,7 @@ static const struct flag_advice advices[] = {
     {FLAG_BUSY, 'b', "other programs used the CPUs or their cores; measure again when nothing else uses the machine"},
     {"noisy", 'n', "the median is known to no better than a quarter; use more repeats, or `until: 5%`"},
     {"bimodal", 'm', "the times form two groups; look at the samples in the report"},
-    {FLAG_COLD, 'c', "first launches, without warmup or repeats: results, not times; ratios are omitted"},
+    {FLAG_COLD, 'c', "one launch without warmup: its time includes the loading of code; no ratio is shown"},
 };
 
 const struct flag_advice *flag_advice(const char *flag, size_t length) {

@@ -50,7 +50,8 @@ static enum status check_parts(const struct results *results, struct error *erro
             inside = path_is_file(around, &folder);
         }
         if (inside)
-            return fail(error, STATUS_USAGE, "output %s: the job's input '%s' lies in %s, which goes when it is done",
+            return fail(error, STATUS_USAGE,
+                        "output %s: the job's input '%s' lies in %s, which is removed when the job is done",
                         results->place.name, job->inputs[i].name, results->folder.own);
     }
     if (results->policy.resume || results->policy.overwrite || parts == 0) return STATUS_OK;
@@ -181,10 +182,10 @@ enum status store_resume(struct results *results, bool restricted, bool *done, s
     if (*done && results->previous && results->previous->complete && !results->linked)
         return clear_done(results, error);
     if (parts > own && !results->linked)
-        text_print_stderr("tilerun: %s: holds %d finished run%s of no use to this job as it, its inputs and tilerun "
-                          "are now%s\n",
-                          results->folder.own, parts - own, parts - own == 1 ? "" : "s",
-                          *done ? "" : "; removed when it is complete");
+        text_print_stderr(
+            "tilerun: %s: holds %d finished run%s of another version of the job, its inputs or tilerun%s\n",
+            results->folder.own, parts - own, parts - own == 1 ? "" : "s",
+            *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
 

@@ -102,7 +102,8 @@ void results_print_missing(const struct results *results, const bool *missing) {
     manifests_find_job(results->folder.whole, &job);
     print_other_jobs(results);
     print_shards(&results->units->plan, missing, &job);
-    text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes those of shard I\n", job.shards);
+    text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes the missing runs of shard I\n",
+                      job.shards);
 }
 
 /* ---- for `show` -------------------------------------------------------------------------------------------------- */

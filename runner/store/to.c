@@ -120,8 +120,7 @@ static hid_t open_written(const char *path) {
 
 static enum status refuse(const struct results *results, const struct to_file *file, struct error *error) {
     return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->place.name,
-                results->policy.resume ? " and has not been made by this job as it, its inputs and tilerun are now"
-                                       : "");
+                results->policy.resume ? " and was made by another version of the job, its inputs or tilerun" : "");
 }
 
 static enum status check_file(const struct results *results, struct to_file *file, struct error *error) {

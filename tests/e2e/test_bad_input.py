@@ -243,7 +243,7 @@ def test_all_errors_together(place):
         (b"version: 1\nname: [unclosed\n", r"^job\.yaml:\d+:\d+: not YAML: "),
         (b"version: 1\nversion: 1\n", r"^job\.yaml:2:1: key 'version' is already on line 1"),
         (b"", r"^job\.yaml: the file is empty"),
-        (b"- a\n- b\n", r"^job\.yaml:1:1: a job file is a map that begins with 'version: 1'"),
+        (b"- a\n- b\n", r"^job\.yaml:1:1: a job file must be a map that begins with 'version: 1'"),
         (b"version: 1\n---\nversion: 1\n", r"^job\.yaml:\d+:\d+: a second document begins here"),
         (b"x: " + b"[" * 100 + b"]" * 100, r"^job\.yaml:1:\d+: nested more than 64 levels deep"),
         (

@@ -44,7 +44,7 @@ def needs(shell):
 def test_other_shells(shell):
     done = harness.tilerun("--print-completion", *([shell] if shell else []))
     assert (done.returncode, done.stdout) == (harness.USAGE, "")
-    assert done.stderr == f"tilerun: --print-completion is for bash, zsh or fish, not '{shell}'\n"
+    assert done.stderr == f"tilerun: --print-completion must be bash, zsh or fish, not '{shell}'\n"
 
 
 # ---- what to expect ------------------------------------------------------------------------------------------------

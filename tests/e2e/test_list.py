@@ -32,7 +32,7 @@ def test_list_describes_what_is_not_in_this_build():
 
 def test_a_parameter_is_checked_without_its_code(folder):
     """Of a variant that is not in this build, as on a login node without nvcc."""
-    for variant, at in [({"name": "tiled", "tile": 17}, "is one of 32, 16, 8"), ({"name": "tiled", "banana": 3}, "no parameter 'banana'")]:
+    for variant, at in [({"name": "tiled", "tile": 17}, "must be one of 32, 16, 8"), ({"name": "tiled", "banana": 3}, "no parameter 'banana'")]:
         operation = {"id": "y", "op": "matmul", "inputs": ["x", "x"], "variants": [variant]}
         job = harness.write_job(folder / "job.yaml", inputs={"x": {"random": {"shape": [4, 4]}}}, operations=[operation])
         done = harness.tilerun("check", job)

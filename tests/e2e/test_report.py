@@ -332,7 +332,7 @@ def test_skipped_runs(results, folder):
     root = report(edited(results, folder, change))
     assert root.find("p", class_="lead")[0].text() == "30 runs: 30 skipped."
     assert root.one("ul", class_="messages").text().strip() == "30 skipped: no GPU"
-    assert "unfinished: 0 of 30 runs" in root.one("ul", class_="files").text()
+    assert "unfinished: 0 of 30 runs are done" in root.one("ul", class_="files").text()
     assert not root.find("svg") and not section(root, "speed")
 
 

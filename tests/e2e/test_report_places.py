@@ -59,7 +59,7 @@ def test_unfinished_output(made, folder):
     shutil.copytree(made / "parts", folder / "out.h5.parts")
     before = places.snapshot(folder)
     root = report(folder / "out.h5")
-    assert len(page.table_rows(root, "Table of runs")) == 1 and "unfinished: 1 of 2 runs" in root.text()
+    assert len(page.table_rows(root, "Table of runs")) == 1 and "unfinished: 1 of 2 runs are done" in root.text()
     assert not section(root, "job") and not section(root, "facts")
     for name in ("out.h5", "./out.h5"):
         done = harness.tilerun("report", "out.h5", "-o", name, "--overwrite", cwd=folder)

@@ -318,7 +318,7 @@ def test_parts_of_another_job_are_told_of(folder):
     count = len(parts(folder))
     job(folder, seed=9, repeat=2)
     done = resume(folder)
-    assert f"holds {count} finished runs of no use to this job as it, its inputs and tilerun are now" in done.stderr
+    assert f"holds {count} finished runs of another version of the job, its inputs or tilerun" in done.stderr
     assert_equals_undisturbed(folder, seed=9, repeat=2)
 
 

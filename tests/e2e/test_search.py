@@ -234,7 +234,7 @@ def test_only_runs_what_it_names(tmp_path):
         ({}, "'budget' is missing"),
         ({"budget": 60}, "has no unit"),
         ({"budget": "60s", "tries": 3}, "unknown key 'tries'"),
-        ("60s", "'search' is a map"),
+        ("60s", "'search' must be a map"),
         ({"budget": "60s", "seed": -1}, "seed"),
     ],
 )

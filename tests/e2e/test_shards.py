@@ -101,12 +101,12 @@ def test_show_says_how_far_shards_are(folder, by):
         done = harness.tilerun(*arguments(folder, index, 2, "--by", by), env=plain_environment())
         assert done.returncode in (OK, RUN), done.stderr
         said = harness.tilerun("show", folder / "out.h5").stdout.splitlines()[0]
-        joins = f"`tilerun merge {folder / 'out.h5'}` joins them"
+        merges = f"`tilerun merge {folder / 'out.h5'}`"
         if index == 0:
-            left = f"{what}; each shard's command with --resume continues, then {joins}"
+            left = f"{what}; repeat each shard's command with --resume, then run {merges}"
             assert re.fullmatch(rf"unfinished: shards have done \d+ of \d+ {re.escape(left)}", said), said
         else:
-            assert re.fullmatch(rf"not merged: shards have done all \d+ {what}; {re.escape(joins)}", said), said
+            assert re.fullmatch(rf"not merged: shards have done all \d+ {what}; {re.escape(merges)} joins them", said), said
     merge(folder, expect=RUN)
 
 

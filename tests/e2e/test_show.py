@@ -266,11 +266,11 @@ def killed(folder):
 
 def test_a_killed_job(killed):
     folder, running = killed
-    assert running.splitlines()[0] == "running: 2 of 4 runs" and len(running.splitlines()) == 4
+    assert running.splitlines()[0] == "running: 2 of 4 runs are done" and len(running.splitlines()) == 4
     before = snapshot(folder)
     text = show(folder / "out.h5")
     first, *table = text.splitlines()
-    assert first == "unfinished: 2 of 4 runs; `tilerun run JOB --resume` continues"
+    assert first == "unfinished: 2 of 4 runs are done; `tilerun run JOB --resume` continues"
     assert table == running.splitlines()[1:] and [line.split()[1] for line in table[1:]] == ["n=8", "n=16"]
     assert show(folder / "out.h5.parts") == text and show(f"{folder / 'out.h5.parts'}/") == text
     (folder / "link.h5").symlink_to("out.h5")
@@ -278,7 +278,7 @@ def test_a_killed_job(killed):
     (folder / "link.h5").unlink()
     done = harness.tilerun("show", folder / "out.h5", "--json", "--sort", "-n")
     assert [row["p_n"] for row in json.loads(done.stdout)] == [16, 8]
-    assert done.stderr == "tilerun: unfinished: 2 of 4 runs; `tilerun run JOB --resume` continues\n"
+    assert done.stderr == "tilerun: unfinished: 2 of 4 runs are done; `tilerun run JOB --resume` continues\n"
     assert snapshot(folder) == before
 
     # One that a crash of the machine damaged is not shown.
@@ -286,7 +286,7 @@ def test_a_killed_job(killed):
     whole = part.read_bytes()
     for damaged in (whole[:-1], whole[: len(whole) // 2], b"", whole[:2000] + b"\x00\xff" + whole[2002:]):
         part.write_bytes(damaged)
-        assert show(folder / "out.h5").startswith("unfinished: 1 of 4 runs; ")
+        assert show(folder / "out.h5").startswith("unfinished: 1 of 4 runs are done; ")
     part.write_bytes(whole)
     if os.geteuid() != 0:
         (folder / "out.h5.parts").chmod(0o500)
@@ -337,7 +337,7 @@ def test_a_failed_and_a_partial_job(folder):
         rows = file["runs"][:]
         rows["status"] = b"failed"
         file["runs"][:] = rows
-    assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs; `tilerun run JOB --resume` redoes the others\n")
+    assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs are done; `tilerun run JOB --resume` redoes the others\n")
 
 
 def test_a_job_is_no_results_file(folder):

@@ -162,7 +162,7 @@ def test_on_error_stop(folder, program):
 def test_table_gives_no_time_or_ratio(folder, program):
     results = run(folder, program, "matmul", "edgeless", "cpu", "blocked", device="cpu")
     shown = harness.tilerun("show", results.path).stdout.splitlines()
-    assert shown[0].startswith("unfinished: 2 of 3 runs; ")
+    assert shown[0].startswith("unfinished: 2 of 3 runs are done; ")
     wrong, cpu, blocked = shown[2:5]
     assert re.fullmatch(r"y +edgeless +70x70x70 +\S+ +wrong: \[.*\] is .*, should be .*", wrong), wrong
     assert " - " in cpu and " - " in blocked and "no ratio for y: its baseline, edgeless, has no time there" in shown[5]

@@ -40,24 +40,25 @@ static void assert_shard(const char *text, const char *expected) {
 }
 
 static void words(void **state) {
-    static const char *const cases[][2] = {{"0/4", "0/4"},
-                                           {"3/4", "3/4"},
-                                           {"0/1", "0/1"},
-                                           {"007/010", "7/10"},
-                                           {"4/4", "--shard 4/4: shards are numbered from 0, so the last of 4 is"},
-                                           {"0/0", "from 1 to"},
-                                           {"0/999999999", "--shard 0/999999999: the number of shards is from 1 to"},
-                                           {"0/0000000003", "not '0/0000000003'"},
-                                           {"-1/3", "--shard is I/N, such as 0/4, or auto, not '-1/3'"},
-                                           {"1/-3", "not '1/-3'"},
-                                           {"1/", "not '1/'"},
-                                           {"/3", "not '/3'"},
-                                           {"1:3", "not '1:3'"},
-                                           {"1/2/3", "not '1/2/3'"},
-                                           {"1 /3", "not '1 /3'"},
-                                           {"1", "not '1'"},
-                                           {"", "not ''"},
-                                           {"Auto", "not 'Auto'"}};
+    static const char *const cases[][2] = {
+        {"0/4", "0/4"},
+        {"3/4", "3/4"},
+        {"0/1", "0/1"},
+        {"007/010", "7/10"},
+        {"4/4", "--shard 4/4: shards are numbered from 0, so the last of 4 is"},
+        {"0/0", "from 1 to"},
+        {"0/999999999", "--shard 0/999999999: the number of shards must be from 1 to"},
+        {"0/0000000003", "not '0/0000000003'"},
+        {"-1/3", "--shard must be I/N, such as 0/4, or auto, not '-1/3'"},
+        {"1/-3", "not '1/-3'"},
+        {"1/", "not '1/'"},
+        {"/3", "not '/3'"},
+        {"1:3", "not '1:3'"},
+        {"1/2/3", "not '1/2/3'"},
+        {"1 /3", "not '1 /3'"},
+        {"1", "not '1'"},
+        {"", "not ''"},
+        {"Auto", "not 'Auto'"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_shard(cases[i][0], cases[i][1]);
 }
 

@@ -81,7 +81,8 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
         hsize_t corner[MAX_RANK];
         for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
         TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
-        if (place.address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "a chunk has no place");
+        if (place.address == HADDR_UNDEF)
+            return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "HDF5 allocated no space for a chunk");
         raw->addresses[number] = place.address;
         allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
     }

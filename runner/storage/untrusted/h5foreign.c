@@ -36,8 +36,8 @@ static const struct {
     {0, 4, "\x28\xb5\x2f\xfd", IS("zstd-compressed") ": `unzstd` it"},
     {0, 4, "\x04\x22\x4d\x18", IS("LZ4-compressed") ": `unlz4` it"},
     {0, 4, "PK\3\4",
-     IS("a zip archive") ": `unzip` it; of NumPy's .npz arrays `python3 -c \"import h5py, numpy as np; "
-                         "h5py.File('OUT.h5', 'w').update(np.load('IN.npz'))\"` makes one"},
+     IS("a zip archive") ": `unzip` it; if it holds NumPy arrays (.npz), `python3 -c \"import h5py, numpy as np; "
+                         "h5py.File('OUT.h5', 'w').update(np.load('IN.npz'))\"` makes an HDF5 file of them"},
     {0, 4, "PK\5\6", IS("an empty zip archive")},
     {257, 5, "ustar", IS("a tar archive") ": `tar xf` it"},
     {0, 10,
