@@ -95,12 +95,17 @@ static void check_defaults(struct job_reader *reader, const struct yaml_node *de
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
 static void define_inputs(struct job_reader *reader, const struct yaml_node *map, struct definitions *definitions) {
-    if (!job_expect_map(reader, map, "inputs")) return;
+    if (!job_expect_map(reader, map, "inputs")) {
+        reader->parameters.incomplete = true;
+        return;
+    }
     for (int i = 0; i < map->count; i++) {
         const struct yaml_node *key = map->keys[i];
-        if (!is_identifier(key->text))
+        if (!is_identifier(key->text)) {
+            reader->parameters.incomplete = true;
             job_error(reader, key, "'%s' is not an input name: use a letter or '_', then letters, digits, '_', '-'",
                       key->text);
+        }
         *APPEND(definitions->items, definitions->count) =
             (struct definition){.where = key,
                                 .node = map->items[i],
@@ -162,8 +167,10 @@ static void find_dependencies(struct job_reader *reader, const struct yaml_node 
             const struct definition *found = name ? definition_find(definitions, self, name) : NULL;
             if (found)
                 add_dependency(definition, definitions, (int)(found - definitions->items));
-            else if (name && !reader->parameters.incomplete)
+            else if (name && !reader->parameters.incomplete) {
                 report_unknown_input(reader, list, definitions, item, name);
+                break;
+            }
         }
     }
     reader->swept = 0;
@@ -205,7 +212,10 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
         id = yaml_get(node, "id");
         job_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
         job_check_keys(reader, node, scopes, scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
-        if (scratch.id) check_id(reader, id, scratch.id, definitions);
+        if (scratch.id)
+            check_id(reader, id, scratch.id, definitions);
+        else
+            reader->parameters.incomplete = true;
         struct definition *definition = APPEND(definitions->items, definitions->count);
         *definition = (struct definition){.where = id ? id : node,
                                           .node = node,
@@ -254,6 +264,7 @@ static void note_unread_inputs(struct job_reader *reader, const struct definitio
 static void read_job(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
                      struct definitions *definitions) {
     job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
+    reader->parameters.incomplete |= root->wrong;
     const struct yaml_node *parameters = yaml_get(root, "parameters"), *inputs = yaml_get(root, "inputs");
     const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
     const struct yaml_node *where = yaml_get(root, "where");
@@ -268,7 +279,6 @@ static void read_job(struct job_reader *reader, const struct yaml_node *root, co
     for (int i = 0; i < root->count; i++)
         if (root->items[i] != parameters && root->items[i] != where)
             parameters_check(&reader->parameters, root->items[i]);
-    check_unused(reader);
     read_head(reader, root, overrides);
     if (defaults) check_defaults(reader, defaults);
     if (inputs) define_inputs(reader, inputs, definitions);
@@ -277,6 +287,7 @@ static void read_job(struct job_reader *reader, const struct yaml_node *root, co
     note_unread_inputs(reader, definitions);
     if (overrides->only) only_keep(reader, definitions, overrides->only, overrides->winners);
     job_expand(reader, definitions);
+    check_unused(reader);
     for (int i = 0; i < reader->job->input_count; i++) reader->job->inputs[i].external = reader->job->external;
     if (yaml_error_count(reader->document) > 0) return;
     char *resolved = reader->job->resolved = job_resolve(reader, definitions, overrides);

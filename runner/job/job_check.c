@@ -59,6 +59,7 @@ static void check_key(struct job_reader *reader, const struct yaml_node *map, st
         return;
     }
     const char *meant = job_error_unknown(reader, node, "key", node->text, names, count);
+    if (!meant) yaml_set_wrong(map);
     if (!meant || yaml_get(map, meant)) return;
     free(node->text);
     node->text = must_strdup(meant);

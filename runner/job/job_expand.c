@@ -93,7 +93,8 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         input->file = path_beside(reader->job->path, plain);
     }
     bool not_expanded = is_pattern && !input->concatenated; /* by patterns_expand */
-    input->unread = reader->failed || (definition->uses & reader->unknown) || not_expanded;
+    input->unread = reader->failed || node->wrong || (random && random->wrong) ||
+                    (definition->uses & reader->unknown) || not_expanded;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
@@ -152,7 +153,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
     job_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
     note_idle_ddof(reader, operation);
     job_read_expression(reader, operation);
-    operation->options_unread = reader->failed;
+    operation->options_unread = reader->failed || node->wrong;
     const struct yaml_node *inputs = yaml_get(node, "inputs");
     operation->unread =
         operation->input_count < operations[operation->op]->least_inputs || operation->input_count < inputs->count;

@@ -38,15 +38,19 @@ void job_read_expression(struct job_reader *reader, struct job_operation *operat
     const char *key = operation->op == OP_MAP ? "expression" : "map";
     const struct yaml_node *node = yaml_get(operation->node, key);
     const char *names[MAX_INPUTS] = {NULL};
-    if (!node || (operation->op != OP_MAP && operation->op != OP_REDUCE)) return;
+    if (!node || node->wrong || (operation->op != OP_MAP && operation->op != OP_REDUCE)) return;
     if (!node->text || node->kind == YAML_NULL || !*node->text) {
         job_error(reader, node, "'%s' must be text such as \"(A - B) * 2\"", key);
         return;
     }
+    if (operation->input_count == 0 || operation->input_count < yaml_get(operation->node, "inputs")->count) return;
     struct array_names arrays = {input_names(reader, operation, names), names};
     struct expression_fault fault;
     struct expression *expression = expression_parse_arrays(node->text, &arrays, &fault);
     if (!expression) {
+        const char *name = strrchr(fault.message, '$'); /* "; a parameter is $n" */
+        int bare = name ? parameters_find(&reader->parameters, name + 1, (int)strlen(name + 1)) : -1;
+        if (bare >= 0) reader->parameters.used |= UINT64_C(1) << bare;
         yaml_error_inside(reader->document, node, fault.at, "%s", fault.message);
     } else {
         note_unnamed_inputs(reader, operation, expression, &arrays);

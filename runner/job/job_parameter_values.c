@@ -60,6 +60,7 @@ static void add_value(struct parameters *parameters, struct parameter *parameter
     if (!value->text || value->kind == YAML_NULL) {
         yaml_error(parameters->document, value, "parameter '%s' must be a word, a number, a list of them, or a range",
                    parameter->name);
+        parameter->failed = true;
         return;
     }
     uint64_t uses = parameters_check(parameters, value);
@@ -269,8 +270,10 @@ static void finish_parameter(struct parameters *parameters, const struct paramet
 }
 
 void parameters_load(struct parameters *parameters, const struct yaml_node *map) {
-    if (map && map->kind != YAML_MAP)
-        yaml_error(parameters->document, map, "'parameters' must be a map of names to values");
+    if (map && map->kind != YAML_MAP) {
+        parameters->incomplete = true;
+        if (!map->wrong) yaml_error(parameters->document, map, "'parameters' must be a map of names to values");
+    }
     for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++) {
         const struct yaml_node *key = map->keys[i], *value = map->items[i];
         if (value->kind == YAML_NULL && !text_is_name(key->text)) {
@@ -281,9 +284,11 @@ void parameters_load(struct parameters *parameters, const struct yaml_node *map)
         }
         struct parameter *parameter = append_parameter(parameters, key);
         if (!parameter) return;
-        if (!text_is_name(key->text))
+        if (!text_is_name(key->text)) {
+            parameters->incomplete = true;
             yaml_error(parameters->document, key,
                        "'%s' is not a parameter name: use a letter or '_', then letters, digits, '_'", key->text);
+        }
         const char *set = find_set(parameters, key->text);
         if (set)
             set_values(parameters, parameter, set, value->kind == YAML_LIST || value->kind == YAML_MAP);

@@ -94,6 +94,7 @@ static uint64_t used_by_scalar(const struct parameters *parameters, const struct
             if (reports)
                 yaml_error(parameters->document, scalar,
                            "'$' begins a parameter, $name or ${name}; '$$' is a plain dollar");
+            yaml_set_wrong(scalar);
             return used;
         }
         if (!token.parameter || has_key(own, token.text, token.length)) continue;
@@ -206,8 +207,8 @@ const struct yaml_node *parameters_replace(struct parameters *parameters, const 
 
 struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where) {
     struct expression_fault fault;
-    struct expression *expression = expression_parse(where->text, &fault);
-    if (!expression) yaml_error_inside(parameters->document, where, fault.at, "%s", fault.message);
+    struct expression *expression = where->wrong ? NULL : expression_parse(where->text, &fault);
+    if (!expression && !where->wrong) yaml_error_inside(parameters->document, where, fault.at, "%s", fault.message);
     return expression;
 }
 
@@ -300,7 +301,8 @@ static bool uses_numbers(const struct parameters *parameters, const struct yaml_
 
 struct expression *parameters_expression(const struct parameters *parameters, const struct yaml_node *value,
                                          bool *good) {
-    if (value->quoted || !strchr(value->text, '$')) return NULL;
+    *good = !value->wrong;
+    if (value->quoted || value->wrong || !strchr(value->text, '$')) return NULL;
     struct expression_fault fault;
     struct expression *expression = expression_parse(value->text, &fault);
     bool meant = looks_like_expression(value->text);

@@ -40,7 +40,7 @@ struct parameters {
     struct parameter items[MAX_PARAMETERS];
     uint64_t swept;  /* the set of swept parameters */
     uint64_t used;   /* the set of parameters that parameters_check has found in use */
-    bool incomplete; /* an included file is missing, which was reported: it may define names that seem unknown */
+    bool incomplete; /* an included file or a name is missing, which was reported: names that seem unknown may be it */
 };
 
 /* Reads the map `parameters` (NULL: none) and applies --set; a parameter that is swept in the map stays swept. A value

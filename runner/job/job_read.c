@@ -35,8 +35,14 @@ bool job_error(struct job_reader *reader, const struct yaml_node *where, const c
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
-    uint64_t swept = parameters_used(&reader->parameters, where) & reader->swept;
-    OWNED char *label = combination_label(&reader->parameters, swept, reader->choice);
+    struct parameters *parameters = &reader->parameters;
+    uint64_t swept = parameters_used(parameters, where) & reader->swept;
+    int bare = where->text ? parameters_find(parameters, where->text, (int)strlen(where->text)) : -1;
+    if (bare >= 0 && !(parameters->used >> bare & 1)) {
+        parameters->used |= UINT64_C(1) << bare;
+        return yaml_error(reader->document, where, "%s; a parameter is $%s", text, where->text);
+    }
+    OWNED char *label = combination_label(parameters, swept, reader->choice);
     return yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
 }
 
@@ -324,7 +330,7 @@ static void read_repeat(struct job_reader *reader, const struct yaml_node *node,
     }
     job_check_keys(reader, node, 1u << SCOPE_REPEAT, NULL);
     job_read_keys(reader, SCOPE_REPEAT, NULL, node, NULL, run);
-    if (run->repeat_max < run->repeat_min)
+    if (!node->wrong && run->repeat_max > 0 && run->repeat_max < run->repeat_min)
         job_error(reader, node, "'max' (%lld) is less than 'min' (%lld)", (long long)run->repeat_max,
                   (long long)run->repeat_min);
 }
@@ -449,7 +455,7 @@ void job_read_keys(struct job_reader *reader, enum key_scope scope, const char *
         if (key->scope != scope || !key_applies(key, kind)) continue;
         const struct yaml_node *node = yaml_get(map, key->name);
         if (!node) node = yaml_get(fallback, key->name);
-        bool hidden = reader->parameters.incomplete && map == yaml_root(reader->document);
+        bool hidden = map->wrong || (reader->parameters.incomplete && map == yaml_root(reader->document));
         if (!node && !key->standard && !hidden) job_error(reader, map, "'%s' is missing", key->name);
         if (!node && key->standard && *key->standard && key->type != KEY_CUSTOM)
             node = yaml_scalar(reader->document, map, key->standard, false);

@@ -101,7 +101,8 @@ static void check_zipped(const struct parameters *parameters, const struct yaml_
 
 static void zip_list(struct parameters *parameters, const struct yaml_node *list) {
     uint64_t set = 0;
-    int first = -1;
+    int first = -1, count = 0;
+    bool good = true;
     if (list->kind != YAML_LIST) {
         yaml_error(parameters->document, list,
                    "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
@@ -109,34 +110,42 @@ static void zip_list(struct parameters *parameters, const struct yaml_node *list
     }
     for (int i = 0; i < list->count; i++) {
         int found = find_zipped(parameters, list->items[i]);
-        if (found < 0) return;
-        if (set >> found & 1) {
-            yaml_error(parameters->document, list->items[i], "'%s' is twice in this list",
-                       parameters->items[found].name);
-            return;
+        if (found < 0) {
+            good = false;
+            continue;
         }
-        if (first < 0) first = found;
+        if (set >> found & 1)
+            good = yaml_error(parameters->document, list->items[i], "'%s' is twice in this list",
+                              parameters->items[found].name);
+        if (first < 0) first = found, count = parameters->items[first].count;
         const struct parameter *a = &parameters->items[first], *b = &parameters->items[found];
-        if (a->count != b->count) {
+        bool known = !a->failed && !b->failed;
+        if (known && good && a->count != b->count)
             yaml_error(parameters->document, list->items[i], "'%s' has %d value%s, and '%s', zipped with it, has %d",
                        b->name, b->count, b->count == 1 ? "" : "s", a->name, a->count);
-            return;
-        }
+        good = good && known && a->count == b->count;
+        if (b->count < count) count = b->count;
         set |= UINT64_C(1) << found;
     }
-    for (int i = 0; i < parameters->count; i++)
-        if (set >> i & 1) parameters->items[i].zipped = set;
-    if (set) check_zipped(parameters, list, set);
+    for (int i = 0; i < parameters->count; i++) {
+        if (!(set >> i & 1)) continue;
+        parameters->items[i].zipped = set;
+        parameters->items[i].count = count;
+        parameters->items[i].failed |= !good; /* nothing that depends on it is reported */
+    }
+    if (set && good) check_zipped(parameters, list, set);
 }
 
 void sweep_zip(struct parameters *parameters, const struct yaml_node *zip) {
+    int errors = yaml_error_count(parameters->document);
     if (zip && zip->kind != YAML_LIST)
         yaml_error(parameters->document, zip,
                    "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
     bool one = zip && zip->kind == YAML_LIST && zip->count > 0 && zip->items[0]->text; /* `zip: [rows, cols]` */
     if (one) zip_list(parameters, zip);
     for (int i = 0; zip && !one && zip->kind == YAML_LIST && i < zip->count; i++) zip_list(parameters, zip->items[i]);
-    for (int i = 0; i < parameters->count; i++)
+    bool good = yaml_error_count(parameters->document) == errors; /* else a value may be right twice */
+    for (int i = 0; i < parameters->count && good; i++)
         if (!parameters->items[i].zipped) parameters_check_values(parameters, &parameters->items[i]);
 }
 

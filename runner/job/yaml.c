@@ -246,8 +246,10 @@ static void fill_map(struct yaml_document *document, struct yaml_node *map, stru
             winner = entry;
         else
             entry->dropped = true;
-        if (entry->dropped && !entry->merged)
+        if (entry->dropped && !entry->merged) {
             yaml_error(document, key, "key '%s' is already on line %d", key->text, winner->key->line);
+            winner->value->wrong = map->wrong = true;
+        }
         if (strncmp(key->text, "x-", 2) == 0) entry->dropped = true;
     }
     qsort(items, (size_t)entries->count, sizeof *items, compare_order);

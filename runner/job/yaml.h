@@ -22,7 +22,7 @@ struct yaml_node {
     char *text;               /* scalars: as written, quotes and escapes resolved; else NULL */
     bool quoted;              /* scalars: it was quoted, so it is a string */
     bool replaced;            /* scalars: yaml_set_text has set the text */
-    bool wrong;               /* scalars: its value is unknown, which was reported */
+    bool wrong;               /* what it holds is unknown, which was reported; maps: a key of it is unknown */
     int64_t integer;          /* YAML_INT; YAML_BOOL: 0 or 1 */
     double real;              /* YAML_FLOAT, YAML_INT */
     int count;                /* entries of a list or map */
@@ -66,8 +66,8 @@ const struct yaml_node *yaml_include(struct yaml_document *document, const struc
 /* Adds the entries of `more` to a map, before its own. If both have a key, the map keeps its own value; if both values
  * are maps, they are merged recursively. */
 void yaml_merge(const struct yaml_node *map, const struct yaml_node *more);
-/* Marks a scalar whose value is unknown, so that no further error about it is reported. */
-void yaml_set_wrong(const struct yaml_node *scalar);
+/* Marks a scalar whose value is unknown, or a map with an unknown key, so that nothing that follows is reported. */
+void yaml_set_wrong(const struct yaml_node *node);
 /* Makes a scalar a real number, whatever its text: the `2` that `$n / 2` gives. */
 void yaml_set_real(const struct yaml_node *scalar, double real);
 /* Replaces a scalar's text; its type is then that of the new text, also if it was quoted. */

@@ -80,8 +80,8 @@ void yaml_merge(const struct yaml_node *map, const struct yaml_node *more) {
     to->count = count;
 }
 
-void yaml_set_wrong(const struct yaml_node *scalar) {
-    ((struct yaml_node *)scalar)->wrong = true; /* as above */
+void yaml_set_wrong(const struct yaml_node *node) {
+    ((struct yaml_node *)node)->wrong = true; /* as above */
 }
 
 void yaml_set_text(const struct yaml_node *scalar, const char *text) {

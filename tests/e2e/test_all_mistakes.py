@@ -241,3 +241,38 @@ operations:
         assert ("job.yaml:5:49: " in done.stderr) == (axis == 7), done.stderr
         codes.append(done.returncode)
     assert codes == [harness.USAGE, harness.DEVICE]
+
+
+SWEEP = """\
+version: 1
+parameters: {rows: [4, 5, 6], cols: [7, 8, 7], k: 2, t: float32}
+zip: [[rows, cols]]
+where: $rows < 6 and $cols > $k
+inputs:
+  A: {random: {shape: [$rows, $cols], dtype: $t}}
+operations:
+  - {id: b, op: map, inputs: [A], expression: "A * $k", repeat: {min: 2, max: 3}}
+  - {id: c, op: matmul, inputs: [b, A], transpose_a: true}
+"""
+FOLLOWED = [
+    ("[4, 5, 6]", "[4, 5]"), ("[4, 5, 6]", "[4, ~, 6]"), ("[4, 5, 6]", "[4, $9, 6]"), ("zip: [[rows, cols]]", "zip: rows"),
+    ("[[rows, cols]]", "[[rows, clos]]"), ("k: 2", "~: 2"), ("k: 2", "2k: 2"), ("A: {", "$A: {"), ("inputs:\n", "other: 1\n"),
+    ("id: b", "id: ~"), ("id: b", "id: 1"), ("id: b, ", ""), ("[A],", "A,"), ("[A],", "[],"), ("[A],", "[$A],"),
+    ("* $k", "* $2"), ("max: 3", "max: {a: 1}"), ("transpose_a", "hello"), ("expression", "hello"), ("op: map", "op: map, op: map"),
+    ("where", "zip"), ("* $k", "* k"), ("dtype: $t", "dtype: t"), ("min: 2", "xyz: 2"), ("shape", "hello"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before, after", FOLLOWED)
+def test_nothing_follows_from_a_mistake(folder, before, after):
+    (folder / "job.yaml").write_text(SWEEP)
+    harness.quiet("check", "job.yaml", cwd=folder)
+    assert before in SWEEP
+    (folder / "job.yaml").write_text(SWEEP.replace(before, after, 1))
+    assert harness.said("check", "job.yaml", cwd=folder).endswith("\n1 mistake in job.yaml\n")
+
+
+def test_set_breaks_a_zip(folder):
+    (folder / "job.yaml").write_text(SWEEP)
+    said = harness.said("check", "job.yaml", "--set", "rows=4", cwd=folder)
+    assert "'cols' has 3 values" in said and said.endswith("\n1 mistake in job.yaml\n")
