@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 struct atomic_file {
-    struct destination place;
+    struct destination destination;
     int descriptor; /* open for writing directly; -1: atomic_file_begin creates a temporary file */
     char *path;     /* path of the temporary file; NULL: none */
     FILE *to;       /* the stream to write to; NULL: not begun */

@@ -36,14 +36,14 @@ static double working_seconds(const cpu_set_t *mask) {
 
 struct cpu_load cpu_load_now(void) {
     struct cpu_load load = {.now_s = now_s(), .working_s = NAN, .cpus = 1};
-    struct timespec own;
+    struct timespec cpu_time;
     cpu_set_t mask;
     if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
         load.cpus = CPU_COUNT(&mask);
         load.working_s = working_seconds(&mask);
     }
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own) == 0)
-        load.own_s = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu_time) == 0)
+        load.own_s = (double)cpu_time.tv_sec + 1e-9 * (double)cpu_time.tv_nsec;
     return load;
 }
 

@@ -67,45 +67,46 @@ static char *follow(const char *name, bool *planted) {
     return path;
 }
 
-enum status destination_find(const char *kind, const char *name, struct destination *place, struct error *error) {
+enum status destination_find(const char *kind, const char *name, struct destination *destination, struct error *error) {
     bool planted = false;
-    *place = (struct destination){.kind = kind, .name = must_strdup(name), .path = follow(name, &planted)};
-    place->folder = path_folder(place->path);
+    *destination = (struct destination){.kind = kind, .name = must_strdup(name), .path = follow(name, &planted)};
+    destination->folder = path_folder(destination->path);
     if (planted)
         return fail(error, STATUS_USAGE,
                     "%s %s: is a symbolic link that another user has put into a world-writable folder", kind, name);
-    return destination_look(place, error);
+    return destination_look(destination, error);
 }
 
-enum status destination_look(struct destination *place, struct error *error) {
-    place->exists = stat(place->name, &place->about) == 0;
-    if (!place->exists && errno != ENOENT && errno != ENOTDIR)
-        return fail(error, STATUS_USAGE, "%s %s: %s", place->kind, place->name, strerror(errno));
+enum status destination_look(struct destination *destination, struct error *error) {
+    destination->exists = stat(destination->name, &destination->about) == 0;
+    if (!destination->exists && errno != ENOENT && errno != ENOTDIR)
+        return fail(error, STATUS_USAGE, "%s %s: %s", destination->kind, destination->name, strerror(errno));
     return STATUS_OK;
 }
 
-void destination_free(struct destination *place) {
-    free(place->name);
-    free(place->path);
-    free(place->folder);
-    *place = (struct destination){.exists = false};
+void destination_free(struct destination *destination) {
+    free(destination->name);
+    free(destination->path);
+    free(destination->folder);
+    *destination = (struct destination){.exists = false};
 }
 
-enum status destination_check(const struct destination *place, struct error *error) {
-    const char *kind = place->kind, *name = place->name, *folder = place->folder;
-    size_t length = strlen(place->path);
+enum status destination_check(const struct destination *destination, struct error *error) {
+    const char *kind = destination->kind, *name = destination->name, *folder = destination->folder;
+    size_t length = strlen(destination->path);
     struct stat about;
-    if (place->exists && S_ISDIR(place->about.st_mode))
+    if (destination->exists && S_ISDIR(destination->about.st_mode))
         return fail(error, STATUS_USAGE, "%s %s: is a directory", kind, name);
-    if (length == 0 || place->path[length - 1] == '/')
+    if (length == 0 || destination->path[length - 1] == '/')
         return fail(error, STATUS_USAGE, "%s '%s': names no file", kind, name);
     if (stat(folder, &about) != 0)
         return fail(error, STATUS_USAGE, "%s %s: folder %s: %s", kind, name, folder, strerror(errno));
     if (!S_ISDIR(about.st_mode)) return fail(error, STATUS_USAGE, "%s %s: %s is not a folder", kind, name, folder);
     if (access(folder, W_OK | X_OK) != 0)
         return fail(error, STATUS_USAGE, "%s %s: cannot write in %s: %s", kind, name, folder, strerror(errno));
-    uid_t own = geteuid();
-    if (place->exists && about.st_mode & S_ISVTX && own != 0 && own != about.st_uid && own != place->about.st_uid)
+    uid_t user = geteuid();
+    if (destination->exists && about.st_mode & S_ISVTX && user != 0 && user != about.st_uid &&
+        user != destination->about.st_uid)
         return fail(error, STATUS_USAGE, "%s %s: belongs to another user, and %s is sticky: it cannot be replaced",
                     kind, name, folder);
     return STATUS_OK;
@@ -119,12 +120,13 @@ bool destination_same(const struct destination *one, const struct destination *o
            path_is_file(other->folder, &folder);
 }
 
-enum status destination_put(const struct destination *place, const char *finished, struct error *error) {
+enum status destination_put(const struct destination *destination, const char *finished, struct error *error) {
     struct stat about; /* what exists there by now */
-    if (stat(place->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
-        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, place->path, strerror(errno));
-    if (rename(finished, place->path) != 0)
-        return fail(error, STATUS_IO, "%s %s: cannot be renamed into place: %s", place->kind, place->name,
+    if (stat(destination->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
+        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, destination->path,
+                    strerror(errno));
+    if (rename(finished, destination->path) != 0)
+        return fail(error, STATUS_IO, "%s %s: cannot be renamed into place: %s", destination->kind, destination->name,
                     strerror(errno));
     return STATUS_OK;
 }

@@ -20,18 +20,18 @@ struct destination {
 
 /* Follows links and looks up what exists there; changes nothing. STATUS_USAGE: stat fails. The caller calls
  * destination_free, whatever the status. */
-enum status destination_find(const char *kind, const char *name, struct destination *place, struct error *error);
+enum status destination_find(const char *kind, const char *name, struct destination *destination, struct error *error);
 /* Looks up again what exists there. */
-enum status destination_look(struct destination *place, struct error *error);
-void destination_free(struct destination *place);
+enum status destination_look(struct destination *destination, struct error *error);
+void destination_free(struct destination *destination);
 /* Checks that a file can be created there or renamed to it. STATUS_USAGE: a directory exists there, or the folder is
  * missing or not writable. */
-enum status destination_check(const struct destination *place, struct error *error);
+enum status destination_check(const struct destination *destination, struct error *error);
 /* Are the two destinations the same file, whether it exists yet or not? */
 bool destination_same(const struct destination *one, const struct destination *other);
 /* Renames a finished file to the destination and gives it the mode of the file that it replaces. STATUS_IO: it
  * failed. */
-enum status destination_put(const struct destination *place, const char *finished, struct error *error);
+enum status destination_put(const struct destination *destination, const char *finished, struct error *error);
 
 /* Does `path`, links followed, lead to this very file? */
 bool path_is_file(const char *path, const struct stat *file);

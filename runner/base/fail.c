@@ -115,15 +115,15 @@ void must_append(char **text, const char *format, ...) {
 /* The buffer of must_stream. */
 struct growing {
     char **text;
-    size_t length, room;
+    size_t length, capacity;
 };
 
 static ssize_t grow(void *cookie, const char *data, size_t bytes) {
     struct growing *growing = cookie;
     size_t needed = growing->length + bytes + 1;
-    if (needed > growing->room) {
-        growing->room = 2 * needed;
-        *growing->text = must_realloc(*growing->text, growing->room);
+    if (needed > growing->capacity) {
+        growing->capacity = 2 * needed;
+        *growing->text = must_realloc(*growing->text, growing->capacity);
     }
     memcpy(*growing->text + growing->length, data, bytes);
     (*growing->text)[growing->length += bytes] = '\0';

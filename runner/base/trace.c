@@ -53,7 +53,7 @@ struct trace {
     char **runs;
     struct span *spans;
     int run_count;
-    long count, room;
+    long count, capacity;
 };
 
 enum status trace_open(const char *path, bool overwrite, struct trace **trace, struct error *error) {
@@ -80,9 +80,9 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
                 double end_s) {
     if (!trace) return;
     pthread_mutex_lock(&trace->mutex);
-    if (trace->count == trace->room) {
-        trace->room = trace->room ? 2 * trace->room : 1024;
-        trace->spans = must_realloc(trace->spans, (unsigned long)trace->room * sizeof *trace->spans);
+    if (trace->count == trace->capacity) {
+        trace->capacity = trace->capacity ? 2 * trace->capacity : 1024;
+        trace->spans = must_realloc(trace->spans, (unsigned long)trace->capacity * sizeof *trace->spans);
     }
     trace->spans[trace->count++] = (struct span){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
     pthread_mutex_unlock(&trace->mutex);

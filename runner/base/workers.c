@@ -25,8 +25,8 @@ struct batch {
     _Atomic(uint32_t) count;
     void (*_Atomic work)(void *context, int64_t item, int thread);
     void *_Atomic context;
-    atomic_llong left; /* items not yet done */
-    bool taken;        /* guarded by the mutex */
+    atomic_llong remaining; /* items not yet done */
+    bool taken;             /* guarded by the mutex */
 };
 
 struct thread {
@@ -56,13 +56,13 @@ static struct {
  * processors) before main begins, and every thread that starts later inherits the binding. OpenMP still binds its own
  * threads. */
 static void unbind_thread(void) {
-    int places = omp_get_num_places(), processors[CPU_SETSIZE];
+    int omp_places = omp_get_num_places(), processors[CPU_SETSIZE];
     cpu_set_t set;
     CPU_ZERO(&set);
-    for (int place = 0; place < places; place++) {
-        int count = omp_get_place_num_procs(place);
+    for (int omp_place = 0; omp_place < omp_places; omp_place++) {
+        int count = omp_get_place_num_procs(omp_place);
         if (count > CPU_SETSIZE) return;
-        omp_get_place_proc_ids(place, processors);
+        omp_get_place_proc_ids(omp_place, processors);
         for (int i = 0; i < count; i++)
             if (processors[i] < CPU_SETSIZE) CPU_SET(processors[i], &set);
     }
@@ -129,12 +129,12 @@ static bool do_item(struct batch *batch, int thread) {
     if (item == CLOSED || item >= count) return false;
     if (!atomic_compare_exchange_strong(&batch->claim, &claim, claim + 1)) return true; /* another thread claimed it */
     work(context, item, thread);
-    if (atomic_fetch_sub(&batch->left, 1) == 1) wake(&pool.callers);
+    if (atomic_fetch_sub(&batch->remaining, 1) == 1) wake(&pool.callers);
     return true;
 }
 
 static bool is_done(const void *batch) {
-    return atomic_load(&((const struct batch *)batch)->left) == 0;
+    return atomic_load(&((const struct batch *)batch)->remaining) == 0;
 }
 
 static bool is_posted(const void *seen) {
@@ -208,7 +208,7 @@ static void post(struct batch *batch, uint32_t count, void (*work)(void *context
     atomic_store(&batch->work, work);
     atomic_store(&batch->context, context);
     atomic_store(&batch->count, count);
-    atomic_store(&batch->left, count);
+    atomic_store(&batch->remaining, count);
     atomic_store(&batch->claim, generation << 32);
     atomic_fetch_add(&pool.posted, 1);
     wake(&pool.idle);

@@ -237,7 +237,7 @@ enum status command_allow_source(const struct plan *plan, bool allowed, struct e
 void command_begin_log(const struct plan *plan, const struct shard *shard) {
     if (!text_is_log()) return;
     char when[TIME_TEXT], shard_text[64] = "";
-    OWNED char *place = environment_place();
+    OWNED char *place = environment_host();
     struct device_facts cpu;
     device_cpu_facts(&cpu);
     const char *gpu = plan && plan->present[DEVICE_CUDA] ? plan->facts[DEVICE_CUDA].name : NULL;

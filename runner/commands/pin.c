@@ -41,7 +41,7 @@ enum status pin_open(const struct job *job, const struct plan *plan, const char 
     TRY(atomic_file_open("pinned job", path, beginning, overwrite, file, error));
     OWNED char *given = path_folder(job->path);
     OWNED char *folder = must_realpath(given);
-    OWNED char *own = file->place.folder ? must_realpath(file->place.folder) : NULL;
+    OWNED char *own = file->destination.folder ? must_realpath(file->destination.folder) : NULL;
     bool same = folder && own && strcmp(folder, own) == 0;
     if (same) return STATUS_OK;
     return fail(error, STATUS_USAGE,
@@ -61,10 +61,10 @@ enum status pin_write(const struct job *job, const struct job_overrides *overrid
     FREED_BY(job_release) struct job *pinned_job = job_parse(job->path, yaml_text(job->document, &length), &narrowed);
     if (!pinned_job->resolved)
         return fail(error, STATUS_IO, "pinned job %s: what the job names has changed; `tilerun check` says how",
-                    file->place.name);
+                    file->destination.name);
     TRY(atomic_file_begin(file, error));
     fprintf(file->to, "%sthe fastest of what %s searched\n%s", beginning, job->name, pinned_job->resolved);
-    OWNED char *name = must_strdup(file->place.name);
+    OWNED char *name = must_strdup(file->destination.name);
     TRY(atomic_file_close(file, error));
     text_print_stderr("tilerun: wrote %s\n", name);
     return STATUS_OK;

@@ -61,7 +61,7 @@ static char *missing_of(const struct survey *survey) {
             continue;
         }
         fprintf(to, "lacks %d of %d %s; it %s on %s", shard->lacks, shard->unit_count, units_noun(survey),
-                shard->at_work ? "is running" : "ran", shard->place ? shard->place : "an unknown node");
+                shard->at_work ? "is running" : "ran", shard->host ? shard->host : "an unknown node");
         fprintf(to, "%s%s", shard->log ? "; log: " : "", shard->log ? shard->log : "");
         text_print(to, "%s%s\n", shard->stopped ? "; it stopped: " : "", shard->stopped ? shard->stopped : "");
     }

@@ -17,8 +17,8 @@ static char *cache_folder(void) {
     mkdir(above, 0700);
     struct stat about;
     mkdir(folder, 0700);
-    bool own = stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
-    return own && !(about.st_mode & 0022) ? disown(&folder) : NULL;
+    bool owned = stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
+    return owned && !(about.st_mode & 0022) ? disown(&folder) : NULL;
 }
 
 void cache_name(const char *key, const char *suffix, struct cache_entry *entry) {
@@ -33,45 +33,45 @@ bool cache_holds(const struct cache_entry *entry) {
 }
 
 char *cache_temporary_folder(void) {
-    const char *place = getenv("TMPDIR");
-    OWNED char *folder = must_printf("%s/tilerun-compile-XXXXXX", place && *place ? place : "/tmp");
+    const char *root = getenv("TMPDIR");
+    OWNED char *folder = must_printf("%s/tilerun-compile-XXXXXX", root && *root ? root : "/tmp");
     return mkdtemp(folder) ? disown(&folder) : NULL;
 }
 
 enum status cache_begin(struct cache_entry *entry, struct error *error) {
     if (entry->path) {
-        entry->own = must_printf("%s.XXXXXX", entry->path);
-        int descriptor = mkstemp(entry->own);
+        entry->temporary = must_printf("%s.XXXXXX", entry->path);
+        int descriptor = mkstemp(entry->temporary);
         if (descriptor >= 0) return close(descriptor), STATUS_OK;
-        free(entry->own);
-        entry->own = NULL;
+        free(entry->temporary);
+        entry->temporary = NULL;
     }
     entry->folder = cache_temporary_folder();
     if (!entry->folder)
         return fail(error, STATUS_IO,
                     "cannot make a folder for compiled code, neither in XDG_CACHE_HOME nor in TMPDIR");
-    entry->own = must_printf("%s/code", entry->folder);
+    entry->temporary = must_printf("%s/code", entry->folder);
     return STATUS_OK;
 }
 
 void cache_put(struct cache_entry *entry) {
-    if (!entry->own) return;
+    if (!entry->temporary) return;
     bool kept = false;
     if (!entry->folder) {
-        OWNED_DESCRIPTOR int descriptor = open(entry->own, O_RDONLY | O_CLOEXEC);
-        kept = descriptor >= 0 && fsync(descriptor) == 0 && rename(entry->own, entry->path) == 0;
+        OWNED_DESCRIPTOR int descriptor = open(entry->temporary, O_RDONLY | O_CLOEXEC);
+        kept = descriptor >= 0 && fsync(descriptor) == 0 && rename(entry->temporary, entry->path) == 0;
     }
     if (kept) {
-        free(entry->own);
-        entry->own = NULL;
+        free(entry->temporary);
+        entry->temporary = NULL;
     }
 }
 
 void cache_end(struct cache_entry *entry) {
-    if (entry->own) unlink(entry->own);
+    if (entry->temporary) unlink(entry->temporary);
     if (entry->folder) rmdir(entry->folder);
     free(entry->path);
-    free(entry->own);
+    free(entry->temporary);
     free(entry->folder);
     *entry = (struct cache_entry){.path = NULL};
 }

@@ -10,16 +10,16 @@
 #include <stddef.h>
 
 struct cache_entry {
-    char *path;   /* of the file named by its key */
-    char *own;    /* of the temporary file to write; NULL: cache_begin was not called */
-    char *folder; /* a temporary folder, which cache_end removes; NULL: none */
+    char *path;      /* of the file named by its key */
+    char *temporary; /* of the temporary file to write; NULL: cache_begin was not called */
+    char *folder;    /* a temporary folder, which cache_end removes; NULL: none */
 };
 
 /* Names the entry for a key (hexadecimal) and a suffix, "so". The caller calls cache_end. */
 void cache_name(const char *key, const char *suffix, struct cache_entry *entry);
 /* Is there such a file, and may it be used: does it belong to this user, and can nobody else write to its folder? */
 bool cache_holds(const struct cache_entry *entry);
-/* Names the file to write, entry->own. STATUS_IO: no folder can be made. */
+/* Names the file to write, entry->temporary. STATUS_IO: no folder can be made. */
 enum status cache_begin(struct cache_entry *entry, struct error *error);
 /* Renames the written file to its key if possible; otherwise cache_end removes it. A process that has opened it can
  * still use it. */

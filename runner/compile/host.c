@@ -164,8 +164,8 @@ static enum status load(const struct host_source *source, const char *path, stru
 static enum status compile_and_load(const struct host_source *source, const char *folder, struct cache_entry *entry,
                                     char **warnings, struct host_code *code, struct error *error) {
     TRY(cache_begin(entry, error));
-    TRY(compile(source, folder, entry->own, warnings, error));
-    TRY(load(source, entry->own, code, error));
+    TRY(compile(source, folder, entry->temporary, warnings, error));
+    TRY(load(source, entry->temporary, code, error));
     cache_put(entry);
     return STATUS_OK;
 }

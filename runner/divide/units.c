@@ -216,11 +216,11 @@ static void copy_run(struct plan *plan, const struct run *from, int task, bool p
 }
 
 /* "rows 16 to 31 of 64", by the axis of the result, from 0. */
-static char *panel_text(const struct operand *out, const struct box *place, int axis) {
+static char *panel_text(const struct operand *out, const struct box *box, int axis) {
     static const char *const one[OPERAND_RANK] = {"matrix", "row", "column"};
     static const char *const many[OPERAND_RANK] = {"matrices", "rows", "columns"};
     int rank = out->shape.rank, what = rank == 1 ? 1 : OPERAND_RANK - rank + axis;
-    int64_t first = place->start[axis], count = place->count[axis], size = out->shape.size[axis];
+    int64_t first = box->start[axis], count = box->count[axis], size = out->shape.size[axis];
     if (count == 1) return must_printf("%s %lld of %lld", one[what], (long long)first, (long long)size);
     return must_printf("%s %lld to %lld of %lld", rank == 1 ? "elements" : many[what], (long long)first,
                        (long long)(first + count - 1), (long long)size);
@@ -247,9 +247,9 @@ static void make_panel(struct units *units, int number, const struct task *from,
         values->axes.first[array_axis_of(values, band->loop)] = band->first;
     } else
         operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);
-    units->place[number].start[axis] = band->first;
-    units->place[number].count[axis] = band->count;
-    task->panel = panel_text(out, &units->place[number], axis);
+    units->boxes[number].start[axis] = band->first;
+    units->boxes[number].count[axis] = band->count;
+    task->panel = panel_text(out, &units->boxes[number], axis);
 }
 
 static void make_tasks(struct units *units, const int *counts) {
@@ -264,7 +264,7 @@ static void make_tasks(struct units *units, const int *counts) {
             plan->tasks[number] = *from;
             units->whole_task[number] = t;
             struct shape shape = operand_array(&from->geometry.out);
-            units->place[number] = box_whole(&shape);
+            units->boxes[number] = box_whole(&shape);
             struct band band = band_of(&from->geometry, loop, p, counts[t]);
             if (counts[t] > 1) make_panel(units, number, from, &band);
         }
@@ -344,7 +344,7 @@ static struct units *divide(const struct plan *whole, const int *counts) {
     plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);
     plan->runs = must_malloc(runs * sizeof *plan->runs + 1);
     units->whole_task = must_malloc(tasks * sizeof *units->whole_task + 1);
-    units->place = must_malloc(tasks * sizeof *units->place + 1);
+    units->boxes = must_malloc(tasks * sizeof *units->boxes + 1);
     units->first = must_malloc((size_t)(whole->task_count + 1) * sizeof *units->first);
     for (int i = 0; i < whole->input_count; i++) plan->arrays[i] = array_copy(&whole->arrays[i]);
     make_tasks(units, counts);
@@ -415,7 +415,7 @@ void units_free(struct units *units) {
     for (int kind = 0; kind < 2; kind++) plan->facts[kind].limits = NULL; /* the whole's */
     plan_clear(plan);
     free(units->whole_task);
-    free(units->place);
+    free(units->boxes);
     free(units->first);
     free(units);
 }
@@ -425,9 +425,9 @@ bool units_divide(const struct units *units) {
 }
 
 const struct run *units_whole_run(const struct units *units, const struct run *run) {
-    const struct task *own = &units->plan.tasks[run->task];
-    const struct task *whole = &units->whole->tasks[units->whole_task[run->task]];
-    return &units->whole->runs[whole->first_run + run->number - own->first_run];
+    const struct task *unit_task = &units->plan.tasks[run->task];
+    const struct task *whole_task = &units->whole->tasks[units->whole_task[run->task]];
+    return &units->whole->runs[whole_task->first_run + run->number - unit_task->first_run];
 }
 
 const struct run *units_of_run(const struct units *units, const struct run *whole, int *count, int *stride) {

@@ -20,7 +20,7 @@ struct units {
     const struct plan *whole;
     struct plan plan;  /* its tasks are units; job, facts and the first inputs are the whole's */
     int *whole_task;   /* by unit: the task of the whole that it is, or is a panel of */
-    struct box *place; /* by unit: its result's place in the whole's result */
+    struct box *boxes; /* by unit: its result's place in the whole's result */
     int *first;        /* by task of the whole: its first unit; [whole->task_count]: the end */
 };
 

@@ -214,21 +214,21 @@ static char *summarize(const struct plan *plan, const struct result_row *rows, c
     } others[] = {
         {"failed", "failed", 0}, {"timeout", "timed out", 0}, {"wrong", "wrong", 0}, {"skipped", "skipped", 0}};
     enum { OTHERS = sizeof others / sizeof *others };
-    int own = 0, done = 0, remaining = 0, lacking = 0;
+    int shard_runs = 0, done = 0, remaining = 0, lacking = 0;
     const struct result_row *first = NULL; /* of those that remain */
     OWNED int *result_run = find_results(plan, rows, kept);
     for (int i = 0; i < plan->run_count; i++) {
         const char *status = rows[i].status;
         if (!status[0]) continue;
         bool is_done = result_row_done(&rows[i]) || kept[i], remains = !is_done && strcmp(status, "interrupted") == 0;
-        own++;
+        shard_runs++;
         done += is_done;
         if (remains && !first) first = &rows[i];
         remaining += remains;
         lacking += remains && execution_lacks_result(plan, &plan->tasks[plan->runs[i].task], result_run);
         for (int k = 0; k < OTHERS && !is_done; k++) others[k].count += strcmp(status, others[k].status) == 0;
     }
-    char *text = must_printf("tilerun: interrupted: %d of %d runs are done%s\n", done, own, go_on);
+    char *text = must_printf("tilerun: interrupted: %d of %d runs are done%s\n", done, shard_runs, go_on);
     if (first)
         must_append(&text, "tilerun: %d run%s, %s'%s %s%s%s'%s", remaining, remaining == 1 ? " remains" : "s remain",
                     remaining == 1 ? "" : "from ", first->operation, first->variant, first->parameters[0] ? " " : "",

@@ -33,7 +33,7 @@ struct candidate {
 struct search {
     struct execution *execution;
     struct candidate *candidates; /* the fastest first, once a round is over */
-    int count, left;              /* `left`: those that are still in */
+    int count, remaining;         /* `left`: those that are still in */
     int tried;                    /* that have begun */
     double begun_s, budget_s;
 };
@@ -101,7 +101,7 @@ static enum status time_candidates(struct search *search, int64_t samples, struc
     int again;
     enum status status = execution_measure_briefly(search->execution, samples, error);
     if (status) return execution_retry_trials(search->execution, &again, status, error);
-    for (int i = 0; i < search->left; i++) {
+    for (int i = 0; i < search->remaining; i++) {
         struct trial *trial = trial_of(search, search->candidates[i].run);
         if (trial) TRY(settle_candidate(search, &search->candidates[i], trial, error));
     }
@@ -127,7 +127,7 @@ static enum status begin_candidate(struct search *search, struct candidate *cand
 
 /* The first candidate that must begin in this round; NULL: none. */
 static struct candidate *find_next(const struct search *search) {
-    for (int i = 0; i < search->left; i++) {
+    for (int i = 0; i < search->remaining; i++) {
         struct candidate *candidate = &search->candidates[i];
         if (!candidate->finished && !is_final(search, candidate) && !trial_of(search, candidate->run)) return candidate;
     }
@@ -158,15 +158,15 @@ static enum status take_round(struct search *search, int64_t samples, struct err
 /* Ranks the candidates, and drops the slower half and those without a time. */
 static void drop_slower(struct search *search) {
     int timed = 0;
-    for (int i = 0; i < search->left; i++) {
+    for (int i = 0; i < search->remaining; i++) {
         struct candidate *candidate = &search->candidates[i];
         bool failed = is_final(search, candidate) && !result_row_done(row_of(search, candidate));
         if (failed || isinf(candidate->seconds)) candidate->seconds = NAN;
         timed += !isnan(candidate->seconds);
     }
-    qsort(search->candidates, (size_t)search->left, sizeof *search->candidates, by_seconds);
-    for (int i = (timed + 1) / 2; i < search->left; i++) drop_trial(trial_of(search, search->candidates[i].run));
-    search->left = (timed + 1) / 2;
+    qsort(search->candidates, (size_t)search->remaining, sizeof *search->candidates, by_seconds);
+    for (int i = (timed + 1) / 2; i < search->remaining; i++) drop_trial(trial_of(search, search->candidates[i].run));
+    search->remaining = (timed + 1) / 2;
 }
 
 static enum status halve(struct search *search, struct error *error) {
@@ -174,8 +174,8 @@ static enum status halve(struct search *search, struct error *error) {
     for (int64_t samples = FIRST_SAMPLES;; samples *= 2) {
         TRY(take_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
         drop_slower(search);
-        if (search->left <= 1 || is_over(search, 1)) return STATUS_OK;
-        for (int i = 0; i < search->left; i++)
+        if (search->remaining <= 1 || is_over(search, 1)) return STATUS_OK;
+        for (int i = 0; i < search->remaining; i++)
             search->candidates[i].finished = is_final(search, &search->candidates[i]);
     }
 }
@@ -241,9 +241,9 @@ static enum status collect(struct search *search, const struct run *first, int c
         done |= settled;
         all &= settled || row->status[0];
         if (timed) candidate.order = XXH3_64bits_withSeed(first[i].label, strlen(first[i].label), seed);
-        search->candidates[search->left++] = candidate;
+        search->candidates[search->remaining++] = candidate;
     }
-    search->count = search->left;
+    search->count = search->remaining;
     *known = done && all;
     qsort(search->candidates, (size_t)search->count, sizeof *search->candidates, by_order);
     if (!timed)

@@ -404,7 +404,7 @@ static bool read_cached(const struct cache_entry *entry, struct cubin *cubin) {
 
 static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
     if (cache_begin(entry, IGNORED) != STATUS_OK) return;
-    FILE *to = fopen(entry->own, "wb");
+    FILE *to = fopen(entry->temporary, "wb");
     bool good = to && fprintf(to, "%s\n", cubin->kernel) > 0 && fwrite(cubin->bytes, 1, cubin->size, to) == cubin->size;
     good = to && fclose(to) == 0 && good;
     if (good) cache_put(entry);

@@ -123,7 +123,7 @@ static void add_libraries(struct environment *environment) {
     }
 }
 
-char *environment_place(void) {
+char *environment_host(void) {
     struct utsname system;
     const char *job = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
     const char *task = getenv("SLURM_ARRAY_TASK_ID"), *node = uname(&system) == 0 ? system.nodename : "?";

@@ -25,7 +25,7 @@ void environment_add_variables(struct environment *environment, char *const name
 /* The name of the environment variable number `index` (0, 1, ...) whose value is recorded; NULL: there are no more. */
 const char *environment_recorded(int index);
 /* The node and, under Slurm, the job of this process, for messages: "node n7, job 1234_3". The caller frees. */
-char *environment_place(void);
+char *environment_host(void);
 void environment_free(struct environment *environment);
 
 extern const char tilerun_version[];    /* "0.1.0" */

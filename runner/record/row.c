@@ -27,10 +27,10 @@ bool result_row_is_cold(const struct result_row *row) {
 }
 
 int result_rows_own(struct result_row *rows, int count) {
-    int own = 0;
+    int moved = 0;
     for (int i = 0; i < count; i++)
-        if (rows[i].status[0]) rows[own++] = rows[i];
-    return own;
+        if (rows[i].status[0]) rows[moved++] = rows[i];
+    return moved;
 }
 
 /* Sets all real numbers to NaN, unknown. */

@@ -92,17 +92,17 @@ enum status array_check_mostly_empty(const struct array *array, struct error *er
 }
 
 bool array_seen_in_file(const struct array *array, int number, struct selection *seen) {
-    struct box whole = box_whole(&array->shape);
-    *seen = view_selection(&array->view, &whole);
+    struct box all = box_whole(&array->shape);
+    *seen = view_selection(&array->view, &all);
     if (!array->parts) return true;
-    const struct box *place = &array->parts->items[number].place;
+    const struct box *part = &array->parts->items[number].box;
     for (int axis = 0; axis < seen->rank; axis++) { /* the steps of concatenated inputs are 1 */
         int64_t first = seen->start[axis], end = first + seen->count[axis],
-                stop = place->start[axis] + place->count[axis];
-        if (first < place->start[axis]) first = place->start[axis];
+                stop = part->start[axis] + part->count[axis];
+        if (first < part->start[axis]) first = part->start[axis];
         if (end > stop) end = stop;
         if (end <= first) return false;
-        seen->start[axis] = first - place->start[axis];
+        seen->start[axis] = first - part->start[axis];
         seen->count[axis] = end - first;
     }
     return true;
@@ -244,15 +244,15 @@ static enum status check_fits(const struct h5_dataset *dataset, const struct job
     for (int i = 0; fits && i < array->shape.rank; i++)
         fits = i == input->concatenate || dataset->shape.size[i] == array->shape.size[i];
     if (fits) return STATUS_OK;
-    char own[SHAPE_TEXT], first[SHAPE_TEXT];
+    char sizes[SHAPE_TEXT], first_sizes[SHAPE_TEXT];
     struct shape shape = array->shape;
-    shape.size[input->concatenate] = array->parts->items[0].place.count[input->concatenate];
+    shape.size[input->concatenate] = array->parts->items[0].box.count[input->concatenate];
     return fail_key(
         error, "file", 0,
         "%s: '%s' is %s %s, but %s %s in %s: to be concatenated along axis %d they need one type, and the same "
         "sizes of the other axes",
-        file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, own), dtype_name(array->stored),
-        shape_format(&shape, first), array->parts->items[0].file, input->concatenate);
+        file, input->dataset, dtype_name(dataset->dtype), shape_format(&dataset->shape, sizes),
+        dtype_name(array->stored), shape_format(&shape, first_sizes), array->parts->items[0].file, input->concatenate);
 }
 
 /* The meaning of a data set's elements, from its attributes. The caller owns all members. */
@@ -301,10 +301,10 @@ static void find_common_type(struct array *array) {
     const struct decoding *first = parts->items[0].decoding;
     array->dtype = first ? first->result : array->stored;
     for (int i = 0; i < parts->count; i++) {
-        const struct decoding *own = parts->items[i].decoding;
-        array->mixed |= !decoded_equally(own, first);
-        array->dtype = decoding_common(array->dtype, own ? own->result : array->stored);
-        if (own && !array->decoding) array->decoding = decoding_copy(own);
+        const struct decoding *decoding = parts->items[i].decoding;
+        array->mixed |= !decoded_equally(decoding, first);
+        array->dtype = decoding_common(array->dtype, decoding ? decoding->result : array->stored);
+        if (decoding && !array->decoding) array->decoding = decoding_copy(decoding);
     }
 }
 
@@ -328,8 +328,8 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     TRY(open_input(input, part->file, &part->version, &dataset, &held, error));
     TRY(number == 0 ? describe_from_first(dataset, input, array, error)
                     : check_fits(dataset, input, array, part->file, error));
-    part->place = box_whole(&dataset->shape);
-    part->place.start[along] = array->shape.size[along];
+    part->box = box_whole(&dataset->shape);
+    part->box.start[along] = array->shape.size[along];
     array->shape.size[along] += dataset->shape.size[along];
     array->held += held;
     if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;

@@ -28,7 +28,7 @@ struct array_band {
 /* One file of a concatenated input. */
 struct array_part {
     char *file;
-    struct box place; /* position of its data set in the array */
+    struct box box; /* position of its data set in the array */
     struct stat version;
     struct decoding *decoding; /* NULL: the stored numbers are the values */
 };

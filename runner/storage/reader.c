@@ -169,16 +169,16 @@ struct pieces *pieces_create(const struct array *array, int count) {
     pieces->plain.shape = array->shape;
     if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.packed = array->packed;
     for (int i = 0; i < count; i++) {
-        pieces->items[i] = (struct array_piece){.place.rank = array->shape.rank};
+        pieces->items[i] = (struct array_piece){.box.rank = array->shape.rank};
         reader_init(&pieces->items[i].reader, &pieces->plain);
     }
     return pieces;
 }
 
-void pieces_set(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
+void pieces_set(struct pieces *pieces, int number, const struct box *box, const char *file, const char *object,
                 const struct stat *version) {
     struct array_piece *piece = &pieces->items[number];
-    piece->place = *place;
+    piece->box = *box;
     reader_set_dataset(&piece->reader, file, object);
     piece->reader.version = *version;
 }
@@ -213,7 +213,7 @@ static struct pieces *pieces_of_parts(const struct array *array, const char *obj
     const struct array_parts *parts = array->parts;
     struct pieces *pieces = pieces_create(array, parts->count);
     for (int i = 0; i < parts->count; i++) {
-        pieces_set(pieces, i, &parts->items[i].place, parts->items[i].file, object, &parts->items[i].version);
+        pieces_set(pieces, i, &parts->items[i].box, parts->items[i].file, object, &parts->items[i].version);
         pieces->items[i].reader.foreign = true;
         pieces->items[i].reader.field = array->input->field;
         if (!array->packed) pieces->items[i].reader.decoding = parts->items[i].decoding;
@@ -303,7 +303,7 @@ static struct box relative_to(const struct box *box, const int64_t corner[MAX_RA
 static enum status read_part(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
                              char *memory, struct trace *trace, struct error *error) {
     int64_t size = (int64_t)dtype_size(piece->reader.array->dtype);
-    struct box source = relative_to(part, piece->place.start), target = relative_to(part, box->start);
+    struct box source = relative_to(part, piece->box.start), target = relative_to(part, box->start);
     struct shape around = {.rank = box->rank};
     memcpy(around.size, box->count, sizeof around.size);
     struct selection all = selection_of_box(&target);
@@ -326,7 +326,7 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
     int64_t chunk = dataset->filtered ? shape_elements(&dataset->chunk) : 1;
     if (chunk > limit) limit = chunk;
     struct grid grid = {.grain = dataset->chunk};
-    for (int axis = 0; axis < overlap->rank; axis++) grid.shift[axis] = -piece->place.start[axis];
+    for (int axis = 0; axis < overlap->rank; axis++) grid.shift[axis] = -piece->box.start[axis];
     struct cut cut = cut_box(overlap, &grid, limit);
     int64_t most = box_elements(overlap) < limit ? box_elements(overlap) : limit;
     OWNED char *memory = try_malloc((size_t)(most * size));
@@ -344,7 +344,7 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
         struct array_piece *piece = &pieces->items[i];
         struct stat now;
         struct box overlap;
-        if (!box_intersect(box, &piece->place, &overlap)) continue;
+        if (!box_intersect(box, &piece->box, &overlap)) continue;
         TRY(open_piece(pieces, &piece->reader, error));
         piece->reader.counts = (struct read_counts){0};
         TRY(read_piece(piece, &overlap, box, data, trace, error));

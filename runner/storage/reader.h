@@ -134,7 +134,7 @@ enum status reader_share(struct reader *reader, struct error *error);
 #define PIECES_OPEN 16 /* data sets that are open at the same time */
 struct array_piece {
     struct reader reader;
-    struct box place; /* position in the array */
+    struct box box; /* position in the array */
 };
 
 struct pieces {
@@ -146,7 +146,7 @@ struct pieces {
 /* Allocates `count` pieces of `array`, which must outlive them. A reader takes them. */
 struct pieces *pieces_create(const struct array *array, int count);
 /* Sets the box, file, data set and file version of a piece. Opens nothing. */
-void pieces_set(struct pieces *pieces, int number, const struct box *place, const char *file, const char *object,
+void pieces_set(struct pieces *pieces, int number, const struct box *box, const char *file, const char *object,
                 const struct stat *version);
 /* Opens the data set of the first piece. It stays open until another piece is read. */
 enum status pieces_open_first(struct pieces *pieces, const struct h5_dataset **dataset, struct error *error);

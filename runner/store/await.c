@@ -35,10 +35,10 @@ static const struct run *awaited_run(const struct awaited *awaited, int number) 
 
 /* The folder of the shard that makes a panel. The caller frees. */
 static char *folder_of(const struct awaited *awaited, int number) {
-    const struct shard *own = awaited->results->shard;
-    if (!own) return must_strdup(awaited->results->folder.whole);
-    const struct shard maker = {.index = own->of_task[awaited->task + number], .count = own->count};
-    return shard_own_folder(awaited->results->folder.whole, &maker);
+    const struct shard *shard = awaited->results->shard;
+    if (!shard) return must_strdup(awaited->results->folder.root);
+    const struct shard maker = {.index = shard->of_task[awaited->task + number], .count = shard->count};
+    return shard_own_folder(awaited->results->folder.root, &maker);
 }
 
 /* Returns the path where a unit's part is or will be: in its maker's folder, unless another folder has it. The caller
@@ -139,7 +139,7 @@ static void point_reader(const struct awaited *awaited, const struct array *arra
     } else {
         struct pieces *pieces = pieces_create(array, awaited->count);
         for (int i = 0; i < awaited->count; i++)
-            pieces_set(pieces, i, &results->units->place[awaited->task + i], awaited->parts[i].path, "/output",
+            pieces_set(pieces, i, &results->units->boxes[awaited->task + i], awaited->parts[i].path, "/output",
                        &awaited->parts[i].version);
         reader_set_pieces(reader, pieces);
     }

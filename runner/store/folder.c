@@ -19,17 +19,17 @@
 /* ---- folders ----------------------------------------------------------------------------------------------------- */
 
 char *parts_folder_of(const char *output) {
-    FREED_BY(destination_free) struct destination place = {0};
-    bool found = destination_find("output", output, &place, IGNORED) == STATUS_OK;
-    return found ? must_printf("%s.parts", place.path) : NULL;
+    FREED_BY(destination_free) struct destination destination = {0};
+    bool found = destination_find("output", output, &destination, IGNORED) == STATUS_OK;
+    return found ? must_printf("%s.parts", destination.path) : NULL;
 }
 
-char *shard_folder(const char *whole, int index, int count) {
-    return must_printf("%s/shard-%d-of-%d", whole, index, count);
+char *shard_folder(const char *root, int index, int count) {
+    return must_printf("%s/shard-%d-of-%d", root, index, count);
 }
 
-char *shard_own_folder(const char *whole, const struct shard *shard) {
-    return shard ? shard_folder(whole, shard->index, shard->count) : must_strdup(whole);
+char *shard_own_folder(const char *root, const struct shard *shard) {
+    return shard ? shard_folder(root, shard->index, shard->count) : must_strdup(root);
 }
 
 bool shard_folder_parse(const char *name, int *index, int *count) {
@@ -40,13 +40,13 @@ bool shard_folder_parse(const char *name, int *index, int *count) {
     return *index >= 0 && *index < *count && strcmp(name, again) == 0; /* no other spelling, such as 01 */
 }
 
-struct texts shard_folders(const char *whole) {
-    OWNED_FOLDER DIR *folder = opendir(whole);
+struct texts shard_folders(const char *root) {
+    OWNED_FOLDER DIR *folder = opendir(root);
     struct texts folders = {0};
     int index, shards;
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (shard_folder_parse(entry->d_name, &index, &shards))
-            texts_add(&folders, must_printf("%s/%s", whole, entry->d_name));
+            texts_add(&folders, must_printf("%s/%s", root, entry->d_name));
     if (folders.count > 0) qsort(folders.items, (size_t)folders.count, sizeof *folders.items, text_compare);
     return folders;
 }
@@ -98,7 +98,7 @@ static enum status count_in(const char *path, int *parts, int *foreign, struct e
 
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error) {
     *parts = *foreign = 0;
-    return count_in(results->folder.own, parts, foreign, error);
+    return count_in(results->folder.parts, parts, foreign, error);
 }
 
 /* CLEAR_TEMPORARY: temporary files that killed writers left. CLEAR_PARTS: these, parts and notes. CLEAR_SHARDS: the
@@ -127,8 +127,8 @@ static void clear(const char *path, enum clearing clearing, bool in_shard) {
 }
 
 void results_clear(struct results *results, bool finished) {
-    clear(results->folder.own, finished ? CLEAR_PARTS : CLEAR_TEMPORARY, false);
-    if (finished) clear(results->folder.own, CLEAR_SHARDS, false); /* last: a shard with a manifest may have parts */
+    clear(results->folder.parts, finished ? CLEAR_PARTS : CLEAR_TEMPORARY, false);
+    if (finished) clear(results->folder.parts, CLEAR_SHARDS, false); /* last: a shard with a manifest may have parts */
     results->folder.cleared |= finished;
 }
 
@@ -182,7 +182,7 @@ static int compare_key(const void *key, const void *found) {
 /* Keeps only the newest of several parts with one key. */
 void shards_find_parts(struct results *results) {
     struct texts paths = {0};
-    add_parts(results->folder.whole, results->shard, &paths);
+    add_parts(results->folder.root, results->shard, &paths);
     int count = paths.count;
     struct found_part *found = must_malloc((size_t)count * sizeof *found + 1);
     for (int i = 0; i < count; i++) {
@@ -215,7 +215,7 @@ static struct found_part *find_part(const struct results *results, const char ke
 
 char *results_part_of_key(const struct results *results, const char key[33]) {
     const struct found_part *found = find_part(results, key);
-    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->folder.own, key);
+    return found ? must_strdup(found->path) : must_printf("%s/%s.h5", results->folder.parts, key);
 }
 
 bool results_part_checked(const struct results *results, const char *path) {
@@ -247,23 +247,23 @@ char *results_run_path(const struct results *results, const struct run *whole) {
 
 /* ---- where files may go ---- */
 
-enum status clash_check(const struct destination *place, const struct plan *plan, struct error *error) {
+enum status clash_check(const struct destination *destination, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
-    if (!place->exists) return STATUS_OK;
-    if (path_is_file(job->path, &place->about))
-        return fail(error, STATUS_USAGE, "%s %s: is the job file itself", place->kind, place->name);
+    if (!destination->exists) return STATUS_OK;
+    if (path_is_file(job->path, &destination->about))
+        return fail(error, STATUS_USAGE, "%s %s: is the job file itself", destination->kind, destination->name);
     for (int i = 0; i < job->input_count; i++) {
         const struct job_input *input = &job->inputs[i];
         if (input->random) continue;
         const char *file;
         for (int number = 0; (file = array_file(&plan->arrays[i], number)); number++) {
-            if (path_is_file(file, &place->about))
+            if (path_is_file(file, &destination->about))
                 return fail(error, STATUS_USAGE,
-                            "%s %s: is the job's input '%s'; give another name, with 'output' or -o", place->kind,
-                            place->name, input->name);
-            if (h5_reads_file(file, input->dataset, &place->about))
-                return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", place->kind,
-                            place->name, input->name, file);
+                            "%s %s: is the job's input '%s'; give another name, with 'output' or -o", destination->kind,
+                            destination->name, input->name);
+            if (h5_reads_file(file, input->dataset, &destination->about))
+                return fail(error, STATUS_USAGE, "%s %s: the job's input '%s' in %s reads from it", destination->kind,
+                            destination->name, input->name, file);
         }
     }
     return STATUS_OK;
@@ -271,9 +271,9 @@ enum status clash_check(const struct destination *place, const struct plan *plan
 
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
-    FREED_BY(destination_free) struct destination place = {0};
-    TRY(destination_find("output", output, &place, error));
-    TRY(clash_check(&place, plan, error));
+    FREED_BY(destination_free) struct destination destination = {0};
+    TRY(destination_find("output", output, &destination, error));
+    TRY(clash_check(&destination, plan, error));
     const char *last = "";
     for (int i = 0; i < job->operation_count; i++) {
         const char *file = job->operations[i].to_file;
@@ -284,8 +284,8 @@ enum status results_check_output(const char *output, const struct plan *plan, st
     return STATUS_OK;
 }
 
-/* Refuses `place`, a file for something else than results, if a result of the job goes to it. */
-static enum status check_results(const struct destination *place, const struct plan *plan, struct error *error) {
+/* Refuses `destination`, a file for something else than results, if a result of the job goes to it. */
+static enum status check_results(const struct destination *destination, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
     const char *last = "";
     for (int i = 0; i < job->operation_count; i++) {
@@ -294,24 +294,26 @@ static enum status check_results(const struct destination *place, const struct p
         if (!file || strcmp(file, last) == 0) continue;
         TRY(destination_find("file", file, &other, error));
         last = file;
-        if (destination_same(place, &other))
-            return fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", place->kind, place->name,
-                        job->operations[i].id);
+        if (destination_same(destination, &other))
+            return fail(error, STATUS_USAGE, "%s %s: the result of '%s' goes there", destination->kind,
+                        destination->name, job->operations[i].id);
     }
     return STATUS_OK;
 }
 
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error) {
-    FREED_BY(destination_free) struct destination place = {0}, target = {0}, parts = {0};
+    FREED_BY(destination_free) struct destination destination = {0}, target = {0}, parts = {0};
     struct stat about;
-    TRY(destination_find(kind, name, &place, error));
+    TRY(destination_find(kind, name, &destination, error));
     TRY(destination_find("output", output, &target, error));
     OWNED char *folder = must_printf("%s.parts", target.path);
     TRY(destination_find("output", folder, &parts, error));
-    TRY(clash_check(&place, plan, error));
-    if (destination_same(&place, &target)) return fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
-    if (destination_same(&place, &parts) || (stat(folder, &about) == 0 && path_is_file(place.folder, &about)))
+    TRY(clash_check(&destination, plan, error));
+    if (destination_same(&destination, &target))
+        return fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
+    if (destination_same(&destination, &parts) ||
+        (stat(folder, &about) == 0 && path_is_file(destination.folder, &about)))
         return fail(error, STATUS_USAGE, "%s %s: the folder %s is for finished runs", kind, name, folder);
-    return strcmp(kind, "trace") == 0 ? check_results(&place, plan, error) : STATUS_OK;
+    return strcmp(kind, "trace") == 0 ? check_results(&destination, plan, error) : STATUS_OK;
 }

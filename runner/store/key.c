@@ -19,18 +19,19 @@ struct task_key {
 
 struct keys {
     const struct units *units;
-    const struct readers *readers; /* the units' plan's, whose first inputs are the whole's */
+    const struct readers *readers; /* of the units' plan, whose first inputs are the job's */
     XXH3_state_t *state;
-    struct task_key *whole, *unit; /* one for each task */
-    const bool *only;              /* the runs of the whole that count, while keys_of_runs works; NULL: all */
+    struct task_key *tasks;      /* by task of the job, then by task of the units: */
+    struct task_key *unit_tasks; /* points to the first of the latter */
+    const bool *only;            /* the runs of the whole that count, while keys_of_runs works; NULL: all */
 };
 
 struct keys *keys_create(const struct units *units, const struct readers *readers) {
     struct keys *keys = must_malloc(sizeof *keys);
-    size_t whole = (size_t)units->whole->task_count, unit = (size_t)units->plan.task_count;
+    size_t task_count = (size_t)units->whole->task_count, unit_task_count = (size_t)units->plan.task_count;
     *keys = (struct keys){.units = units, .readers = readers};
-    keys->whole = must_zeroed((whole + unit) * sizeof *keys->whole);
-    keys->unit = keys->whole + whole;
+    keys->tasks = must_zeroed((task_count + unit_task_count) * sizeof *keys->tasks);
+    keys->unit_tasks = keys->tasks + task_count;
     keys->state = must_have(XXH3_createState());
     return keys;
 }
@@ -38,13 +39,13 @@ struct keys *keys_create(const struct units *units, const struct readers *reader
 void results_forget_keys(struct results *results) {
     struct keys *keys = results->keys;
     size_t tasks = (size_t)keys->units->whole->task_count + (size_t)keys->units->plan.task_count;
-    memset(keys->whole, 0, tasks * sizeof *keys->whole);
+    memset(keys->tasks, 0, tasks * sizeof *keys->tasks);
 }
 
 void keys_free(struct keys *keys) {
     if (!keys) return;
     XXH3_freeState(keys->state);
-    free(keys->whole);
+    free(keys->tasks);
     free(keys);
 }
 
@@ -79,15 +80,15 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     XXH3_128bits_update(state, run->choice, sizeof run->choice);
     int device = run->kernel ? (int)run->kernel->device : -1;
     XXH3_128bits_update(state, &device, sizeof device);
-    const char *own = own_kernel_identity(run->kernel);
-    if (own) hash_text(state, own);
+    const char *own_kernel = own_kernel_identity(run->kernel);
+    if (own_kernel) hash_text(state, own_kernel);
 }
 
 /* Computes a task's keys at the first call. Inputs that are results count by the keys of their tasks, recursively. */
 static const struct task_key *task_key(struct keys *keys, const struct plan *plan, int number) {
     const struct task *task = &plan->tasks[number];
     bool is_unit = plan == &keys->units->plan;
-    struct task_key *known = is_unit ? &keys->unit[number] : &keys->whole[number];
+    struct task_key *known = is_unit ? &keys->unit_tasks[number] : &keys->tasks[number];
     if (known->known) return known;
     if (is_unit && !task->panel) return task_key(keys, keys->units->whole, keys->units->whole_task[number]);
     const XXH128_hash_t *results[MAX_INPUTS] = {NULL};
@@ -141,10 +142,10 @@ void keys_of_task(struct keys *keys, int number, char key[33]) {
 /* With `runs` the tasks' keys depend on which runs count, so they are computed in a temporary table. */
 void keys_of_runs(struct keys *keys, const bool *runs, char key[33]) {
     const struct plan *plan = keys->units->whole;
-    struct task_key *all = keys->whole;
+    struct task_key *all = keys->tasks;
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
-    if (runs) keys->whole = must_zeroed((size_t)plan->task_count * sizeof *all);
+    if (runs) keys->tasks = must_zeroed((size_t)plan->task_count * sizeof *all);
     keys->only = runs;
     for (int i = 0; i < plan->task_count; i++) {
         const struct task *task = &plan->tasks[i];
@@ -155,8 +156,8 @@ void keys_of_runs(struct keys *keys, const bool *runs, char key[33]) {
         XXH3_128bits_update(state, of_task, sizeof *of_task);
     }
     keys->only = NULL;
-    if (runs) free(keys->whole);
-    keys->whole = all;
+    if (runs) free(keys->tasks);
+    keys->tasks = all;
     key_text(XXH3_128bits_digest(state), key);
     XXH3_freeState(state);
 }

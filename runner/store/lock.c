@@ -46,14 +46,14 @@ static enum status check_folder(const struct results *results, const char *path,
                     "%s: belongs to another user, in a folder in which everybody may write; name an output elsewhere",
                     path);
     /* A rename of "." always fails, but with EXDEV if there is a mount in between. */
-    OWNED char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->place.folder);
-    bool elsewhere = (stat(results->place.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||
+    OWNED char *from = must_printf("%s/.", path), *to = must_printf("%s/.", results->output.folder);
+    bool elsewhere = (stat(results->output.folder, &folder) == 0 && folder.st_dev != parts.st_dev) ||
                      (rename(from, to) != 0 && errno == EXDEV);
     if (elsewhere)
         return fail(error, STATUS_USAGE,
                     "%s: is on another file system than %s, so that finished runs cannot be renamed into place; "
                     "unmount it, or name an output on it",
-                    path, results->place.path);
+                    path, results->output.path);
     return STATUS_OK;
 }
 
@@ -93,7 +93,7 @@ enum { HOLDER_BYTES = 256 };
 
 /* Writes the same number of bytes each time, so that nothing is left of the last holder's text. */
 static enum status write_holder(const char *path, int lock, struct error *error) {
-    OWNED char *host = environment_place();
+    OWNED char *host = environment_host();
     char text[HOLDER_BYTES] = {0};
     int length = snprintf(text, sizeof text, "%s%.200s\n", holder_head, host);
     memset(text + length, ' ', sizeof text - (size_t)length);
@@ -121,18 +121,18 @@ static bool read_holder(int lock, char **holder) {
 /* Describes the holder of the lock: "shard 3 of 8 (node n7, job 1234_3)", "node n7, job 1234"; NULL: not known. The
  * caller frees. */
 static char *holder_of(const struct results *results, int lock) {
-    char *holder = results->shard ? NULL : running_shard(results->folder.whole);
+    char *holder = results->shard ? NULL : running_shard(results->folder.root);
     if (!holder) read_holder(lock, &holder);
     return holder;
 }
 
 /* Does the holder run on another machine? */
 static bool is_elsewhere(const char *holder) {
-    OWNED char *own = environment_place();
-    own[strcspn(own, ",")] = '\0';
+    OWNED char *here = environment_host();
+    here[strcspn(here, ",")] = '\0';
     const char *node = holder ? strstr(holder, "node ") : NULL;
-    size_t length = strlen(own);
-    bool same = node && strncmp(node, own, length) == 0 && strchr(",)", node[length]);
+    size_t length = strlen(here);
+    bool same = node && strncmp(node, here, length) == 0 && strchr(",)", node[length]);
     return node && !same;
 }
 
@@ -141,11 +141,11 @@ static enum status refuse(const struct results *results, bool shared, const char
     enum status status = STATUS_USAGE;
     const char *where = holder ? holder : "", *open = holder ? " (" : "", *close = holder ? ")" : "";
     if (holder && strncmp(holder, "shard ", 6) == 0)
-        return fail(error, status, "output %s: %s is still running", results->place.name, holder);
+        return fail(error, status, "output %s: %s is still running", results->output.name, holder);
     if (results->shard && !shared)
-        return fail(error, status, "output %s: another tilerun is running shard %d of %d%s%s%s", results->place.name,
+        return fail(error, status, "output %s: another tilerun is running shard %d of %d%s%s%s", results->output.name,
                     results->shard->index, results->shard->count, open, where, close);
-    return fail(error, status, "output %s: another tilerun is writing it%s%s%s", results->place.name, open, where,
+    return fail(error, status, "output %s: another tilerun is writing it%s%s%s", results->output.name, open, where,
                 close);
 }
 
@@ -163,12 +163,12 @@ static enum status wait_for_other(const struct results *results, const char *hol
     if (waited >= results->policy.lock_wait_s) {
         text_print_stderr("tilerun: output %s: has waited %.0f s for %s, which holds the lock since %.0f s; the same "
                           "command continues\n",
-                          results->place.name, waited, holder, age_of(lock));
+                          results->output.name, waited, holder, age_of(lock));
         return fail(error, STATUS_INTERRUPTED, "waited too long");
     }
     if (waited == 0)
         text_print_stderr("tilerun: output %s: waits up to %.0f s for %s, which holds the lock since %.0f s\n",
-                          results->place.name, results->policy.lock_wait_s, holder, age_of(lock));
+                          results->output.name, results->policy.lock_wait_s, holder, age_of(lock));
     nanosleep(&pause, NULL);
     return interrupt_check(error);
 }
@@ -227,11 +227,11 @@ static enum status take_lock(const struct results *results, const char *folder, 
     for (int i = 0; again && i < MAX_TRIES; i++) TRY(try_lock(results, folder, shared, lock, &again, error));
     if (again)
         return fail(error, STATUS_USAGE, "output %s: other tileruns are starting and ending on it; try again",
-                    results->place.name);
+                    results->output.name);
     return STATUS_OK;
 }
 
 enum status results_take_lock(struct results *results, struct error *error) {
-    if (results->shard) TRY(take_lock(results, results->folder.whole, true, &results->folder.shared_lock, error));
-    return take_lock(results, results->folder.own, false, &results->folder.lock, error);
+    if (results->shard) TRY(take_lock(results, results->folder.root, true, &results->folder.shared_lock, error));
+    return take_lock(results, results->folder.parts, false, &results->folder.lock, error);
 }

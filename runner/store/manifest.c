@@ -66,10 +66,10 @@ static enum status write_manifest(hid_t file, const struct results *results, con
                                   const char *stopped, struct error *error) {
     const struct plan *plan = results->plan;
     FREED_BY(environment_free) struct environment environment = {0};
-    OWNED char *place = environment_place(), *log = NULL;
+    OWNED char *host = environment_host(), *log = NULL;
     char created[TIME_TEXT];
     results_environment(plan, &environment);
-    TRY(h5_set_text(file, "place", place, error));
+    TRY(h5_set_text(file, "place", host, error));
     TRY(h5_set_text(file, "command_line", command_line, error));
     TRY(h5_set_text(file, "created", time_text(created), error));
     TRY(h5_set_integer(file, "partial", partial, error));
@@ -89,8 +89,8 @@ static enum status write_manifest(hid_t file, const struct results *results, con
 
 enum status results_write_manifest(struct results *results, const char *command_line, bool partial, const char *stopped,
                                    struct error *error) {
-    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.own),
-               *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->folder.own);
+    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.parts),
+               *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->folder.parts);
     hid_t file;
     enum status status = h5_create_file(new, &file, error);
     if (!status) {
@@ -107,7 +107,7 @@ enum status results_write_manifest(struct results *results, const char *command_
 }
 
 void results_finish_manifest(const struct results *results) {
-    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
+    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.parts);
     struct stat about;
     if (stat(path, &about) == 0) chmod(path, about.st_mode & ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH) & 07777);
 }
@@ -178,7 +178,7 @@ static struct manifest read_manifest(const char *folder) {
         manifest.sha256 = h5_get_text_of(file, "job_resolved", "sha256");
         manifest.state = (struct shard_state){.begun = true,
                                               .done = !(about.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)),
-                                              .place = h5_get_text(file, "place"),
+                                              .host = h5_get_text(file, "place"),
                                               .log = h5_get_text(file, "log"),
                                               .stopped = h5_get_text(file, "stopped")};
         H5Fclose(file);
@@ -188,7 +188,7 @@ static struct manifest read_manifest(const char *folder) {
 }
 
 static void free_state(struct shard_state *state) {
-    free(state->place);
+    free(state->host);
     free(state->log);
     free(state->stopped);
     free(state->units);
@@ -250,9 +250,9 @@ static void complete_job(struct shard_job *job, const struct manifest *best, str
     }
 }
 
-bool manifests_find_job(const char *whole, struct shard_job *job) {
+bool manifests_find_job(const char *root, struct shard_job *job) {
     *job = (struct shard_job){.partial = false};
-    FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
+    FREED_BY(texts_clear) struct texts folders = shard_folders(root);
     OWNED struct manifest *manifests = must_malloc((size_t)folders.count * sizeof *manifests + 1);
     for (int i = 0; i < folders.count; i++) manifests[i] = read_manifest(folders.items[i]);
     struct manifest *best = choose(manifests, folders.count);
@@ -270,9 +270,9 @@ bool manifests_find_job(const char *whole, struct shard_job *job) {
 }
 
 bool shards_find_job(const char *output, struct shard_job *job) {
-    OWNED char *whole = parts_folder_of(output);
+    OWNED char *root = parts_folder_of(output);
     *job = (struct shard_job){.partial = false};
-    return whole && manifests_find_job(whole, job);
+    return root && manifests_find_job(root, job);
 }
 
 /* Is there a folder of a shard of another number than `shards`? */
@@ -334,7 +334,7 @@ static struct own_runs *runs_of_folders(const struct results *results, const str
 }
 
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error) {
-    FREED_BY(texts_clear) struct texts folders = shard_folders(results->folder.whole);
+    FREED_BY(texts_clear) struct texts folders = shard_folders(results->folder.root);
     OWNED struct own_runs *runs = runs_of_folders(results, &folders);
     enum status status = STATUS_OK;
     for (int i = 0; i < folders.count; i++) {

@@ -86,11 +86,11 @@ bool link_is_at(const char *path) {
 
 /* A path in OUTPUT.parts, relative to OUTPUT's folder. */
 static const char *seen_from_output(const struct results *results, const char *path) {
-    return path + (path_name(results->folder.whole) - results->folder.whole);
+    return path + (path_name(results->folder.root) - results->folder.root);
 }
 
 enum status link_mark(const struct results *results, hid_t file, struct error *error) {
-    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->folder.whole), error);
+    return h5_set_text(file, H5_LINKED, seen_from_output(results, results->folder.root), error);
 }
 
 static enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
@@ -101,8 +101,7 @@ static enum status link_output(const struct results *results, const struct run *
     FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
     OWNED struct h5_source *sources = must_malloc((size_t)parts.count * sizeof *sources);
     for (int i = 0; i < parts.count; i++)
-        sources[i] =
-            (struct h5_source){seen_from_output(results, parts.items[i].path), "/output", parts.items[i].place};
+        sources[i] = (struct h5_source){seen_from_output(results, parts.items[i].path), "/output", parts.items[i].box};
     return h5_create_virtual(file, path, dtype, &shape, sources, parts.count, error);
 }
 
@@ -129,7 +128,7 @@ static char *relative(const char *folder, const char *path) {
 }
 
 char *relative_path(const struct results *results, const char *path) {
-    OWNED char *folder = results_absolute(results->place.folder);
+    OWNED char *folder = results_absolute(results->output.folder);
     return relative(folder, path);
 }
 
@@ -258,26 +257,27 @@ enum status publish_end(const struct results *results, const char *path, hid_t f
 }
 
 /* Has the file been written or replaced while the job ran? */
-static bool is_new(const struct destination *place) {
+static bool is_new(const struct destination *destination) {
     struct stat now;
-    if (stat(place->path, &now) != 0) return false;
-    return !place->exists || now.st_ino != place->about.st_ino || now.st_mtim.tv_sec != place->about.st_mtim.tv_sec ||
-           now.st_mtim.tv_nsec != place->about.st_mtim.tv_nsec;
+    if (stat(destination->path, &now) != 0) return false;
+    return !destination->exists || now.st_ino != destination->about.st_ino ||
+           now.st_mtim.tv_sec != destination->about.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != destination->about.st_mtim.tv_nsec;
 }
 
-enum status publish_check(const struct results *results, const struct destination *place, struct error *error) {
-    if (results->policy.overwrite || !is_new(place)) return STATUS_OK;
+enum status publish_check(const struct results *results, const struct destination *destination, struct error *error) {
+    if (results->policy.overwrite || !is_new(destination)) return STATUS_OK;
     return fail(error, STATUS_IO,
                 "%s %s: another process has written it while the job ran; move it away and %s, or replace it with "
                 "%s--overwrite",
-                place->kind, place->name, results->policy.merges ? "merge again" : "--resume",
+                destination->kind, destination->name, results->policy.merges ? "merge again" : "--resume",
                 results->policy.merges ? "" : "--resume ");
 }
 
-enum status publish_put(const struct results *results, const struct destination *place, const char *path,
+enum status publish_put(const struct results *results, const struct destination *destination, const char *path,
                         struct error *error) {
-    TRY(destination_put(place, path, error));
-    if (results->plan->job->sync && results_sync_folder(place->folder, error))
-        return fail_prefix(error, place->kind, place->name);
+    TRY(destination_put(destination, path, error));
+    if (results->plan->job->sync && results_sync_folder(destination->folder, error))
+        return fail_prefix(error, destination->kind, destination->name);
     return STATUS_OK;
 }

@@ -18,9 +18,9 @@ enum status publish_begin(const struct results *results, const char *path, const
 enum status publish_end(const struct results *results, const char *path, hid_t file, enum status status,
                         struct error *error);
 /* STATUS_IO: another process has written the file while the job ran, and --overwrite is not given. */
-enum status publish_check(const struct results *results, const struct destination *place, struct error *error);
+enum status publish_check(const struct results *results, const struct destination *destination, struct error *error);
 /* Renames the file to its final path and syncs the folder. STATUS_IO: it failed. */
-enum status publish_put(const struct results *results, const struct destination *place, const char *path,
+enum status publish_put(const struct results *results, const struct destination *destination, const char *path,
                         struct error *error);
 
 /* The open part of a run, inside a fence (fence.h); or the file that the part has become. */

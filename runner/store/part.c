@@ -76,7 +76,7 @@ bool unit_wants_output(const struct results *results, const struct run *run) {
 static struct part *part_new(struct results *results, const struct plan *plan, const struct run *run) {
     struct part *part = must_malloc(sizeof *part);
     *part = (struct part){.results = results, .plan = plan, .run = run, .file = H5I_INVALID_HID};
-    part->path = must_printf("%s/run-%d.tmp", results->folder.own, run->number);
+    part->path = must_printf("%s/run-%d.tmp", results->folder.parts, run->number);
     const struct task *task = &plan->tasks[run->task];
     part->stored = task->geometry.out;
     part->stored.dtype = plan->arrays[task->out].dtype;
@@ -267,7 +267,7 @@ static enum status part_complete(struct part **held, const struct result_row *ro
     TRY(part_close(part, error));
     bool sync = results->shard && results->plan->job->sync && part->keeps && output_bytes(part) > PART_LINKED_HASHED;
     TRY(part_seal(part->path, sync, error));
-    OWNED char *finished = must_printf("%s/%s.h5", results->folder.own, key);
+    OWNED char *finished = must_printf("%s/%s.h5", results->folder.parts, key);
     if (rename(part->path, finished) != 0)
         return fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
     results_part_made(results, key, finished);
@@ -303,21 +303,21 @@ void unit_discard(struct part *part) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* Copies data set `name` of a file to `place` in another one, in pieces that end where chunks end. */
+/* Copies data set `name` of a file to `box` in another one, in pieces that end where chunks end. */
 static enum status copy_dataset(const char *file, const char *name, struct h5_dataset *to, struct rawwrite *write,
-                                const struct box *place, struct error *error) {
+                                const struct box *box, struct error *error) {
     OWNED_DATASET struct h5_dataset *from = NULL;
     TRY(h5_open(file, name, &from, error));
     FREED_BY(rawread_close) struct rawread *raw = rawread_open(from);
     OWNED void *memory = must_malloc(PIECE_BYTES);
     struct box whole = box_whole(&from->shape);
     struct grid grid = {.grain = to->chunk};
-    memcpy(grid.shift, place->start, sizeof grid.shift);
+    memcpy(grid.shift, box->start, sizeof grid.shift);
     struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / (int64_t)dtype_size(to->dtype));
     const struct write_source source = {memory, to->dtype, NULL};
     for (int64_t i = 0; i < cut.pieces; i++) {
         struct box piece = cut_piece(&cut, i), target = piece;
-        for (int axis = 0; axis < target.rank; axis++) target.start[axis] += place->start[axis];
+        for (int axis = 0; axis < target.rank; axis++) target.start[axis] += box->start[axis];
         TRY(raw ? rawread_read(raw, &piece, memory, error) : h5_read(from, &piece, memory, error));
         TRY(write ? rawwrite_write(write, &target, &source, NULL, error) : h5_write(to, &target, memory, error));
     }
@@ -334,7 +334,7 @@ enum status output_join(const struct plan *plan, int number, const struct run_pa
     TRY(h5_create(file, path, out->dtype, &out->shape, &layout, &to, error));
     TRY(rawwrite_open(to, 0, &write, error));
     for (int p = 0; p < parts->count; p++)
-        TRY(copy_dataset(parts->items[p].path, name, to, write, &parts->items[p].place, error));
+        TRY(copy_dataset(parts->items[p].path, name, to, write, &parts->items[p].box, error));
     return h5_check_writes(to, error);
 }
 
@@ -357,10 +357,10 @@ static enum status copy_data(const struct part *part, hid_t from, char *path, in
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error) {
     FREED_BY(part_discard) struct part *part = part_new(results, results->plan, whole);
-    FENCE(results->place.path);
+    FENCE(results->output.path);
     TRY(h5_create_file(part->path, &part->file, error));
-    TRY(copy_data(part, from, results->place.path, row->run, output, error));
-    struct result_row own = *row;
-    own.run = whole->number;
-    return part_complete(&part, &own, error);
+    TRY(copy_data(part, from, results->output.path, row->run, output, error));
+    struct result_row copy = *row;
+    copy.run = whole->number;
+    return part_complete(&part, &copy, error);
 }

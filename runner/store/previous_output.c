@@ -115,7 +115,7 @@ static enum status refuse(const struct results *results, hid_t file, struct erro
         error, STATUS_USAGE,
         "output %s: holds the %s results of job '%.64s', which %s; `--resume --overwrite` replaces them, another -o "
         "keeps them",
-        results->place.name, state ? state : "unfinished", name ? name : "?", why);
+        results->output.name, state ? state : "unfinished", name ? name : "?", why);
 }
 
 void previous_close(struct previous *previous) {
@@ -129,7 +129,7 @@ void previous_close(struct previous *previous) {
 static char *shown_file(const struct results *results, const struct previous *previous, const char *path, char **name) {
     OWNED_ID hid_t output = H5Oopen(previous->file, path, H5P_DEFAULT);
     bool is_shown = output >= 0 && H5Iget_type(output) == H5I_DATASET && h5_is_virtual(output);
-    OWNED char *file = is_shown ? h5_get_text(output, LINK_TO_FILE) : NULL, *folder = path_folder(results->place.path);
+    OWNED char *file = is_shown ? h5_get_text(output, LINK_TO_FILE) : NULL, *folder = path_folder(results->output.path);
     *name = is_shown ? h5_get_text(output, LINK_TO_DATASET) : NULL;
     if (!file) return NULL;
     return *file == '/' ? must_strdup(file) : must_printf("%s/%s", folder, file);
@@ -169,7 +169,7 @@ static bool holds_outputs(const struct results *results, const struct previous *
                      (store == STORE_FIRST || holds(results, previous, run, path));
         if ((first || store == STORE_ALL) && !there) {
             text_print_stderr("tilerun: output %s: %s is gone, or has another type or shape, and must be made again\n",
-                              results->place.name, path);
+                              results->output.name, path);
             all = false;
         }
         first = false;
@@ -179,22 +179,22 @@ static bool holds_outputs(const struct results *results, const struct previous *
 
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
-    struct destination *place = &results->place;
+    struct destination *output = &results->output;
     struct previous *previous = must_malloc(sizeof *previous);
     char instead[512];
     *previous = (struct previous){.file = H5I_INVALID_HID};
     *done = false;
-    FENCE(place->path);
+    FENCE(output->path);
     enum status status = STATUS_OK;
-    bool is_results = open_results(place->path, &previous->file, instead) == STATUS_OK;
+    bool is_results = open_results(output->path, &previous->file, instead) == STATUS_OK;
     bool ours =
         is_results &&
-        result_load_rows(previous->file, place->path, &previous->rows, &previous->count, IGNORED) == STATUS_OK &&
+        result_load_rows(previous->file, output->path, &previous->rows, &previous->count, IGNORED) == STATUS_OK &&
         is_ours(previous, plan, results->keys);
     if (!ours) {
         if (!results->policy.overwrite)
             status = is_results ? refuse(results, previous->file, error)
-                                : fail(error, STATUS_USAGE, "output %s: %s", place->name, instead);
+                                : fail(error, STATUS_USAGE, "output %s: %s", output->name, instead);
         previous_close(previous);
         return status;
     }
@@ -256,7 +256,7 @@ static enum status import_run(struct results *results, const struct run *run, co
                               struct error *error) {
     const struct previous *previous = results->previous;
     OWNED char *output = output_path(results->plan, run);
-    FENCE(results->place.path);
+    FENCE(results->output.path);
     /* An operation's result is stored under the operation's name; the attribute says of which variant it is. */
     OWNED char *variant = h5_get_text_of(previous->file, output, "variant");
     bool has = is_text(variant, row->variant) && holds(results, previous, run, output);
@@ -267,8 +267,8 @@ static enum status import_run(struct results *results, const struct run *run, co
  * so that all sources are visited. */
 static bool seal_source(void *context, const char *file, const char *dataset) {
     const struct results *results = context;
-    const char *name = path_name(results->folder.whole);
-    OWNED char *path = path_beside(results->folder.whole, file);
+    const char *name = path_name(results->folder.root);
+    OWNED char *path = path_beside(results->folder.root, file);
     (void)dataset;
     bool is_part = strncmp(file, name, strlen(name)) == 0 && access(path, F_OK) == 0;
     if (is_part && part_trailer(path) == TRAILER_NONE) part_seal(path, false, IGNORED);
@@ -280,7 +280,7 @@ static bool seal_source(void *context, const char *file, const char *dataset) {
  * damaged, and stays as it is. */
 static void seal_shown(struct results *results, const struct run *run) {
     OWNED char *output = output_path(results->plan, run);
-    FENCE(results->place.path);
+    FENCE(results->output.path);
     OWNED_ID hid_t id = H5Oopen(results->previous->file, output, H5P_DEFAULT);
     if (id >= 0 && H5Iget_type(id) == H5I_DATASET) {
         OWNED_ID hid_t creation = H5Dget_create_plist(id);
@@ -309,8 +309,8 @@ enum status previous_import(struct results *results, struct error *error) {
         if (timed_out && units == 1) store_note_timeout(results, unit, row->timeout_s);
         if (timed_out) continue;
         if (results->linked) seal_shown(results, run);
-        OWNED char *whole = results_run_path(results, run);
-        if (!parts_are_there(results, run) && access(whole, F_OK) != 0) TRY(import_run(results, run, row, error));
+        OWNED char *part_path = results_run_path(results, run);
+        if (!parts_are_there(results, run) && access(part_path, F_OK) != 0) TRY(import_run(results, run, row, error));
     }
     return STATUS_OK;
 }

@@ -133,8 +133,8 @@ static enum status copy_outputs(const struct stored *from, hid_t file, const str
 static enum status copy_samples(const struct stored *from, hid_t file, const char *path, struct error *error) {
     for (int i = 0; i < SAMPLE_KINDS; i++) {
         if (H5Lexists(from->file, sample_kinds[i].in_part, H5P_DEFAULT) <= 0) continue;
-        OWNED char *own = must_printf("%s%s", path, sample_kinds[i].suffix);
-        TRY(copy_whole_object(from->file, sample_kinds[i].in_part, file, own, true, error));
+        OWNED char *copy = must_printf("%s%s", path, sample_kinds[i].suffix);
+        TRY(copy_whole_object(from->file, sample_kinds[i].in_part, file, copy, true, error));
     }
     return STATUS_OK;
 }
@@ -163,12 +163,12 @@ static enum status copy_run(const struct results *results, const struct run *run
 /* Is there room for copies of all parts but the adopted one? */
 static bool has_room(const struct results *results, double adopted_bytes) {
     double room, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - adopted_bytes;
-    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
+    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     for (int i = 0; i < paths.count; i++) {
         struct stat about;
         if (stat(paths.items[i], &about) == 0) wanted += (double)about.st_size;
     }
-    return !space_free(results->place.folder, &room) || room >= wanted;
+    return !space_free(results->output.folder, &room) || room >= wanted;
 }
 
 /* Chooses the part that becomes OUTPUT or a file of a `to`: the largest with an output that is published, if it has at
@@ -241,7 +241,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
 
 /* Most parts are not synced when they are made: a linked file needs them all, and the folders that lead to them. */
 static enum status sync_parts(const struct results *results, struct error *error) {
-    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
+    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     OWNED char *last = must_strdup("");
     for (int i = 0; i < paths.count; i++) {
         char *folder = path_folder(paths.items[i]);
@@ -251,8 +251,8 @@ static enum status sync_parts(const struct results *results, struct error *error
         TRY(results_sync_file(paths.items[i], error));
         if (!same) TRY(results_sync_folder(folder, error));
     }
-    TRY(results_sync_folder(results->folder.whole, error));
-    return results_sync_folder(results->place.folder, error);
+    TRY(results_sync_folder(results->folder.root, error));
+    return results_sync_folder(results->output.folder, error);
 }
 
 /* Writes OUTPUT under its temporary name. */
@@ -269,19 +269,19 @@ static enum status write_output(const struct results *results, const struct resu
  * all files of `to` exist. */
 static enum status write_and_name(struct results *results, const struct result_summary *summary, const char *path,
                                   struct error *error) {
-    TRY(publish_check(results, &results->place, error)); /* before a part is taken over */
+    TRY(publish_check(results, &results->output, error)); /* before a part is taken over */
     TRY(to_write(results, summary, false, error));
     TRY(write_output(results, summary, path, error));
     TRY(to_write(results, summary, true, error)); /* true: the file that takes over the chosen part, last, because
                                                      OUTPUT copies from it too */
     if (results->plan->job->sync && results->policy.links) TRY(sync_parts(results, error));
-    TRY(publish_check(results, &results->place, error));
+    TRY(publish_check(results, &results->output, error));
     TRY(to_put(results, error));
-    return publish_put(results, &results->place, path, error);
+    return publish_put(results, &results->output, path, error);
 }
 
 enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error) {
-    OWNED char *path = must_printf("%s/assembled.tmp", results->folder.own);
+    OWNED char *path = must_printf("%s/assembled.tmp", results->folder.parts);
     to_select(results, summary);
     results->adopted = choose_adopted(results, summary);
     enum status status = write_and_name(results, summary, path, error);

@@ -38,10 +38,10 @@ struct found_part {
 
 /* OUTPUT.parts, and this process's folder and locks in it. */
 struct parts_folder {
-    char *whole;     /* its path, beside the target if OUTPUT is a link */
-    char *own;       /* the folder that parts are written to: `whole`, or a shard's own in it */
-    int lock;        /* descriptor of `own`/lock; -1: not taken */
-    int shared_lock; /* a shard's descriptor of `whole`/lock; -1: not taken */
+    char *root;      /* its path, beside the target if OUTPUT is a link */
+    char *parts;     /* the folder that this process writes parts to: `root`, or its shard's folder in it */
+    int lock;        /* descriptor of `parts`/lock; -1: not taken */
+    int shared_lock; /* a shard's descriptor of `root`/lock; -1: not taken */
     bool cleared;    /* all parts were removed */
 };
 /* With --resume: the parts that were in OUTPUT.parts at the start, also those of shards, sorted by key. */
@@ -59,7 +59,7 @@ struct known_units {
 };
 
 struct results {
-    struct destination place; /* OUTPUT */
+    struct destination output; /* OUTPUT */
     struct parts_folder folder;
     struct store_policy policy;
     bool linked; /* the OUTPUT that is there shows the parts, which must stay */
@@ -79,7 +79,7 @@ struct results {
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
 enum status results_take_lock(struct results *results, struct error *error);
 
-/* Counts the parts and the foreign files in results->folder.own, with the folders of shards in it. STATUS_USAGE:
+/* Counts the parts and the foreign files in results->folder.parts, with the folders of shards in it. STATUS_USAGE:
  * something has one of tilerun's names but is not a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
 /* Removes tilerun's own files from there: temporary files that killed writers left; with `finished` also the parts. */
@@ -88,13 +88,13 @@ void results_clear(struct results *results, bool finished);
 /* "shard-3-of-8": is it the name of a shard's folder? */
 bool shard_folder_parse(const char *name, int *index, int *count);
 /* The folders of shards in OUTPUT.parts, sorted. */
-struct texts shard_folders(const char *whole);
+struct texts shard_folders(const char *root);
 /* The folder of a shard. The caller frees. */
-char *shard_folder(const char *whole, int index, int count);
-/* The folder that a shard writes its parts to; NULL: `whole` itself. The caller frees. */
-char *shard_own_folder(const char *whole, const struct shard *shard);
+char *shard_folder(const char *root, int index, int count);
+/* The folder that a shard writes its parts to; NULL: `root` itself. The caller frees. */
+char *shard_own_folder(const char *root, const struct shard *shard);
 /* shards_find_job, in the folder OUTPUT.parts. */
-bool manifests_find_job(const char *whole, struct shard_job *job);
+bool manifests_find_job(const char *root, struct shard_job *job);
 /* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
 char *manifest_host(const char *folder);
 /* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
@@ -166,7 +166,7 @@ struct run_parts {
     int count;
     struct run_part {
         char *path;
-        struct box place;
+        struct box box;
     } * items;
 };
 struct run_parts parts_of_run(const struct results *results, const struct run *whole);
@@ -189,7 +189,7 @@ enum status link_mark(const struct results *results, hid_t file, struct error *e
 bool results_are_at(const char *path, char instead[512]);
 /* STATUS_USAGE: the destination is the job file, or a file that reading the job's inputs opens, under any name or
  * link. */
-enum status clash_check(const struct destination *place, const struct plan *plan, struct error *error);
+enum status clash_check(const struct destination *destination, const struct plan *plan, struct error *error);
 /* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
  * job's, and `overwrite` was not given. */
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error);

@@ -15,25 +15,25 @@
  * results it holds. */
 static enum status check_output(struct results *results, struct error *error) {
     bool resume = results->policy.resume;
-    struct destination *place = &results->place;
-    TRY(destination_look(place, error));
-    TRY(destination_check(place, error));
-    if (!place->exists) return STATUS_OK;
-    if (!S_ISREG(place->about.st_mode))
-        return fail(error, STATUS_USAGE, "output %s: is not a regular file", place->name);
-    TRY(clash_check(place, results->plan, error));
+    struct destination *destination = &results->output;
+    TRY(destination_look(destination, error));
+    TRY(destination_check(destination, error));
+    if (!destination->exists) return STATUS_OK;
+    if (!S_ISREG(destination->about.st_mode))
+        return fail(error, STATUS_USAGE, "output %s: is not a regular file", destination->name);
+    TRY(clash_check(destination, results->plan, error));
     if (results->policy.overwrite) return STATUS_OK;
     char instead[512]; /* what the file is, if not a results file */
-    if (results_are_at(place->path, instead)) {
+    if (results_are_at(destination->path, instead)) {
         if (resume) return STATUS_OK;
-        return fail(error, STATUS_USAGE, "output %s: exists; --overwrite replaces it%s", place->name,
+        return fail(error, STATUS_USAGE, "output %s: exists; --overwrite replaces it%s", destination->name,
                     results->policy.single ? "" : ", --resume continues its job");
     }
     if (resume)
         return fail(error, STATUS_USAGE,
                     "output %s: %s; --resume replaces nothing but results of its job, --overwrite any file",
-                    place->name, instead);
-    return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", place->name, instead);
+                    destination->name, instead);
+    return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", destination->name, instead);
 }
 
 /* May the files in OUTPUT.parts be used or removed? */
@@ -42,7 +42,7 @@ static enum status check_parts(const struct results *results, struct error *erro
     int parts, foreign;
     struct stat folder;
     TRY(results_count_parts(results, &parts, &foreign, error));
-    for (int i = 0; i < job->input_count && stat(results->folder.own, &folder) == 0; i++) {
+    for (int i = 0; i < job->input_count && stat(results->folder.parts, &folder) == 0; i++) {
         bool inside = false;
         const char *file;
         for (int number = 0; !inside && (file = array_file(&results->plan->arrays[i], number)); number++) {
@@ -52,23 +52,23 @@ static enum status check_parts(const struct results *results, struct error *erro
         if (inside)
             return fail(error, STATUS_USAGE,
                         "output %s: the job's input '%s' lies in %s, which is removed when the job is done",
-                        results->place.name, job->inputs[i].name, results->folder.own);
+                        results->output.name, job->inputs[i].name, results->folder.parts);
     }
     if (results->policy.resume || results->policy.overwrite || parts == 0) return STATUS_OK;
     return fail(error, STATUS_USAGE,
                 "output %s: %s holds %d finished run%s of a job that was not completed; %s--overwrite throws them away",
-                results->place.name, results->folder.own, parts, parts == 1 ? "" : "s",
+                results->output.name, results->folder.parts, parts, parts == 1 ? "" : "s",
                 results->policy.single ? "" : "--resume continues it, ");
 }
 
 /* Removes a linked OUTPUT: its values are in the parts that `overwrite` removes, and it must not exist without them. */
 static enum status drop_linked(struct results *results, struct error *error) {
-    if (unlink(results->place.path) != 0)
-        return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->place.name, strerror(errno));
+    if (unlink(results->output.path) != 0)
+        return fail(error, STATUS_USAGE, "output %s: cannot be removed: %s", results->output.name, strerror(errno));
     text_print_stderr("tilerun: output %s: is removed now, because its outputs are in %s, which --overwrite removes\n",
-                      results->place.name, results->folder.whole);
+                      results->output.name, results->folder.root);
     results->linked = false;
-    return destination_look(&results->place, error);
+    return destination_look(&results->output, error);
 }
 
 RELEASED_BY(results, store_close)
@@ -84,9 +84,9 @@ enum status store_open(const char *output, const struct store_policy *policy, co
     results->plan = units->whole;
     results->policy = *policy;
     results->keys = keys_create(units, readers);
-    enum status status = destination_find("output", output, &results->place, error);
-    results->folder.whole = must_printf("%s.parts", results->place.path);
-    results->folder.own = shard_own_folder(results->folder.whole, shard);
+    enum status status = destination_find("output", output, &results->output, error);
+    results->folder.root = must_printf("%s.parts", results->output.path);
+    results->folder.parts = shard_own_folder(results->folder.root, shard);
     const char *resolved = results->plan->job->resolved;
     sha256_hex(resolved, strlen(resolved), results->job_sha256);
     results->known.kept = must_zeroed((size_t)units->plan.task_count);
@@ -99,19 +99,19 @@ enum status store_open(const char *output, const struct store_policy *policy, co
     TRY(check_output(results, error)); /* the last holder may have written it */
     TRY(to_begin(results, error));
     TRY(check_parts(results, error));
-    results->linked = results->place.exists && link_is_at(results->place.path);
+    results->linked = results->output.exists && link_is_at(results->output.path);
     if (results->linked && !resume) TRY(drop_linked(results, error));
     results_clear(results, !resume);
     if (resume) shards_find_parts(results);
-    if (results->place.exists && results->place.about.st_nlink > 1)
+    if (results->output.exists && results->output.about.st_nlink > 1)
         text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
-                          (long)results->place.about.st_nlink);
+                          (long)results->output.about.st_nlink);
     *result = disown(&results);
     return STATUS_OK;
 }
 
 bool results_need_inputs(const struct results *results) {
-    return !results->shard || results->place.exists;
+    return !results->shard || results->output.exists;
 }
 
 /* Decides whether a complete OUTPUT is really done; clears *done if it is not. It is not done if a shard made a part
@@ -121,12 +121,12 @@ static enum status check_done(struct results *results, bool *done, struct error 
     const struct store_policy *policy = &results->policy;
     bool turn_into_copies = results->linked && policy->merges && policy->overwrite && !policy->links;
     if (turn_into_copies) *done = false;
-    if (!*done || results->linked || !shards_made_since(results, &results->place.about.st_mtim)) return STATUS_OK;
+    if (!*done || results->linked || !shards_made_since(results, &results->output.about.st_mtim)) return STATUS_OK;
     if (!results->policy.overwrite)
         return fail(error, STATUS_USAGE,
                     "output %s: is complete, and shards have run its job again since; --overwrite replaces it by "
                     "what they made",
-                    results->place.name);
+                    results->output.name);
     previous_close(results->previous);
     results->previous = NULL;
     *done = false;
@@ -139,10 +139,10 @@ static enum status clear_done(struct results *results, struct error *error) {
     for (int i = 0; i < results->units->plan.run_count; i++) {
         char key[33];
         keys_of_unit(results->keys, &results->units->plan.runs[i], key);
-        OWNED char *path = must_printf("%s/%s.h5", results->folder.own, key);
+        OWNED char *path = must_printf("%s/%s.h5", results->folder.parts, key);
         if (shard_has(results->shard, results->units->plan.runs[i].task)) unlink(path);
     }
-    parts_remove_older(results->folder.own, &results->place.about.st_mtim);
+    parts_remove_older(results->folder.parts, &results->output.about.st_mtim);
     TRY(results_count_parts(results, &parts, &foreign, error));
     if (parts == 0) results_clear(results, true); /* the folders of shards too */
     return STATUS_OK;
@@ -151,40 +151,40 @@ static enum status clear_done(struct results *results, struct error *error) {
 /* Counts the parts that belong to this job, or to this shard's share, and marks their runs as seen. */
 static int count_own(struct results *results) {
     const struct plan *whole = results->plan, *plan = &results->units->plan;
-    int own = 0;
+    int parts = 0;
     for (int r = 0; r < whole->run_count; r++) {
         int count, stride;
         const struct run *first = units_of_run(results->units, &whole->runs[r], &count, &stride);
         OWNED char *in_whole = count > 1 ? results_run_path(results, &whole->runs[r]) : NULL;
         bool in_one = in_whole && access(in_whole, F_OK) == 0;
-        own += in_one;
+        parts += in_one;
         for (int p = 0; p < count; p++) {
             const struct run *unit = &plan->runs[first[p * stride].number];
             if (!shard_has(results->shard, unit->task)) continue;
             OWNED char *path = results_unit_path(results, unit);
             bool there = access(path, F_OK) == 0;
-            own += there;
+            parts += there;
             results->known.seen[unit->number] = there || in_one;
         }
     }
-    return own;
+    return parts;
 }
 
 enum status store_resume(struct results *results, bool restricted, bool *done, struct error *error) {
     int parts, foreign;
     *done = false;
-    if (results->place.exists) TRY(previous_open(results, restricted, done, error));
+    if (results->output.exists) TRY(previous_open(results, restricted, done, error));
     TRY(to_resume(results, done, error));
     TRY(check_done(results, done, error));
     if (!*done) TRY(previous_import(results, error));
     TRY(results_count_parts(results, &parts, &foreign, error));
-    int own = parts > 0 ? count_own(results) : 0;
+    int counted = parts > 0 ? count_own(results) : 0;
     if (*done && results->previous && results->previous->complete && !results->linked)
         return clear_done(results, error);
-    if (parts > own && !results->linked)
+    if (parts > counted && !results->linked)
         text_print_stderr(
             "tilerun: %s: holds %d finished run%s of another version of the job, its inputs or tilerun%s\n",
-            results->folder.own, parts - own, parts - own == 1 ? "" : "s",
+            results->folder.parts, parts - counted, parts - counted == 1 ? "" : "s",
             *done ? "" : "; removed when it is complete");
     return STATUS_OK;
 }
@@ -206,7 +206,7 @@ static bool leave_folder(const char *folder, int *lock) {
 static void leave_shared(struct results *results, bool gone) {
     if (results->folder.shared_lock < 0) return;
     if (gone && flock(results->folder.shared_lock, LOCK_EX | LOCK_NB) == 0) {
-        leave_folder(results->folder.whole, &results->folder.shared_lock);
+        leave_folder(results->folder.root, &results->folder.shared_lock);
     } else {
         close(results->folder.shared_lock);
         results->folder.shared_lock = -1;
@@ -222,25 +222,25 @@ void store_leave(struct results *results) {
         bool counted = results_count_parts(results, &parts, &foreign, IGNORED) == STATUS_OK;
         /* Without parts there is nothing to resume, so the folder is removed. With parts rmdir fails and the folder
          * stays. */
-        OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, results->folder.own);
+        OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, results->folder.parts);
         bool no_parts = counted && parts == 0;
         bool manifest_is_useless = results->shard && no_parts && !results->known.reused && !results->known.stopped;
         if (manifest_is_useless) unlink(manifest);
-        gone = leave_folder(results->folder.own, &results->folder.lock);
+        gone = leave_folder(results->folder.parts, &results->folder.lock);
         if (!gone && results->folder.cleared && no_parts && foreign > 0)
-            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->folder.own,
+            text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->folder.parts,
                               foreign, foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
     }
     leave_shared(results, gone);
 }
 
 void results_sweep(const char *output) {
-    FREED_BY(destination_free) struct destination place = {0};
+    FREED_BY(destination_free) struct destination destination = {0};
     int parts, foreign;
-    if (destination_find("output", output, &place, IGNORED)) return;
-    OWNED char *whole = must_printf("%s.parts", place.path);
-    struct results results = {.place = place, .folder = {whole, whole, .lock = -1, .shared_lock = -1}};
-    if (access(whole, F_OK) == 0 && !results_take_lock(&results, IGNORED) &&
+    if (destination_find("output", output, &destination, IGNORED)) return;
+    OWNED char *folder = must_printf("%s.parts", destination.path);
+    struct results results = {.output = destination, .folder = {folder, folder, .lock = -1, .shared_lock = -1}};
+    if (access(folder, F_OK) == 0 && !results_take_lock(&results, IGNORED) &&
         !results_count_parts(&results, &parts, &foreign, IGNORED) && parts == 0)
         results_clear(&results, true);
     store_leave(&results);
@@ -252,10 +252,10 @@ void store_close(struct results *results) {
     store_leave(results);
     to_close(results);
     keys_free(results->keys);
-    destination_free(&results->place);
+    destination_free(&results->output);
     shards_free_parts(results);
-    free(results->folder.whole);
-    free(results->folder.own);
+    free(results->folder.root);
+    free(results->folder.parts);
     free(results->known.kept);
     free(results->known.seen);
     free(results->known.in_one);

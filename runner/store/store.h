@@ -94,13 +94,13 @@ struct shard_job {
 };
 /* The state of a shard, from its manifest. */
 struct shard_state {
-    bool begun, done;  /* `done`: with all of its units */
-    char *place, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
-    char *stopped;     /* why it ended before its last run; NULL: it did not, or a signal or a crash ended it */
-    int32_t *units;    /* the numbers of its runs of units */
-    int unit_count;    /* 0: not known */
-    bool at_work;      /* only in a survey: is its lock held? */
-    int lacks;         /* only in a survey: number of its units that have no part */
+    bool begun, done; /* `done`: with all of its units */
+    char *host, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
+    char *stopped;    /* why it ended before its last run; NULL: it did not, or a signal or a crash ended it */
+    int32_t *units;   /* the numbers of its runs of units */
+    int unit_count;   /* 0: not known */
+    bool at_work;     /* only in a survey: is its lock held? */
+    int lacks;        /* only in a survey: number of its units that have no part */
 };
 /* Finds the job of the shards whose manifests are in OUTPUT.parts. Among jobs all of whose shards have begun,
  * chooses the one that a shard began last; if there is none, the one of which most shards have begun. false: there are

@@ -27,8 +27,8 @@ static bool is_of_job(const struct results *results, const char *key) {
 }
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
-    size_t own = strlen(results->folder.whole) + 1; /* a shard's part is one folder deeper */
-    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.whole);
+    size_t own = strlen(results->folder.root) + 1; /* a shard's part is one folder deeper */
+    FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     bool made = false;
     for (int i = 0; i < paths.count; i++) {
         const char *inner = strchr(paths.items[i] + own, '/');
@@ -62,11 +62,11 @@ static void print_shards(const struct plan *plan, const bool *missing, const str
         if (tallies[s].lacks == 0 || printed++ >= MAX_LINES) continue;
         const struct run *first = &plan->runs[tallies[s].first];
         const struct job_operation *operation = plan->tasks[first->task].operation;
-        const char *panel = plan->tasks[first->task].panel, *place = job->states[s].place;
+        const char *panel = plan->tasks[first->task].panel, *host = job->states[s].host;
         const char *stopped = job->states[s].stopped;
         text_print_stderr("tilerun: shard %d of %d has %d of %d runs; %s%s; first missing: '%s %s%s%s'%s%s%s%s\n", s,
                           count, tallies[s].runs - tallies[s].lacks, tallies[s].runs,
-                          place ? "it ran on " : "it has not begun", place ? place : "", operation->id, first->label,
+                          host ? "it ran on " : "it has not begun", host ? host : "", operation->id, first->label,
                           operation->label[0] ? " " : "", operation->label, panel ? ", " : "", panel ? panel : "",
                           stopped ? "; it stopped: " : "", stopped ? stopped : "");
     }
@@ -99,7 +99,7 @@ static void print_other_jobs(const struct results *results) {
 
 void results_print_missing(const struct results *results, const bool *missing) {
     FREED_BY(shard_job_free) struct shard_job job = {0};
-    manifests_find_job(results->folder.whole, &job);
+    manifests_find_job(results->folder.root, &job);
     print_other_jobs(results);
     print_shards(&results->units->plan, missing, &job);
     text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes the missing runs of shard I\n",

@@ -24,17 +24,17 @@
 /* ---- which files there are --------------------------------------------------------------------------------------- */
 
 /* The file's real path. The caller frees. */
-static char *real_path(const struct destination *place) {
-    OWNED char *folder = must_realpath(place->folder);
-    return must_printf("%s/%s", folder ? folder : place->folder, path_name(place->path));
+static char *real_path(const struct destination *destination) {
+    OWNED char *folder = must_realpath(destination->folder);
+    return must_printf("%s/%s", folder ? folder : destination->folder, path_name(destination->path));
 }
 
 /* The name under which a file is written at first. It depends on OUTPUT, on which only one process can work: so a file
  * of this name was left by an earlier process on it. */
 static char *unfinished_path(const struct results *results, const struct to_file *file) {
-    OWNED char *output = real_path(&results->place), *both = must_printf("%s\n%s", output, file->real);
+    OWNED char *output = real_path(&results->output), *both = must_printf("%s\n%s", output, file->real);
     XXH64_hash_t hash = XXH3_64bits(both, strlen(both));
-    return must_printf("%s/.tilerun-to-%016llx.tmp", file->place.folder, (unsigned long long)hash);
+    return must_printf("%s/.tilerun-to-%016llx.tmp", file->destination.folder, (unsigned long long)hash);
 }
 
 /* Finds the number of the file that an operation's result goes to; adds the file if it is new. `last`: the file of the
@@ -42,17 +42,17 @@ static char *unfinished_path(const struct results *results, const struct to_file
 static enum status find_file(struct to_files *to, const struct job_operation *operation, int last, int *number,
                              struct error *error) {
     struct to_file file = {.first = 0};
-    if (last >= 0 && strcmp(to->items[last].place.name, operation->to_file) == 0) {
+    if (last >= 0 && strcmp(to->items[last].destination.name, operation->to_file) == 0) {
         *number = last;
         return STATUS_OK;
     }
-    enum status status = destination_find("file", operation->to_file, &file.place, error);
-    file.real = status ? NULL : real_path(&file.place);
+    enum status status = destination_find("file", operation->to_file, &file.destination, error);
+    file.real = status ? NULL : real_path(&file.destination);
     for (*number = 0; !status && *number < to->count; ++*number)
         if (strcmp(to->items[*number].real, file.real) == 0) break;
     if (status || *number < to->count) {
         free(file.real);
-        destination_free(&file.place);
+        destination_free(&file.destination);
         return status;
     }
     *APPEND(to->items, to->count) = file;
@@ -100,7 +100,7 @@ static enum status check_names(const struct results *results, const struct to_fi
             size_t length = strlen(one);
             if (i == j || strncmp(one, other, length) != 0 || (other[length] && other[length] != '/')) continue;
             return fail(error, STATUS_USAGE, "file %s: the results of '%s' and '%s' both go to %s in it",
-                        file->place.name, all[i].id, all[j].id, one);
+                        file->destination.name, all[i].id, all[j].id, one);
         }
     return STATUS_OK;
 }
@@ -119,19 +119,19 @@ static hid_t open_written(const char *path) {
 }
 
 static enum status refuse(const struct results *results, const struct to_file *file, struct error *error) {
-    return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->place.name,
+    return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->destination.name,
                 results->policy.resume ? " and was made by another version of the job, its inputs or tilerun" : "");
 }
 
 static enum status check_file(const struct results *results, struct to_file *file, struct error *error) {
-    TRY(destination_look(&file->place, error));
-    TRY(results_check_other(results->place.name, results->plan, "file", file->place.name, error));
-    TRY(destination_check(&file->place, error));
-    if (!file->place.exists) return STATUS_OK;
-    if (!S_ISREG(file->place.about.st_mode))
-        return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->place.name);
+    TRY(destination_look(&file->destination, error));
+    TRY(results_check_other(results->output.name, results->plan, "file", file->destination.name, error));
+    TRY(destination_check(&file->destination, error));
+    if (!file->destination.exists) return STATUS_OK;
+    if (!S_ISREG(file->destination.about.st_mode))
+        return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->destination.name);
     if (results->policy.overwrite) return STATUS_OK;
-    OWNED_ID hid_t id = results->policy.resume ? open_written(file->place.path) : H5I_INVALID_HID;
+    OWNED_ID hid_t id = results->policy.resume ? open_written(file->destination.path) : H5I_INVALID_HID;
     return id < 0 ? refuse(results, file, error) : STATUS_OK;
 }
 
@@ -162,7 +162,7 @@ void to_close(struct results *results) {
     struct to_files *to = results->to;
     if (!to) return;
     for (int i = 0; i < to->count; i++) {
-        destination_free(&to->items[i].place);
+        destination_free(&to->items[i].destination);
         free(to->items[i].real);
         free(to->items[i].unfinished);
     }
@@ -228,7 +228,7 @@ static enum status write_file(const struct results *results, const struct result
         status = fill_file(results, summary, file, adopted, id, error);
         status = publish_end(results, file->unfinished, id, status, error);
     }
-    return status ? fail_prefix(error, "file", file->place.name) : STATUS_OK;
+    return status ? fail_prefix(error, "file", file->destination.name) : STATUS_OK;
 }
 
 /* The first of a file's operations that made no result; NULL: all did. */
@@ -245,7 +245,7 @@ void to_select(struct results *results, const struct result_summary *summary) {
         const char *lacks = lacking(results, summary, file);
         file->written = !lacks;
         if (lacks)
-            text_print_stderr("tilerun: file %s is not written, because '%s' has no result%s\n", file->place.name,
+            text_print_stderr("tilerun: file %s is not written, because '%s' has no result%s\n", file->destination.name,
                               lacks, file->count > 1 ? "; the output holds the results of the others" : "");
     }
 }
@@ -296,9 +296,9 @@ enum status to_name(const struct results *results, int task, hid_t file, const c
 enum status to_put(const struct results *results, struct error *error) {
     const struct to_files *to = results->to;
     for (int i = 0; to && i < to->count; i++)
-        if (to->items[i].written) TRY(publish_check(results, &to->items[i].place, error));
+        if (to->items[i].written) TRY(publish_check(results, &to->items[i].destination, error));
     for (int i = 0; to && i < to->count; i++)
-        if (to->items[i].written) TRY(publish_put(results, &to->items[i].place, to->items[i].unfinished, error));
+        if (to->items[i].written) TRY(publish_put(results, &to->items[i].destination, to->items[i].unfinished, error));
     return STATUS_OK;
 }
 
@@ -309,9 +309,9 @@ enum earlier { NOTHING, FOREIGN, SOME_OF_OURS, ALL_OF_OURS };
 
 static enum earlier look_at(const struct results *results, const struct job *job, struct keys *keys,
                             const struct to_file *file) {
-    FENCE(file->place.path);
-    if (access(file->place.path, F_OK) != 0) return NOTHING;
-    OWNED_ID hid_t id = open_written(file->place.path);
+    FENCE(file->destination.path);
+    if (access(file->destination.path, F_OK) != 0) return NOTHING;
+    OWNED_ID hid_t id = open_written(file->destination.path);
     if (id < 0) return FOREIGN;
     int64_t there = h5_get_integer(id, "results", 0), ours = 0;
     for (int number = file->first; number >= 0; number = results->to->next[number]) {
@@ -329,7 +329,7 @@ enum held { HELD_NOT, HELD_INSIDE, HELD_IN_FILE, HELD_ELSEWHERE };
 
 static enum held held_by(const struct results *results, const struct job_operation *operation,
                          const struct to_file *file) {
-    FENCE(results->place.path);
+    FENCE(results->output.path);
     OWNED char *path = results_path_of("outputs", operation->label, operation->id);
     OWNED_ID hid_t output = results->previous ? H5Oopen(results->previous->file, path, H5P_DEFAULT) : H5I_INVALID_HID;
     if (output < 0) return HELD_NOT;
@@ -358,8 +358,8 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     const struct plan *plan = results->plan;
     struct keys *keys = results->keys;
     const struct job *job = plan->job;
-    const bool has_previous = results->previous != NULL;            /* an OUTPUT of this job */
-    if (results->shard && !results->place.exists) return STATUS_OK; /* its inputs are not all hashed */
+    const bool has_previous = results->previous != NULL;             /* an OUTPUT of this job */
+    if (results->shard && !results->output.exists) return STATUS_OK; /* its inputs are not all hashed */
     for (int i = 0; *done && i < job->operation_count && has_previous; i++)
         if (!job->operations[i].to_file) *done = held_by(results, &job->operations[i], NULL) != HELD_ELSEWHERE;
     for (int i = 0; results->to && i < results->to->count; i++) {

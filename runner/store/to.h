@@ -10,7 +10,7 @@
 #include "results.h"
 
 struct to_file {
-    struct destination place;
+    struct destination destination;
     char *real;             /* its absolute path, with links of folders followed: identifies the file */
     char *unfinished;       /* the path at which it is written; to_put renames it */
     int first, last, count; /* its operations: to_files.next links them */

@@ -48,8 +48,8 @@ static bool read_usable_part(const struct results *results, const char *path, bo
 /* Removes an unusable part, but only from this process's own folder, and not if OUTPUT has virtual data sets that read
  * it. */
 static void remove_unusable(const struct results *results, const char *path) {
-    size_t own = strlen(results->folder.own);
-    if (!results->linked && strncmp(path, results->folder.own, own) == 0 && path[own] == '/') unlink(path);
+    size_t length = strlen(results->folder.parts);
+    if (!results->linked && strncmp(path, results->folder.parts, length) == 0 && path[length] == '/') unlink(path);
 }
 
 /* Finds the unit's own part or the whole run's, and notes in `known` what was found. `merge` needs an output only if
@@ -60,9 +60,9 @@ bool store_find(struct results *results, const struct run *unit, struct result_r
     bool wants = unit_wants_output(results, unit) && (!merges || task->operation->run.store != STORE_NONE);
     const struct run *whole = units_whole_run(results->units, unit);
     struct result_row held;
-    OWNED char *own = results_unit_path(results, unit);
-    bool found = read_usable_part(results, own, wants, unit->search != 0, &held, &has_output);
-    if (!found && !merges) remove_unusable(results, own);
+    OWNED char *unit_path = results_unit_path(results, unit);
+    bool found = read_usable_part(results, unit_path, wants, unit->search != 0, &held, &has_output);
+    if (!found && !merges) remove_unusable(results, unit_path);
     if (!found && task->panel) { /* if the job was divided otherwise before, one part may have the whole run */
         OWNED char *path = results_run_path(results, whole);
         found = read_usable_part(results, path, wants, unit->search != 0, &held, &has_output);
@@ -109,7 +109,7 @@ struct run_parts parts_of_run(const struct results *results, const struct run *w
     for (int p = 0; p < parts.count; p++) {
         const struct run *unit = first + p * stride;
         parts.items[p].path = panels ? results_unit_path(results, unit) : results_run_path(results, whole);
-        parts.items[p].place = panels ? units->place[unit->task] : box_whole(&shape);
+        parts.items[p].box = panels ? units->boxes[unit->task] : box_whole(&shape);
     }
     return parts;
 }
@@ -211,9 +211,9 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     row->run = whole->number;
     if (!run_is_in_panels(results, whole)) return complete && row->status[0];
     for (int p = 0; p < count; p++) {
-        const struct result_row *own = &of_units[first[p * stride].number];
-        if (!own->status[0]) complete = false;
-        add_row(row, own, &units->plan.tasks[first[p * stride].task], p == 0);
+        const struct result_row *unit_row = &of_units[first[p * stride].number];
+        if (!unit_row->status[0]) complete = false;
+        add_row(row, unit_row, &units->plan.tasks[first[p * stride].task], p == 0);
     }
     if (!complete) row->status[0] = '\0';
     if (!complete || !result_row_done(row)) return complete;
@@ -234,7 +234,7 @@ enum status panels_write_samples(const struct results *results, const struct run
 /* Sets the message of a panel's row to the panel's name and, if a shard made it, the shard's folder. */
 static void set_panel_message(const struct results *results, const struct run *unit, struct result_row *row) {
     OWNED char *path = results_unit_path(results, unit), *folder = path_folder(path);
-    const char *shard = strlen(folder) > strlen(results->folder.whole) ? path_name(folder) : "";
+    const char *shard = strlen(folder) > strlen(results->folder.root) ? path_name(folder) : "";
     snprintf(row->message, sizeof row->message, "%.60s%s%.40s", results->units->plan.tasks[unit->task].panel,
              *shard ? "; " : "", shard);
 }
@@ -265,13 +265,13 @@ static char *note_path(const struct results *results, const struct run *unit) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     const struct job_operation *operation = task->operation;
     const struct geometry *geometry = &task->geometry;
-    const char *own = own_kernel_identity(unit->kernel);
-    OWNED char *text =
-        must_printf("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d", tilerun_version, tilerun_sources, operation->id,
-                    operation->label, operation->resolved, task->panel ? task->panel : "", unit->label, own ? own : "",
-                    geometry->shape_text, dtype_name(geometry->in[0].dtype), (int)unit->device);
+    const char *own_kernel = own_kernel_identity(unit->kernel);
+    OWNED char *text = must_printf("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d", tilerun_version, tilerun_sources,
+                                   operation->id, operation->label, operation->resolved, task->panel ? task->panel : "",
+                                   unit->label, own_kernel ? own_kernel : "", geometry->shape_text,
+                                   dtype_name(geometry->in[0].dtype), (int)unit->device);
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    return must_printf("%s/%016llx%016llx%s", results->folder.own, (unsigned long long)hash.high64,
+    return must_printf("%s/%016llx%016llx%s", results->folder.parts, (unsigned long long)hash.high64,
                        (unsigned long long)hash.low64, TIMEOUT_NOTE);
 }
 

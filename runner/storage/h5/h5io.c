@@ -18,9 +18,9 @@ enum {
 };
 
 struct shape h5_dataset_axes(const struct h5_dataset *dataset, const struct shape *shape) {
-    struct shape own = *shape;
-    if (own.rank) own.rank -= dataset->inner;
-    return own;
+    struct shape axes = *shape;
+    if (axes.rank) axes.rank -= dataset->inner;
+    return axes;
 }
 
 void h5_close(struct h5_dataset **closed) {

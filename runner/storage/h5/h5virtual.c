@@ -17,11 +17,11 @@ static char *escape_percent(const char *name) {
 }
 
 static enum status map_source(hid_t creation, hid_t space, const struct h5_source *source, struct error *error) {
-    const struct selection place = selection_of_box(&source->place);
-    OWNED_ID hid_t from = h5_space(place.rank, place.count);
+    const struct selection selection = selection_of_box(&source->box);
+    OWNED_ID hid_t from = h5_space(selection.rank, selection.count);
     OWNED char *file = escape_percent(source->file), *name = escape_percent(source->name);
     bool failed =
-        from < 0 || h5_slab_select(space, &place) < 0 || H5Pset_virtual(creation, space, file, name, from) < 0;
+        from < 0 || h5_slab_select(space, &selection) < 0 || H5Pset_virtual(creation, space, file, name, from) < 0;
     return failed ? FAIL_CALL(error, STATUS_IO, "H5Pset_virtual", h5_error_text()) : STATUS_OK;
 }
 

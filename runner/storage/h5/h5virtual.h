@@ -9,7 +9,7 @@
 struct h5_source {
     const char *file; /* relative to the folder of the file that the virtual data set is in */
     const char *name; /* "/output" */
-    struct box place;
+    struct box box;
 };
 
 /* Creates virtual data set /path, of rank 1 at least, and its parent groups. If a source is missing, readers see NaN,

@@ -226,7 +226,7 @@ static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t
 
 /* A buffer with the elements begin .. end - 1 of the data set, which one pread delivered; none if begin is end. */
 struct window {
-    char *room;
+    char *buffer;
     int64_t begin, end;
 };
 
@@ -237,20 +237,20 @@ static const char *read_run(const struct reading *reading, const struct row_run 
     const struct rawread *raw = reading->raw;
     haddr_t address = raw->address + (haddr_t)(run->in_array * raw->size);
     const char *why = NULL;
-    *from = window->room;
+    *from = window->buffer;
     if (!reading->rows.covered) {
         *step = 1;
         counts->bytes += run->elements * raw->size;
         for (int64_t i = 0; i < run->elements && !why; i++)
-            why = read_bytes(raw->descriptor, window->room + i * raw->size, raw->size,
+            why = read_bytes(raw->descriptor, window->buffer + i * raw->size, raw->size,
                              address + (haddr_t)(i * run->step * raw->size));
         return why;
     }
     *step = run->step;
     if (run->in_array < window->begin || run->in_array >= window->end) {
-        *window = (struct window){window->room, run->in_array, run->in_array + run->reach};
+        *window = (struct window){window->buffer, run->in_array, run->in_array + run->reach};
         counts->bytes += run->reach * raw->size;
-        why = read_bytes(raw->descriptor, window->room, run->reach * raw->size, address);
+        why = read_bytes(raw->descriptor, window->buffer, run->reach * raw->size, address);
     }
     *from += (run->in_array - window->begin) * raw->size;
     return why;
@@ -445,7 +445,7 @@ enum status rawread_selected(struct rawread *raw, const struct selection *select
 }
 
 enum status rawread_check_chunks(struct rawread *raw, const struct selection *selection, struct error *error) {
-    struct selection own = *selection;
-    own.rank = raw->extent.rank;
-    return rawread_selected(raw, &own, NULL, NULL, NULL, error);
+    struct selection axes = *selection;
+    axes.rank = raw->extent.rank;
+    return rawread_selected(raw, &axes, NULL, NULL, NULL, error);
 }

@@ -90,13 +90,13 @@ static atomic_bool exit_allowed;
 /* Callback of dl_iterate_phdr: stores the segment that contains the address of an HDF5 function, unless HDF5 is linked
  * into the program. */
 static int find_code(struct dl_phdr_info *object, size_t bytes, void *address) {
-    uintptr_t inside = (uintptr_t)address, own = (uintptr_t)etext - 1;
+    uintptr_t inside = (uintptr_t)address, program = (uintptr_t)etext - 1;
     (void)bytes;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         uintptr_t begin = object->dlpi_addr + part->p_vaddr, end = begin + part->p_memsz;
         if (part->p_type != PT_LOAD || inside < begin || inside >= end) continue;
-        if (own >= begin && own < end) return 1;
+        if (program >= begin && program < end) return 1;
         library_begin = begin;
         library_end = end;
         return 1;

@@ -106,9 +106,9 @@ static bool has_netcdf_scales(hid_t dataset, int rank) {
 static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
     OWNED_ID hid_t file = H5Iget_file_id(dataset->id);
     OWNED char *schema = h5_get_text(file, "schema");
-    bool own = schema && strncmp(schema, "tilerun-", 8) == 0;
+    bool by_tilerun = schema && strncmp(schema, "tilerun-", 8) == 0;
     bool marked = H5Aexists_by_name(file, "/", "_NCProperties", H5P_DEFAULT) > 0;
-    return !own && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
+    return !by_tilerun && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
 }
 
 /* Reads the attributes of a data set. Without _FillValue in a file of netCDF, the fill value is netCDF's default, but
@@ -289,9 +289,9 @@ void h5cf_list(const char *path, const char *name, void (*print)(const char *nam
     FENCE(path);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     if (h5_open(path, name, &dataset, IGNORED)) return;
-    size_t own = sizeof packing / sizeof *packing;
-    for (size_t i = 0; i < own + sizeof others / sizeof *others; i++) {
-        const char *attribute = i < own ? packing[i] : others[i - own];
+    size_t count = sizeof packing / sizeof *packing;
+    for (size_t i = 0; i < count + sizeof others / sizeof *others; i++) {
+        const char *attribute = i < count ? packing[i] : others[i - count];
         OWNED char *text = attribute_text(dataset->id, attribute);
         if (text) print(attribute, text);
     }

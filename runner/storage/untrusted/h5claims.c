@@ -121,8 +121,8 @@ static enum status check_chunks(const struct h5_dataset *dataset, double size, c
 
 enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
                             struct error *error) {
-    struct shape own = h5_dataset_axes(dataset, &dataset->shape);
-    double bytes = (double)shape_elements(&own) * (double)dataset->element;
+    struct shape axes = h5_dataset_axes(dataset, &dataset->shape);
+    double bytes = (double)shape_elements(&axes) * (double)dataset->element;
     double size = file_bytes(dataset->id);
     H5D_layout_t layout = H5Pget_layout(dataset->creation);
     *held = INFINITY;

@@ -54,8 +54,9 @@ static const struct {
 static void print_filter(FILE *to, hid_t creation, unsigned number) {
     unsigned flags, configuration, values[8] = {0};
     size_t count = 8;
-    char own[64] = "";
-    H5Z_filter_t id = H5Pget_filter2(creation, number, &flags, &count, values, sizeof own, own, &configuration);
+    char registered[64] = ""; /* name in the file */
+    H5Z_filter_t id =
+        H5Pget_filter2(creation, number, &flags, &count, values, sizeof registered, registered, &configuration);
     const char *name = codec_name((int)id);
     for (size_t i = 0; i < sizeof filter_names / sizeof *filter_names; i++)
         if (filter_names[i].id == id) name = filter_names[i].name;
@@ -63,7 +64,7 @@ static void print_filter(FILE *to, hid_t creation, unsigned number) {
     if (name)
         fputs(name, to);
     else
-        fprintf(to, "filter %d%s%.40s", (int)id, *own ? " " : "", own);
+        fprintf(to, "filter %d%s%.40s", (int)id, *registered ? " " : "", registered);
     if (id == H5Z_FILTER_DEFLATE && count > 0) fprintf(to, " %u", values[0]);
     OWNED char *missing = filters_missing(creation, number);
     if (missing) fputs(" (not installed)", to);

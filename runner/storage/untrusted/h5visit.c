@@ -16,7 +16,7 @@ struct visit {
     H5_iter_order_t order;
     H5L_iterate_t each;
     void *context;
-    hsize_t left;            /* most links that the file can still contain */
+    hsize_t remaining;       /* most links that the file can still contain */
     void *groups;            /* addresses of the groups that were entered: a tree of tsearch */
     char path[PATH_MAX + 1]; /* path of the current object, relative to the group; a group's path ends in '/' */
     size_t length;           /* length of the path of its group, with the '/' */
@@ -48,7 +48,7 @@ static bool add_group(struct visit *visit, haddr_t address) {
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct visit *visit = context;
     size_t outer = visit->length, length = strlen(name);
-    if (visit->left-- == 0) return stop("more links than the file has room for");
+    if (visit->remaining-- == 0) return stop("more links than the file has room for");
     if (outer + length + 2 > sizeof visit->path) return stop("a path is too long");
     memcpy(visit->path + outer, name, length + 1);
     herr_t result = visit->each(visit->group, visit->path, link, visit->context);
@@ -72,8 +72,9 @@ herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t each, void *co
     *visit = (struct visit){.group = group, .order = order, .each = each, .context = context};
     H5O_info_t about;
     OWNED_ID hid_t file = H5Iget_file_id(group);
-    herr_t result = H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0 || H5Fget_filesize(file, &visit->left) < 0 ? -1 : 0;
-    visit->left /= LINK_BYTES;
+    herr_t result =
+        H5Oget_info2(group, &about, H5O_INFO_BASIC) < 0 || H5Fget_filesize(file, &visit->remaining) < 0 ? -1 : 0;
+    visit->remaining /= LINK_BYTES;
     if (!result && add_group(visit, about.addr))
         result = H5Literate(group, H5_INDEX_NAME, visit->order, NULL, visit_link, visit);
     tdestroy(visit->groups, free);
