@@ -189,7 +189,7 @@ const char *samples_flags(const struct samples *samples, char text[FLAGS_TEXT]) 
                           outliers > 0 && 20 * outliers >= samples->count,
                           drifts(samples),
                           samples->unsteady,
-                          samples->least_s > 0 && samples->least_s < 100 * EVENT_RESOLUTION_S,
+                          samples->min_s > 0 && samples->min_s < 100 * EVENT_RESOLUTION_S,
                           samples->busy || (busy > 0 && BUSY * busy >= samples->count),
                           is_noisy(samples),
                           is_bimodal(samples)};

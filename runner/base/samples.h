@@ -31,9 +31,9 @@ struct samples {
     double *seconds;               /* for each sample: the time of one launch */
     struct conditions *conditions; /* for each sample */
     int *turn;                     /* for each sample: the number of its turn (measure.h); NULL: unknown */
-    double least_s; /* the shortest time between the two events of a sample, for all its launches; 0: unknown */
-    bool unsteady;  /* the warm-up ended before the times were steady */
-    bool busy;      /* other processes used the CPUs, counted over all of them */
+    double min_s;  /* the shortest time between the two events of a sample, for all its launches; 0: unknown */
+    bool unsteady; /* the warm-up ended before the times were steady */
+    bool busy;     /* other processes used the CPUs, counted over all of them */
 };
 void samples_append(struct samples *samples, double seconds, const struct conditions *conditions, int turn);
 void samples_free(struct samples *samples);

@@ -191,7 +191,7 @@ static void start(void) {
 }
 
 /* Takes a free batch slot; NULL: all are taken, or there are no workers. */
-static struct batch *take_slot(void) {
+static struct batch *acquire_slot(void) {
     struct batch *free_one = NULL;
     pthread_mutex_lock(&pool.mutex);
     for (int i = 0; i < BATCHES && pool.started > 0 && !free_one; i++)
@@ -217,7 +217,7 @@ static void post(struct batch *batch, uint32_t count, void (*work)(void *context
 void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (count > 1) pthread_once(&once, start);
-    struct batch *batch = count > 1 && count < CLOSED ? take_slot() : NULL;
+    struct batch *batch = count > 1 && count < CLOSED ? acquire_slot() : NULL;
     if (!batch) {
         for (int64_t item = 0; item < count; item++) work(context, item, 0);
         return;

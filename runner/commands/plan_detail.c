@@ -55,7 +55,8 @@ static void print_decoding(const struct array *array, FILE *to) {
     OWNED char *title = array_title(array);
     if (array->remark) text_print(to, "%s: %s\n", title, array->remark);
     if (!array->decoding) return;
-    OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
+    OWNED char *how =
+        array->mixed_decoding ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
     text_print(to, "%s: %s: %s\n", title, array->packed ? "as stored, decoded later" : "decoded", how);
 }
 

@@ -88,7 +88,7 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
 
 static bool is_read(const struct plan *plan, const struct task *task) {
     const struct array *out = &plan->arrays[task->out];
-    return out->last_reader >= 0 || out->other;
+    return out->last_reader >= 0 || out->counterpart;
 }
 
 /* May the task be divided into this many panels? */
@@ -189,8 +189,8 @@ static struct band band_of(const struct geometry *geometry, int loop, int panel,
 }
 
 /* Appends the band of an input and returns its number; returns the input's own number if it lacks the loop. */
-static int take_band(struct plan *plan, const struct plan *whole, int input, const struct operand *operand,
-                     const struct band *band) {
+static int add_band(struct plan *plan, const struct plan *whole, int input, const struct operand *operand,
+                    const struct band *band) {
     int axis = array_axis_of(operand, band->loop);
     if (axis < 0) return input;
     struct array *array = &plan->arrays[plan->input_count];
@@ -234,7 +234,7 @@ static void make_panel(struct units *units, int number, const struct task *from,
     enum dtype dtypes[MAX_INPUTS];
     struct error error = {.status = STATUS_OK};
     for (int i = 0; i < from->geometry.inputs; i++) {
-        task->in[i] = take_band(plan, units->whole, from->in[i], &from->geometry.in[i], band);
+        task->in[i] = add_band(plan, units->whole, from->in[i], &from->geometry.in[i], band);
         shapes[i] = plan->arrays[task->in[i]].shape;
         dtypes[i] = from->geometry.in[i].dtype;
     }
@@ -282,7 +282,8 @@ static int number_of(const struct units *units, int array) {
 }
 
 static struct array *other_of(const struct units *units, const struct array *array) {
-    return array->other ? &units->plan.arrays[number_of(units, (int)(array->other - units->whole->arrays))] : NULL;
+    return array->counterpart ? &units->plan.arrays[number_of(units, (int)(array->counterpart - units->whole->arrays))]
+                              : NULL;
 }
 
 /* Appends the results, and the second entries of those that are read both packed and decoded, after the inputs, which
@@ -291,17 +292,17 @@ static void make_results(struct units *units) {
     struct plan *plan = &units->plan;
     const struct plan *whole = units->whole;
     plan->array_count = plan->input_count + plan->task_count;
-    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].other = other_of(units, &whole->arrays[i]);
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].counterpart = other_of(units, &whole->arrays[i]);
     for (int i = whole->input_count + whole->task_count; i < whole->array_count; i++) {
         struct array *array = &plan->arrays[plan->array_count++];
         *array = array_copy(&whole->arrays[i]);
-        array->other = other_of(units, &whole->arrays[i]);
+        array->counterpart = other_of(units, &whole->arrays[i]);
     }
     for (int t = 0; t < plan->task_count; t++) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
         *out = array_copy(&whole->arrays[task->out]);
-        out->other = other_of(units, &whole->arrays[task->out]);
+        out->counterpart = other_of(units, &whole->arrays[task->out]);
         out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {

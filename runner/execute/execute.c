@@ -93,14 +93,14 @@ static bool must_be_timed(const struct execution *execution) {
 }
 
 /* Settles or begins a run: afterwards its row is final, or one more trial waits. */
-static enum status take_run(struct execution *execution, const struct run *run, int *again, struct error *error) {
+static enum status run_variant(struct execution *execution, const struct run *run, int *again, struct error *error) {
     bool settled;
     TRY(execution_settle_run(execution, run, again, &settled, error));
     return settled ? STATUS_OK : execution_begin_run(execution, run, again, error);
 }
 
 /* Fills the rows of a task's runs. A status but STATUS_OK ends the job; execution_abandon must follow. */
-static enum status take_task(struct execution *execution, const struct task *task, struct error *error) {
+static enum status run_task(struct execution *execution, const struct task *task, struct error *error) {
     const struct run *runs = execution->plan->runs;
     int end = task->first_run + task->run_count;
     for (int number = task->first_run; number < end; number++) {
@@ -111,7 +111,7 @@ static enum status take_task(struct execution *execution, const struct task *tas
             number += count - 1;
             continue;
         }
-        enum status status = take_run(execution, &runs[number], &again, error);
+        enum status status = run_variant(execution, &runs[number], &again, error);
         bool out_of_memory = status == STATUS_MEMORY && execution->waiting > 0;
         if (out_of_memory) {
             *error = (struct error){.status = STATUS_OK};
@@ -128,13 +128,13 @@ static enum status take_task(struct execution *execution, const struct task *tas
     return STATUS_OK;
 }
 
-static enum status take_all_runs(struct execution *execution, struct error *error) {
+static enum status run_all_tasks(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     enum status status = STATUS_OK;
     for (int i = 0; i < plan->task_count && !status; i++)
         if (shard_has(execution->options->shard, i)) {
             const char *before = fail_set_subject(plan->tasks[i].operation->id);
-            status = take_task(execution, &plan->tasks[i], error);
+            status = run_task(execution, &plan->tasks[i], error);
             fail_set_subject(before);
         }
     execution_abandon(execution);
@@ -326,7 +326,7 @@ static enum status run_job(struct execution *execution, bool *wrote, struct erro
     if (status || done) discard_trace(execution);
     TRY(status);
     if (done) return show_finished(execution), STATUS_OK;
-    TRY(options->merge ? execution_collect(execution, error) : take_all_runs(execution, error));
+    TRY(options->merge ? execution_collect(execution, error) : run_all_tasks(execution, error));
     TRY(execution_report_lost(execution, error));
     if (options->shard)
         results_finish_manifest(execution->results);

@@ -134,9 +134,9 @@ static struct candidate *find_next(const struct search *search) {
     return NULL;
 }
 
-/* Times all candidates that are left with `samples` samples each. Candidates for which the first round's budget does
+/* Times all remaining candidates with `samples` samples each. Candidates for which the first round's budget does
  * not suffice stay untried. */
-static enum status take_round(struct search *search, int64_t samples, struct error *error) {
+static enum status time_round(struct search *search, int64_t samples, struct error *error) {
     struct execution *execution = search->execution;
     for (;;) {
         struct candidate *next = find_next(search);
@@ -172,7 +172,7 @@ static void drop_slower(struct search *search) {
 static enum status halve(struct search *search, struct error *error) {
     const struct run_options *options = &search->execution->plan->tasks[search->candidates[0].run->task].operation->run;
     for (int64_t samples = FIRST_SAMPLES;; samples *= 2) {
-        TRY(take_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
+        TRY(time_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
         drop_slower(search);
         if (search->remaining <= 1 || is_over(search, 1)) return STATUS_OK;
         for (int i = 0; i < search->remaining; i++)
@@ -182,8 +182,8 @@ static enum status halve(struct search *search, struct error *error) {
 
 /* ---- the winner -------------------------------------------------------------------------------------------------- */
 
-/* Takes candidates like any run, the fastest first, until one gives a result. *winner NULL: none did. */
-static enum status take_winner(struct search *search, const struct candidate **winner, struct error *error) {
+/* Runs the candidates, the fastest first, until one gives a result. *winner NULL: none did. */
+static enum status choose_winner(struct search *search, const struct candidate **winner, struct error *error) {
     struct execution *execution = search->execution;
     OWNED char *remark = must_printf("search: the fastest of %d combinations", search->tried);
     enum status status = STATUS_OK;
@@ -269,7 +269,7 @@ static enum status search_runs(struct search *search, const struct run *first, i
     const struct candidate *winner;
     if (timed) TRY(halve(search, error));
     execution_abandon(search->execution);
-    TRY(take_winner(search, &winner, error));
+    TRY(choose_winner(search, &winner, error));
     if (timed) report_winner(search, winner);
     return conclude_rest(search, false, error);
 }

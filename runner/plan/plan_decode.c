@@ -17,10 +17,10 @@ static bool moves_stored(const struct job_operation *operation, const struct arr
 static struct array *append(struct plan *plan, int of, int *count) {
     struct array *array = &plan->arrays[*count];
     *array = array_copy(&plan->arrays[of]);
-    array->other = &plan->arrays[of];
+    array->counterpart = &plan->arrays[of];
     free(array->remark); /* it is printed once, for the original */
     array->remark = NULL;
-    plan->arrays[of].other = array;
+    plan->arrays[of].counterpart = array;
     ++*count;
     return array;
 }
@@ -46,14 +46,14 @@ void plan_pack_inputs(struct plan *plan) {
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
     const struct array *named = &plan->arrays[array];
     if (!named->decoding || named->packed == moves_stored(operation, named)) return array;
-    if (!named->other) array_unpack(append(plan, array, &plan->array_count));
-    return (int)(named->other - plan->arrays);
+    if (!named->counterpart) array_unpack(append(plan, array, &plan->array_count));
+    return (int)(named->counterpart - plan->arrays);
 }
 
 void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out) {
     if (!operations[operation->op]->exact) return;
     const struct job_input *input = in->input;
-    out->moved = !input ? in->moved : input->random || input->field ? NULL : in;
+    out->moved_from = !input ? in->moved_from : input->random || input->field ? NULL : in;
     if (!in->packed) return;
     struct decoding decoding;
     char *useless;
@@ -65,6 +65,6 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
 
 int plan_producer(const struct plan *plan, int array) {
     /* The plan's entries are the inputs, then the tasks' results, then second entries of results. */
-    if (array >= plan->input_count + plan->task_count) array = (int)(plan->arrays[array].other - plan->arrays);
+    if (array >= plan->input_count + plan->task_count) array = (int)(plan->arrays[array].counterpart - plan->arrays);
     return array < plan->input_count ? -1 : array - plan->input_count;
 }

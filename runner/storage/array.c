@@ -28,7 +28,7 @@ struct array array_copy(const struct array *array) {
     copy.remark = must_strdup(array->remark);
     copy.absent.first = must_strdup(array->absent.first);
     copy.decoding = decoding_copy(array->decoding);
-    copy.other = NULL;
+    copy.counterpart = NULL;
     copy.first_reader = copy.last_reader = -1; /* array_add_reader sets them */
     return copy;
 }
@@ -47,7 +47,7 @@ static bool represents_all(enum dtype wide, enum dtype narrow) {
 bool array_can_pack(const struct array *array, enum dtype dtype) {
     const struct decoding *decoding = array->decoding;
     const struct job_input *input = array->input;
-    if (array->mixed || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
+    if (array->mixed_decoding || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
     if (dtype == decoding->stored) return true;
     return represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored &&
            dtype_is_float(dtype) == dtype_is_float(decoding->stored);
@@ -86,9 +86,10 @@ enum status array_select(struct array *array, const struct job_select *select, s
 enum status array_check_mostly_empty(const struct array *array, struct error *error) {
     double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
     char claimed[32], held[32];
-    if (bytes < MOST_EMPTY_BYTES || array->held >= bytes * LEAST_STORED) return STATUS_OK;
+    if (bytes < MOST_EMPTY_BYTES || array->stored_bytes >= bytes * LEAST_STORED) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
-                array->input->file, array->input->dataset, size_text(bytes, claimed), size_text(array->held, held));
+                array->input->file, array->input->dataset, size_text(bytes, claimed),
+                size_text(array->stored_bytes, held));
 }
 
 bool array_seen_in_file(const struct array *array, int number, struct selection *seen) {
@@ -302,7 +303,7 @@ static void find_common_type(struct array *array) {
     array->dtype = first ? first->result : array->stored;
     for (int i = 0; i < parts->count; i++) {
         const struct decoding *decoding = parts->items[i].decoding;
-        array->mixed |= !decoded_equally(decoding, first);
+        array->mixed_decoding |= !decoded_equally(decoding, first);
         array->dtype = decoding_common(array->dtype, decoding ? decoding->result : array->stored);
         if (decoding && !array->decoding) array->decoding = decoding_copy(decoding);
     }
@@ -331,7 +332,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     part->box = box_whole(&dataset->shape);
     part->box.start[along] = array->shape.size[along];
     array->shape.size[along] += dataset->shape.size[along];
-    array->held += held;
+    array->stored_bytes += held;
     if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
     array->filtered |= dataset->filtered;
     array->scattered |= dataset->scattered;
@@ -382,7 +383,7 @@ enum status array_describe(const struct job_input *input, struct array *array, s
     }
     FENCE(input->file);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
-    TRY(open_input(input, input->file, &array->version, &dataset, &array->held, error));
+    TRY(open_input(input, input->file, &array->version, &dataset, &array->stored_bytes, error));
     struct meaning meaning = read_meaning(dataset, input);
     array->decoding = meaning.decoding;
     array->units = meaning.units;

@@ -13,16 +13,16 @@
 /* Identifies an axis of an array as an axis of an input's data set. Only axes with a label or dimension scales are
  * recorded. An axis of a result is an axis of an input if the operation's geometry says so. */
 struct array_axis {
-    const struct array *input; /* the input; NULL: nothing is known */
-    int number;                /* axis number in its data set */
-    char *label;               /* owned by `of`; NULL: none */
+    const struct array *input; /* NULL: nothing is known */
+    int number;                /* axis number in the input's data set */
+    char *label;               /* owned by `input`; NULL: none */
 };
 
-/* Where a panel's input is a band of an input of the job. */
+/* A panel's input: a band of an input of the job. */
 struct array_band {
-    const struct array *input; /* the whole input; NULL: the array is not a band */
-    int axis;                  /* the axis that is cut, */
-    int64_t first;             /* and where the band begins */
+    const struct array *input; /* the complete input; NULL: the array is not a band */
+    int axis;                  /* the axis that is cut */
+    int64_t first;             /* the band's first element along that axis */
 };
 
 /* One file of a concatenated input. */
@@ -38,47 +38,50 @@ struct array_parts {
     struct array_part items[];
 };
 
+/* Texts and the decoding are owned, but for the names. */
 struct array {
+    /* ---- every array ---- */
     const char *name, *label; /* the input's or operation's; owned by the job */
     enum dtype dtype;
     struct shape shape;
-    const struct job_input *input; /* NULL: an operation's result */
-    bool unknown;                  /* a mistake in the job, which was reported, leaves type and shape open */
-    /* Why its files cannot be read, in a tolerant job, owned; NULL: they can be read. */
-    char *unreadable;
-    char *units, *long_name; /* unit and meaning of its elements, owned; NULL: unknown */
-    /* Computes the values from stored numbers, owned; NULL: the stored numbers are the values. `packed`: the elements
-     * are nevertheless the stored numbers, for operations that only move them. */
+    bool unknown;            /* type and shape are unknown, because of a mistake in the job that was reported */
+    char *units, *long_name; /* unit and meaning of the elements; NULL: unknown */
+    /* Computes the values from stored numbers; NULL: the stored numbers are the values. `packed`: the elements are
+     * nevertheless the stored numbers, for operations that only move them. */
     struct decoding *decoding;
     bool packed;
-    struct array *other;       /* the same array in the plan with the opposite `packed`; NULL: none */
-    const struct array *moved; /* the input whose elements this result has in another order; NULL: it is computed */
+    struct array *counterpart; /* the same array in the plan with the opposite `packed`; NULL: none */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* first and last task that read it; -1: none */
-    /* The part of an input's data set, or of the generated shape, that the job reads (`rows`, `select`, a panel). */
-    struct data_view view;
+    /* ---- a result: `input` is NULL ---- */
+    const struct array *moved_from; /* the input whose elements the result has in another order; NULL: none */
+    /* ---- an input, in a file or generated ---- */
+    const struct job_input *input;
+    struct data_view view; /* the part of its data set or generated shape that the job reads (`rows`, `select`) */
     struct array_band band;
     bool has_bands; /* arrays of the plan are bands of this one */
-    /* The members below are set only for an input in a file. */
+    /* ---- an input in a file: `input->random` is false ---- */
+    char *unreadable;          /* why its files cannot be read, in a tolerant job; NULL: they can be read */
+    char *remark;              /* about attributes that cannot be applied; NULL: none */
     enum dtype stored;         /* type in the data set; elements are read as `dtype` */
-    struct shape chunk;        /* the data set's; rank 0: not chunked */
-    bool filtered, direct;     /* chunks are encoded; rawread.h can read it without HDF5 */
-    double held;               /* bytes that its files store for the data set; infinity: not known */
+    struct shape chunk;        /* of the data set; rank 0: not chunked */
+    bool filtered;             /* chunks are encoded */
+    bool direct;               /* rawread.h can read the data set without HDF5 */
+    double stored_bytes;       /* bytes that its files store for the data set; infinity: not known */
     bool scattered;            /* virtual, or in external storage: its files may be missing */
     struct h5_absent absent;   /* the elements of the view that no source has */
-    struct stat version;       /* identifies the file as it was described; st_ino 0: there is no file, or several */
-    bool settled;              /* its files, unless `version` differs, still hold the same values (h5_is_settled) */
+    struct stat version;       /* identifies the file as it was described; st_ino 0: there are several files */
+    bool settled;              /* every later change of the values changes the version of a file (h5_is_settled) */
     struct array_parts *parts; /* the files of a concatenated input (reader.c: pieces); NULL: it is in one file */
-    bool mixed;                /* its files are decoded differently; `decoding` is the first one */
-    char *remark;              /* about attributes that cannot be applied, owned; NULL: none */
+    bool mixed_decoding;       /* the parts are decoded differently; `decoding` is that of the first decoded part */
 };
 
 /* Describes an input: opens its data set, reads its type and shape, and closes it. Does not apply the keys `rows` and
  * `select`. STATUS_USAGE: the input cannot be read. Axes of the description point to `array`, which must not move in
  * memory. The caller frees with array_free. */
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error);
-/* Copies a description; the copy does not own the labels of its axes. No task reads the copy yet, and its `other` is
- * NULL. */
+/* Copies a description; the copy does not own the labels of its axes. No task reads the copy yet, and its
+ * `counterpart` is NULL. */
 struct array array_copy(const struct array *array);
 /* Can an operation that only moves elements read the stored numbers and store them as `dtype`? False if a number
  * would change, if the job sets the input's type, and for integers that become floats: a job that asks for floats wants

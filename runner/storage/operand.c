@@ -144,13 +144,13 @@ static enum status read_rearranged(void *context, const struct box *part, struct
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,
                          struct error *error) {
     struct transfer transfer = {.operand = reading->operand, .reading = reading, .data = data};
-    take_box *take = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
-    return operand_boxes(reading->operand, box, take, &transfer, error);
+    take_box *read = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
+    return operand_boxes(reading->operand, box, read, &transfer, error);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static enum status take_one(void *context, const struct box *part, struct error *error) {
+static enum status transfer_box(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     struct box box = box_in_array(transfer->operand, part);
     TRY(transfer->each->each(transfer->each->context, &box, transfer->data, error));
@@ -161,7 +161,7 @@ static enum status take_one(void *context, const struct box *part, struct error 
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
                              const struct operand_each *each, struct error *error) {
     struct transfer transfer = {.operand = operand, .each = each, .data = data};
-    return operand_boxes(operand, box, take_one, &transfer, error);
+    return operand_boxes(operand, box, transfer_box, &transfer, error);
 }
 
 /* ---- chunks ------------------------------------------------------------------------------------------------------ */

@@ -410,9 +410,9 @@ char *reader_decoding_text(const struct reader *reader) {
     if (!reader_missing_count(reader, &missing)) return NULL;
     const struct decoding *decoding = array->decoding;
     bool unused_default = decoding->attributes.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
-    if (unused_default && !array->mixed) return NULL; /* netCDF's default fill value, which no element has */
+    if (unused_default && !array->mixed_decoding) return NULL; /* netCDF's default fill value, which no element has */
     bool only_asked = array->input && array->input->stored_numbers;
-    OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(decoding);
+    OWNED char *how = array->mixed_decoding ? must_strdup("each file by its own attributes") : decoding_text(decoding);
     return must_printf("decoded%s: %s; %lld of %lld missing", only_asked ? "" : " as CF says", how, (long long)missing,
                        (long long)reader->counted);
 }

@@ -245,7 +245,7 @@ static bool holds_its_values(const struct reader *reader, const struct stat *now
 
 /* Accepts another version of the file if it holds the values that were read or, while nothing was read, if the plan's
  * description fits it. STATUS_IO: it does not. */
-static enum status take_version(struct reader *reader, const struct stat *now, struct error *error) {
+static enum status accept_version(struct reader *reader, const struct stat *now, struct error *error) {
     const struct stat *version = &reader->version;
     bool good = !reader->foreign || now->st_ino != version->st_ino || now->st_dev != version->st_dev ? false
                 : reader->used || reader->hash[0] ? holds_its_values(reader, now)
@@ -268,7 +268,7 @@ static enum status check_pieces(struct reader *reader, struct error *error) {
 enum status reader_check(struct reader *reader, struct error *error) {
     struct stat now;
     if (reader->pieces) return check_pieces(reader, error);
-    return reader_is_written(reader, &now) ? take_version(reader, &now, error) : STATUS_OK;
+    return reader_is_written(reader, &now) ? accept_version(reader, &now, error) : STATUS_OK;
 }
 
 enum status reader_open(struct reader *reader, struct error *error) {
@@ -278,7 +278,7 @@ enum status reader_open(struct reader *reader, struct error *error) {
     FENCE(reader->file);
     struct stat version;
     enum status status = reader_open_dataset(reader, &version, error);
-    if (!status && !reader_same_version(&version, &reader->version)) status = take_version(reader, &version, error);
+    if (!status && !reader_same_version(&version, &reader->version)) status = accept_version(reader, &version, error);
     if (!status) status = reader_prepare(reader, error);
     return status ? reader_fail_open(reader, error) : STATUS_OK;
 }

@@ -150,7 +150,7 @@ static void point_readers(const struct awaited *awaited) {
     const struct plan *plan = &awaited->results->units->plan;
     const struct array *out = &plan->arrays[plan->tasks[awaited->task].out];
     point_reader(awaited, out);
-    if (out->other) point_reader(awaited, out->other);
+    if (out->counterpart) point_reader(awaited, out->counterpart);
 }
 
 bool awaited_look(struct awaited *awaited, int *result_run) {

@@ -59,7 +59,7 @@ static enum status check_folder(const struct results *results, const char *path,
 
 /* Takes a second lock, by fcntl, because parts_are_locked can ask for its holder without taking it. On a file system
  * without such locks parts_are_locked returns false. */
-static void take_visible_lock(int lock, bool shared) {
+static void acquire_visible_lock(int lock, bool shared) {
     struct flock whole = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
     fcntl(lock, F_SETLK, &whole);
 }
@@ -217,12 +217,12 @@ static enum status try_lock(const struct results *results, const char *folder, b
     if (lock >= 0 && (status || *again))
         close(lock);
     else if (lock >= 0)
-        take_visible_lock(*taken = lock, shared);
+        acquire_visible_lock(*taken = lock, shared);
     return status;
 }
 
-static enum status take_lock(const struct results *results, const char *folder, bool shared, int *lock,
-                             struct error *error) {
+static enum status acquire_lock(const struct results *results, const char *folder, bool shared, int *lock,
+                                struct error *error) {
     bool again = true;
     for (int i = 0; again && i < MAX_TRIES; i++) TRY(try_lock(results, folder, shared, lock, &again, error));
     if (again)
@@ -231,7 +231,7 @@ static enum status take_lock(const struct results *results, const char *folder, 
     return STATUS_OK;
 }
 
-enum status results_take_lock(struct results *results, struct error *error) {
-    if (results->shard) TRY(take_lock(results, results->folder.root, true, &results->folder.shared_lock, error));
-    return take_lock(results, results->folder.parts, false, &results->folder.lock, error);
+enum status results_acquire_lock(struct results *results, struct error *error) {
+    if (results->shard) TRY(acquire_lock(results, results->folder.root, true, &results->folder.shared_lock, error));
+    return acquire_lock(results, results->folder.parts, false, &results->folder.lock, error);
 }

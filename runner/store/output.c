@@ -41,7 +41,7 @@ static bool is_own_or_packing_or_units(const char *name) {
 
 /* Copies the attributes of the input that `array` was moved from, except those that no longer hold. */
 static void copy_from(const struct results *results, const struct array *array, hid_t output) {
-    const struct array *input = array->moved;
+    const struct array *input = array->moved_from;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
     bool cast = input->input->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
@@ -64,7 +64,7 @@ static void copy_from(const struct results *results, const struct array *array, 
  * input's attributes cannot be read any more, prints a warning and continues, so that the result is not lost. */
 static enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,
                                     struct error *error) {
-    if (!array->moved) return STATUS_OK;
+    if (!array->moved_from) return STATUS_OK;
     copy_from(results, array, output);
     return array->packed ? h5cf_write(output, array->decoding, error) : STATUS_OK;
 }

@@ -38,7 +38,8 @@ static enum status write_decoded(hid_t group, const struct reader *reader, struc
     bool known = reader_missing_count(reader, &missing);
     OWNED char *change = reader_decoding_text(reader);
     if (known && !change) return STATUS_OK;
-    OWNED char *how = array->mixed ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
+    OWNED char *how =
+        array->mixed_decoding ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
     TRY(h5_set_text(group, "decoded", how, error));
     return known ? h5_set_integer(group, "missing", missing, error) : STATUS_OK;
 }

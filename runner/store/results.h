@@ -77,7 +77,7 @@ struct results {
 };
 
 /* Creates the folders and takes the locks. STATUS_USAGE: another process has a lock, or a folder is unusable. */
-enum status results_take_lock(struct results *results, struct error *error);
+enum status results_acquire_lock(struct results *results, struct error *error);
 
 /* Counts the parts and the foreign files in results->folder.parts, with the folders of shards in it. STATUS_USAGE:
  * something has one of tilerun's names but is not a regular file. */

@@ -95,7 +95,7 @@ enum status store_open(const char *output, const struct store_policy *policy, co
     TRY(status);
     TRY(check_output(results, error));
     TRY(to_open(results, error));
-    TRY(results_take_lock(results, error));
+    TRY(results_acquire_lock(results, error));
     TRY(check_output(results, error)); /* the last holder may have written it */
     TRY(to_begin(results, error));
     TRY(check_parts(results, error));
@@ -240,7 +240,7 @@ void results_sweep(const char *output) {
     if (destination_find("output", output, &destination, IGNORED)) return;
     OWNED char *folder = must_printf("%s.parts", destination.path);
     struct results results = {.output = destination, .folder = {folder, folder, .lock = -1, .shared_lock = -1}};
-    if (access(folder, F_OK) == 0 && !results_take_lock(&results, IGNORED) &&
+    if (access(folder, F_OK) == 0 && !results_acquire_lock(&results, IGNORED) &&
         !results_count_parts(&results, &parts, &foreign, IGNORED) && parts == 0)
         results_clear(&results, true);
     store_leave(&results);

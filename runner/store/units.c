@@ -79,7 +79,7 @@ bool store_find(struct results *results, const struct run *unit, struct result_r
 void results_point_at_output(struct results *results, const struct run *unit) {
     const struct plan *plan = &results->units->plan;
     OWNED char *path = results_unit_path(results, unit);
-    const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->other};
+    const struct array *out = &plan->arrays[plan->tasks[unit->task].out], *all[] = {out, out->counterpart};
     for (int i = 0; i < 2 && all[i]; i++)
         reader_set_dataset(&results->readers->items[all[i] - plan->arrays], path, "/output");
 }

@@ -110,7 +110,7 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
 
 /* Appends the latest sample to the results. */
 static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
-    double between = timing->seconds * timing->launches, *least = &timing->measurement->samples.least_s;
+    double between = timing->seconds * timing->launches, *least = &timing->measurement->samples.min_s;
     if (*least == 0 || between < *least) *least = between;
     timing->spent_s += between;
     samples_append(&timing->measurement->samples, timing->seconds, conditions, turn);

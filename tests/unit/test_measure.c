@@ -207,7 +207,7 @@ static void launches_that_become_shorter_go_in_larger_batches(void **state) {
             measured(&sim, &(struct run_options){.warmup = i % 2, .repeat_min = 9, .repeat_max = 9});
         char flags[FLAGS_TEXT];
         assert_null(strstr(samples_flags(&samples, flags), "below_resolution"));
-        assert_true(samples.least_s >= 50e-6);
+        assert_true(samples.min_s >= 50e-6);
         samples_free(&samples);
     }
 }

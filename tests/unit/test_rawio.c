@@ -294,7 +294,7 @@ static void whole_chunks_are_known(void **state) {
         struct cells cells = layout_cells(&selection, &shape, &chunk);
         assert_int_equal(cells.count, 6);
         for (int number = 0; number < 6; number++)
-            assert_int_equal(layout_cell(&cells, number).whole, whole[b][number]);
+            assert_int_equal(layout_cell(&cells, number).covers_chunk, whole[b][number]);
     }
 }
 

@@ -50,8 +50,8 @@ static struct walk walk_of(int rank, bool dense, const int64_t *count, const int
             walk.length *= count[axis];
         } else if (count[axis] != 1) {
             walk.count[walk.axes] = count[axis];
-            walk.from[walk.axes] = apart;
-            walk.to[walk.axes++] = to;
+            walk.from_stride[walk.axes] = apart;
+            walk.to_stride[walk.axes++] = to;
             walk.rows *= count[axis];
         }
         from *= from_size[axis];
@@ -70,14 +70,14 @@ struct walk layout_between(const struct box *part, const struct box *from, const
     return walk_of(part->rank, true, part->count, one, from_start, from->count, to_start, to->count);
 }
 
-void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to) {
-    *from = walk->first_from;
-    *to = walk->first_to;
-    for (int axis = 0; axis < walk->axes; axis++) { /* the last axis first */
+void layout_row(const struct walk *walk, int64_t number, int64_t *from_offset, int64_t *to_offset) {
+    *from_offset = walk->first_from;
+    *to_offset = walk->first_to;
+    for (int axis = 0; axis < walk->axes; axis++) {
         int64_t at = number % walk->count[axis];
         number /= walk->count[axis];
-        *from += at * walk->from[axis];
-        *to += at * walk->to[axis];
+        *from_offset += at * walk->from_stride[axis];
+        *to_offset += at * walk->to_stride[axis];
     }
 }
 
@@ -118,14 +118,14 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
                     selection->count);
     if (box_elements(&packed) == 0) return rows;
     rows.covered = walk->step <= elements_in_piece / COVERED;
-    int64_t room = rows.covered ? elements_in_piece / walk->step : elements_in_piece;
-    rows.part = min_int64(walk->length, room);
+    int64_t elements = rows.covered ? elements_in_piece / walk->step : elements_in_piece;
+    rows.part = min_int64(walk->length, elements);
     rows.parts = ceil_div(walk->length, rows.part);
-    rows.rows_in_piece = rows.parts > 1 ? 1 : room / walk->length;
-    rows.near = !dense && walk->axes > 0 && walk->from[0] <= elements_in_piece / NEAR &&
-                walk->length * walk->step <= walk->from[0] / THIN;
+    rows.rows_in_piece = rows.parts > 1 ? 1 : elements / walk->length;
+    rows.near = !dense && walk->axes > 0 && walk->from_stride[0] <= elements_in_piece / NEAR &&
+                walk->length * walk->step <= walk->from_stride[0] / THIN;
     if (rows.near)
-        rows.rows_in_piece = min_int64(rows.rows_in_piece, elements_in_piece / walk->from[0]);
+        rows.rows_in_piece = min_int64(rows.rows_in_piece, elements_in_piece / walk->from_stride[0]);
     else if (!dense)
         rows.rows_in_piece = min_int64(rows.rows_in_piece, FEW);
     rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.parts;
@@ -143,7 +143,7 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
     run->reach = (run->elements - 1) * run->step + 1;
     if (!rows->near) return true;
     int64_t in_line = rows->walk.count[0] - row % rows->walk.count[0], in_piece = rows->rows_in_piece - number;
-    run->reach += (min_int64(in_line, in_piece) - 1) * rows->walk.from[0];
+    run->reach += (min_int64(in_line, in_piece) - 1) * rows->walk.from_stride[0];
     return true;
 }
 
@@ -165,7 +165,7 @@ struct cells layout_cells(const struct selection *selection, const struct shape 
 
 struct cell layout_cell(const struct cells *cells, int64_t number) {
     const struct selection *selection = &cells->selection;
-    struct cell cell = {.whole = true};
+    struct cell cell = {.covers_chunk = true};
     int64_t stride = 1;
     for (int axis = selection->rank - 1; axis >= 0; axis--) {
         int64_t start = selection->start[axis], step = selection->step[axis], size = cells->chunk.size[axis];
@@ -185,7 +185,7 @@ struct cell layout_cell(const struct cells *cells, int64_t number) {
         cell.in_chunk[axis] = start + first * step - corner;
         cell.in_box[axis] = first;
         cell.count[axis] = end - first;
-        cell.whole = cell.whole && cell.count[axis] == min_int64(size, cells->extent.size[axis] - corner);
+        cell.covers_chunk = cell.covers_chunk && cell.count[axis] == min_int64(size, cells->extent.size[axis] - corner);
     }
     return cell;
 }

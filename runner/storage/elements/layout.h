@@ -11,13 +11,14 @@
  * complete in both arrays are merged, which gives fewer and longer rows. `dense`, below, allows only rows of step 1,
  * for writing. */
 struct walk {
-    int axes; /* the rows form an array of this rank: `count` rows along each axis, from[] and to[] elements apart */
-    int64_t count[MAX_RANK], from[MAX_RANK], to[MAX_RANK];
-    int64_t first_from, first_to; /* first element of the first row, in either array */
+    int axes; /* the rank of the array of rows; the arrays below begin with its last axis, along which rows follow first */
+    int64_t count[MAX_RANK];                            /* rows along the axis */
+    int64_t from_stride[MAX_RANK], to_stride[MAX_RANK]; /* elements from one row to the next, in either array */
+    int64_t first_from, first_to;                       /* first element of the first row, in either array */
     int64_t rows, length, step;
 };
-/* Finds the first element of row number 0 .. rows - 1 in both arrays. */
-void layout_row(const struct walk *walk, int64_t number, int64_t *from, int64_t *to);
+/* Finds the offset of row number 0 .. rows - 1 in both arrays, in elements. */
+void layout_row(const struct walk *walk, int64_t number, int64_t *from_offset, int64_t *to_offset);
 
 /* The walk from `part` of the packed box `from` to its position in the packed box `to`, in rows of step 1. */
 struct walk layout_between(const struct box *part, const struct box *from, const struct box *to);
@@ -73,7 +74,7 @@ struct cell {
     int64_t number;           /* chunk number in the row-major order of the grid */
     int64_t corner[MAX_RANK]; /* first element of the chunk in the data set */
     int64_t in_chunk[MAX_RANK], in_box[MAX_RANK], count[MAX_RANK];
-    bool whole; /* the selection contains all elements of the chunk within the data set */
+    bool covers_chunk; /* the selection contains all elements of the chunk within the data set */
 };
 /* Cell number 0 .. count - 1. */
 struct cell layout_cell(const struct cells *cells, int64_t number);

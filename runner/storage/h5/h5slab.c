@@ -47,21 +47,22 @@ struct h5_slab h5_slab_of(hid_t space) {
     return slab;
 }
 
-/* The last block may be cut, so the result is a regular hyperslab of whole blocks and a part of one. */
+/* The last block may be cut, so the result is a regular hyperslab of complete blocks, and a part of one. The space gets
+ * a length that holds them and the cut block. */
 hid_t h5_slab_limited(hid_t space, hsize_t slices) {
     struct h5_slab slab = h5_slab_of(space);
     hsize_t size[H5S_MAX_RANK];
     const int rank = H5Sget_simple_extent_dims(space, size, NULL), axis = slab.unlimited;
-    hsize_t each = slab.block[axis] == H5S_UNLIMITED ? slices : slab.block[axis];
-    hsize_t whole = each ? slices / each : 0, remainder = each ? slices % each : 0;
-    size[axis] = slab.start[axis] + (whole + 1) * slab.stride[axis] + each;
+    hsize_t block = slab.block[axis] == H5S_UNLIMITED ? slices : slab.block[axis];
+    hsize_t blocks = block ? slices / block : 0, remainder = block ? slices % block : 0;
+    size[axis] = slab.start[axis] + (blocks + 1) * slab.stride[axis] + block;
     hid_t part = H5Screate_simple(rank, size, NULL);
-    slab.count[axis] = whole;
-    slab.block[axis] = each;
-    if (slab.stride[axis] < each) slab.stride[axis] = each;
+    slab.count[axis] = blocks;
+    slab.block[axis] = block;
+    if (slab.stride[axis] < block) slab.stride[axis] = block;
     H5Sselect_none(part);
-    if (whole) H5Sselect_hyperslab(part, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
-    slab.start[axis] += whole * slab.stride[axis];
+    if (blocks) H5Sselect_hyperslab(part, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
+    slab.start[axis] += blocks * slab.stride[axis];
     slab.count[axis] = 1;
     slab.block[axis] = remainder;
     if (remainder) H5Sselect_hyperslab(part, H5S_SELECT_OR, slab.start, slab.stride, slab.count, slab.block);

@@ -172,7 +172,7 @@ static const char *source_at(const struct writing *writing, int64_t index) {
 }
 
 /* Converts elements of the source to the type of the data set. */
-static void take_elements(const struct writing *writing, int64_t index, int64_t count, char *to, struct casts *casts) {
+static void convert_source(const struct writing *writing, int64_t index, int64_t count, char *to, struct casts *casts) {
     convert_elements(writing->source->dtype, source_at(writing, index), count, writing->raw->dataset->dtype, to, casts);
 }
 
@@ -186,7 +186,7 @@ static void write_elements(struct writing *writing, int64_t index, int64_t count
     }
     for (int64_t at = 0; at < count; at += most) {
         int64_t some = count - at < most ? count - at : most;
-        take_elements(writing, index + at, some, block, casts);
+        convert_source(writing, index + at, some, block, casts);
         write_bytes(writing, block, some * size, address + (haddr_t)(at * size));
     }
 }
@@ -285,7 +285,7 @@ static char *gather_chunk(const struct writing *writing, const struct cell *cell
         int64_t in_chunk, in_box;
         layout_row(&walk, row, &in_chunk, &in_box);
         int64_t at = packed ? row * walk.length : in_chunk;
-        take_elements(writing, in_box, walk.length, decoded + at * raw->size, casts);
+        convert_source(writing, in_box, walk.length, decoded + at * raw->size, casts);
     }
     return decoded;
 }
@@ -347,7 +347,7 @@ static void write_filtered(void *context, int64_t lane, int thread) {
     for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
         struct cell cell = layout_cell(&writing->cells, number);
         if (writing->failure) break;
-        if (cell.whole)
+        if (cell.covers_chunk)
             write_whole_chunk(writing, &cell, (int)lane, &casts);
         else
             write_partial_chunk(writing, &cell, (int)lane, &casts);

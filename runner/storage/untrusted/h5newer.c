@@ -55,7 +55,7 @@ struct header {
 };
 
 /* Records a continuation chunk, or the version of the message to find. */
-static void take_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
+static void parse_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
     if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
         header->chunks[header->count++] = (struct extent){h5_little_endian(data, 8), h5_little_endian(data + 8, 8)};
     if (type != header->message || bytes == 0 || flags & SHARED || header->found >= 0) return;
@@ -75,7 +75,7 @@ static void walk(struct header *header, const unsigned char *at, uint64_t bytes)
         at += prefix;
         bytes -= prefix;
         if (length > bytes) return;
-        take_message(header, type, flags, at, length);
+        parse_message(header, type, flags, at, length);
         at += length;
         bytes -= length;
     }
