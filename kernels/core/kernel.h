@@ -302,7 +302,7 @@ struct kernel {
     /* Starts the work on launch->stream and returns without waiting. Returns 0 or a cudaError_t. On the CPU: returns 0
      * when done. The stream may be under capture, to preload the launch (device.h). */
     int (*launch)(const struct launch *launch);
-    const void *own; /* what the launch function of a variant that was made at run time needs; else NULL */
+    const void *user_kernel; /* struct user_kernel, if the job supplies the kernel (`source:`); else NULL */
 };
 
 /* Declares a descriptor that another file defines, for a variant that calls it: `DECLARE_KERNEL(matmul_async);`. */

@@ -4,7 +4,7 @@
 #include "../base/clock.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../plan/space.h"
 #include "../record/environment.h"
 #include "../stream/device.h"
@@ -137,7 +137,7 @@ static enum status find_cuda(const struct job *job, bool need_device, struct dev
 enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error) {
     struct job_overrides overrides = settings->overrides;
-    overrides.sets = settings->sets.of;
+    overrides.sets = settings->sets.items;
     overrides.set_count = settings->sets.count;
     fail_set_subject(path);
     *job = job_load(path, &overrides);
@@ -226,10 +226,11 @@ enum status command_plan_for(struct job *job, const struct device_facts *cpu, co
 
 enum status command_allow_source(const struct plan *plan, bool allowed, struct error *error) {
     const char *given = getenv("TILERUN_ALLOW_SOURCE");
-    FREED_BY(own_files_clear) struct own_files files = plan_own_files(plan);
+    FREED_BY(kernel_files_clear) struct kernel_files files = plan_kernel_files(plan);
     if (files.count == 0 || allowed || (given && strcmp(given, "1") == 0)) return STATUS_OK;
     text_print_stderr("tilerun: the job compiles and runs code of its own. SHA-256 of its files:\n");
-    for (int i = 0; i < files.count; i++) text_print_stderr("    %s  %s\n", files.of[i].file->sha256, files.of[i].name);
+    for (int i = 0; i < files.count; i++)
+        text_print_stderr("    %s  %s\n", files.items[i].file->sha256, files.items[i].name);
     return fail(error, STATUS_USAGE,
                 "this code can do all that you can: read it, then give --allow-source, or set TILERUN_ALLOW_SOURCE=1");
 }

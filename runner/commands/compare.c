@@ -41,7 +41,8 @@ static enum status compare_one(struct compared_files *compared, const char *path
     comparison_pair(compared->base, compared->news[number], comparison);
     compared->contexts[number] = context_compare(comparison);
     if (comparison->other_device && !settings->any_device) return refuse_other_device(comparison, error);
-    if (settings->where.count > 0) TRY(comparison_filter(comparison, settings->where.of, settings->where.count, error));
+    if (settings->where.count > 0)
+        TRY(comparison_filter(comparison, settings->where.items, settings->where.count, error));
     const struct compare_options options = {.threshold = settings->threshold, .outputs = !settings->no_outputs};
     return comparison_judge(comparison, &options, error);
 }

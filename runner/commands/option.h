@@ -47,7 +47,7 @@ extern const struct option_row no_options[]; /* the table of a command without o
 /* Arguments of an option that may be given several times. */
 struct option_list {
     int count;
-    const char *of[64];
+    const char *items[64];
 };
 
 /* ---- for `take` ---- */

@@ -40,9 +40,9 @@ enum status pin_open(const struct job *job, const struct plan *plan, const char 
     TRY(results_check_other(job->output, plan, "pinned job", path, error));
     TRY(atomic_file_open("pinned job", path, beginning, overwrite, file, error));
     OWNED char *given = path_folder(job->path);
-    OWNED char *folder = must_realpath(given);
-    OWNED char *own = file->destination.folder ? must_realpath(file->destination.folder) : NULL;
-    bool same = folder && own && strcmp(folder, own) == 0;
+    OWNED char *job_folder = must_realpath(given);
+    OWNED char *pin_folder = file->destination.folder ? must_realpath(file->destination.folder) : NULL;
+    bool same = job_folder && pin_folder && strcmp(job_folder, pin_folder) == 0;
     if (same) return STATUS_OK;
     return fail(error, STATUS_USAGE,
                 "pinned job %s: must lie in the folder of the job, %s, where the job's paths start", path, given);

@@ -28,24 +28,24 @@ static const struct table_column columns[COLUMNS] = {
 
 /* The texts of a row but for the shard's name; shards with the same texts share a row. */
 struct cells {
-    char of[COLUMNS][32];
+    char texts[COLUMNS][32];
 };
 
 static struct cells cells_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
     struct cells cells = {{[TIME] = "-", [WAITS] = "-"}};
-    snprintf(cells.of[RUNS], sizeof cells.of[RUNS], "%d", load->runs);
-    size_text(load->read_bytes, cells.of[READS]);
-    size_text(load->write_bytes, cells.of[WRITES]);
-    if (load->runs > 0) duration_text(load->seconds, cells.of[TIME]);
-    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.of[WAITS]);
+    snprintf(cells.texts[RUNS], sizeof cells.texts[RUNS], "%d", load->runs);
+    size_text(load->read_bytes, cells.texts[READS]);
+    size_text(load->write_bytes, cells.texts[WRITES]);
+    if (load->runs > 0) duration_text(load->seconds, cells.texts[TIME]);
+    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.texts[WAITS]);
     return cells;
 }
 
 static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
     const struct cells a = cells_of(one), b = cells_of(other);
     bool alike = true;
-    for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.of[c], b.of[c]) == 0;
+    for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.texts[c], b.texts[c]) == 0;
     return alike;
 }
 
@@ -54,7 +54,7 @@ static void add_row(struct table *table, char *name, const struct numbered_load 
     const struct cells cells = cells_of(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
-    for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", cells.of[c]);
+    for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", cells.texts[c]);
     free(name);
 }
 

@@ -8,7 +8,7 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../record/origin.h"
 #include "../show/result_view.h"
 #include "command.h"
@@ -68,7 +68,7 @@ static enum status run_here(const struct plan *plan, const struct run *run, cons
                                             .print = result_print_table,
                                             .profile = plan->tasks[run->task].operation->id,
                                             .command_line = line};
-    TRY(plan_own_build(plan, false, error));
+    TRY(plan_user_kernels_build(plan, false, error));
     FREED_BY(units_release) struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
     return execute_plan(units, &options, NULL, error);
 }
@@ -111,7 +111,7 @@ static enum status make_command(struct profile *profile, struct error *error) {
     add_words(profile, (const char *const[]){"profile", profile->job, profile->name, "--here", "-o", NULL});
     add_word(profile, must_strdup(profile->running));
     for (int i = 0; i < settings->job.sets.count; i++)
-        add_word(profile, must_printf("--set=%s", settings->job.sets.of[i]));
+        add_word(profile, must_printf("--set=%s", settings->job.sets.items[i]));
     if (overrides->device) add_word(profile, must_printf("--device=%s", overrides->device));
     if (settings->allow_source) add_word(profile, must_strdup("--allow-source"));
     profile->words[profile->word_count] = NULL;

@@ -4,7 +4,7 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../show/recorded.h"
 #include "../show/result_view.h"
 #include "command.h"
@@ -29,7 +29,7 @@ struct reproduction {
     const char *path; /* path of the original results */
     char *folder;     /* the temporary folder of the new results; NULL: none */
     char *output;     /* path of the new results */
-    char *sources;    /* the temporary folder of the job's own kernels; NULL: it has none */
+    char *sources;    /* the temporary folder of user kernels; NULL: it has none */
     struct results_file *base, *new;
 };
 
@@ -283,7 +283,7 @@ static enum status reproduce(const struct invocation *invocation, struct error *
     if (r.settings->progress != PROGRESS_NONE) command_begin_log(plan, NULL);
     TRY(command_allow_source(plan, r.settings->allow_source, error));
     TRY(recorded_inputs_check(r.base, plan, error));
-    TRY(plan_own_build(plan, false, error));
+    TRY(plan_user_kernels_build(plan, false, error));
     TRY(run_again(&r, plan, invocation->line, error));
     return judge(&r, plan, error);
 }

@@ -2,7 +2,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../show/result_view.h"
 #include "command.h"
 #include "pin.h"
@@ -108,7 +108,7 @@ static enum status run(const struct invocation *invocation, struct error *error)
     command_report_excluded(job);
     TRY(command_allow_source(plan, settings->allow_source, error));
     if (settings->pin) TRY(pin_open(job, plan, settings->pin, settings->overwrite, &pin, error));
-    TRY(plan_own_build(plan, settings->verbose, error));
+    TRY(plan_user_kernels_build(plan, settings->verbose, error));
     if (!settings->job.once)
         TRY(command_predict_measured(plan, command_cuda_number(job), options.progress != PROGRESS_NONE, error));
     enum status status = settings->shard.count > 0 ? execute_shard(plan, settings->shard, options, error)

@@ -55,7 +55,7 @@ static enum status show(const struct invocation *invocation, struct error *error
     struct view_options options = {.columns = settings->columns,
                                    .baseline = settings->baseline,
                                    .sort = settings->sort,
-                                   .where = settings->where.of,
+                                   .where = settings->where.items,
                                    .where_count = settings->where.count};
     FREED_BY(results_file_release) struct results_file *file = NULL;
     FREED_BY(view_release) struct view *view = NULL;

@@ -42,10 +42,10 @@ static struct entry *sorted_entries(const struct results_file *file) {
 
 /* The partner of each row of `file`, or NULL. The caller frees. */
 static const struct result_row **partners(const struct results_file *file, const struct entry *entries) {
-    const struct result_row **of = must_malloc((unsigned long)file->count * sizeof *of);
+    const struct result_row **partner_rows = must_malloc((unsigned long)file->count * sizeof *partner_rows);
     for (int i = 0; i < file->count; i++)
-        of[entries[i].row - file->rows] = entries[i].partner ? entries[i].partner->row : NULL;
-    return of;
+        partner_rows[entries[i].row - file->rows] = entries[i].partner ? entries[i].partner->row : NULL;
+    return partner_rows;
 }
 
 static void find_partners(struct entry *base, int base_count, struct entry *new, int new_count) {

@@ -229,13 +229,13 @@ static void compare_jobs(struct context *context, const char *base, const char *
 static char *hash_of_source(const struct results_file *file, const char *name) {
     for (int i = 0;; i++) {
         OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);
-        OWNED char *own = results_file_text(file, object, "name");
-        if (!own) return NULL;
-        if (strcmp(own, name) == 0) return results_file_text(file, object, "sha256");
+        OWNED char *found = results_file_text(file, object, "name");
+        if (!found) return NULL;
+        if (strcmp(found, name) == 0) return results_file_text(file, object, "sha256");
     }
 }
 
-/* Adds the sources of the job's own kernels that have other texts. */
+/* Adds the sources of user kernels that have other texts. */
 static void compare_sources(struct context *context, const struct comparison *comparison) {
     for (int i = 0;; i++) {
         OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);

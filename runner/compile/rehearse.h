@@ -1,4 +1,4 @@
-/* rehearse.h - loads and launches a kernel of the job's own in a child process first, so that a crash, or a write to an
+/* rehearse.h - loads and launches a user kernel in a child process first, so that a crash, or a write to an
  * input, costs only that run and not the process with all others. */
 #ifndef RUNNER_REHEARSE_H
 #define RUNNER_REHEARSE_H

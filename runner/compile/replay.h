@@ -1,4 +1,4 @@
-/* replay.h - detects kernels of the job's own that replay an earlier result instead of computing: after the timed
+/* replay.h - detects user kernels that replay an earlier result instead of computing: after the timed
  * launches the first input is changed, and a launch must then give the same result as the operation's simplest
  * variant. */
 #ifndef RUNNER_REPLAY_H

@@ -338,8 +338,8 @@ static struct units *divide(const struct plan *whole, const int *counts) {
     *units = (struct units){.whole = whole, .plan = *whole};
     struct plan *plan = &units->plan;
     plan->task_count = plan->run_count = 0;
-    plan->own_count = 0; /* the whole owns its kernels */
-    plan->own = NULL;
+    plan->user_kernel_count = 0; /* the whole owns its kernels */
+    plan->user_kernels = NULL;
     size_t others = (size_t)(whole->array_count - whole->task_count);
     plan->arrays = must_malloc((others + bands + tasks) * sizeof *plan->arrays + 1);
     plan->tasks = must_malloc(tasks * sizeof *plan->tasks + 1);

@@ -13,7 +13,7 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../plan/own_kernel.h"
+#include "../plan/user_kernel.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +119,7 @@ static enum status begin_candidate(struct search *search, struct candidate *cand
     execution_name_run(execution, run, name);
     progress_run(&execution->progress, run->number, name);
     result_row_init(row_of(search, candidate), execution->plan, run);
-    enum status status = run->kernel->own ? own_kernel_build(run->kernel, capability, NULL, error) : STATUS_OK;
+    enum status status = run->kernel->user_kernel ? user_kernel_build(run->kernel, capability, NULL, error) : STATUS_OK;
     if (status == STATUS_USAGE) return execution_settle_failure(execution, run, STATUS_RUN, "failed", error);
     TRY(status);
     return execution_begin_run(execution, run, &again, error);

@@ -132,7 +132,7 @@ static void raise_roof(struct execution *execution, const struct trial *trial) {
     const struct device_facts *facts = &execution->plan->facts[trial->run->device];
     char roof[64], name[320];
     if (!facts->limits || trial->measurement.devices != 1 || strcmp(row->verify, "none") == 0) return;
-    if (trial->run->kernel->own) return; /* its time is not trusted: the roof applies to later jobs too */
+    if (trial->run->kernel->user_kernel) return; /* its time is not trusted: the roof applies to later jobs too */
     /* Without this flag, at least half of the samples are as fast as the median. */
     if (strstr(row->flags, FLAG_COARSE)) return;
     const struct device_limits before = *facts->limits;

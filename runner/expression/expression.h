@@ -38,7 +38,7 @@ struct expression;
 /* The arrays that an expression may name; it may then also use `i0`, `i1`, ..., an element's index along each axis. */
 struct array_names {
     int count;
-    const char *const *of;
+    const char *const *names;
 };
 
 /* Parses a text, which it copies. Returns NULL, and fills `fault`, if the text is not an expression. The caller frees

@@ -66,7 +66,7 @@ static void append_text(const struct builder *builder, char **text, int number) 
     const struct map_node *node = &builder->map->nodes[number];
     bool called;
     if (node->function == MAP_INPUT) {
-        must_append(text, "%s", builder->names->of[node->number]);
+        must_append(text, "%s", builder->names->names[node->number]);
         return;
     }
     if (node->function == MAP_INDEX) {

@@ -168,7 +168,7 @@ static const struct node *parse_call(struct parser *parser, const char *at,
 /* The array, or the index of an element, that a name means; NULL: neither. */
 static const struct node *array_node(struct parser *parser, const char *at, int length) {
     for (int i = 0; parser->names && i < parser->names->count; i++) {
-        const char *name = parser->names->of[i];
+        const char *name = parser->names->names[i];
         if ((int)strlen(name) != length || strncmp(name, at, (size_t)length) != 0) continue;
         struct node *node = new_node(parser, NODE_INPUT, at);
         node->number = i;
@@ -191,12 +191,12 @@ static const struct node *report_name(struct parser *parser, const char *at, int
     if (at[length] == '.' && (strcmp(name, "np") == 0 || strcmp(name, "numpy") == 0 || strcmp(name, "math") == 0))
         return fail_here(parser, at, "functions are written without '%s.'", name);
     for (int i = 0; i < parser->names->count; i++) {
-        const char *array = parser->names->of[i];
+        const char *array = parser->names->names[i];
         if ((int)strlen(array) > length && strncmp(array, at, strlen(array)) == 0)
             return fail_here(parser, at, "an expression cannot name '%s', for '-' subtracts: rename the input", array);
     }
     return fail_here(parser, at, "'%s' is not an input of the operation%s", name,
-                     name_hint(name, parser->names->of, parser->names->count, parameter, hint));
+                     name_hint(name, parser->names->names, parser->names->count, parameter, hint));
 }
 
 static const struct node *parse_name(struct parser *parser) {

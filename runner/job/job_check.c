@@ -10,8 +10,8 @@
 /* Writes the kinds that have the key: "matmul", "matmul or scale". */
 static void join_kinds(const struct job_key *key, char text[128]) {
     size_t length = 0;
-    for (int i = 0; key->of[i] && length < 128; i++)
-        length += (size_t)snprintf(text + length, 128 - length, "%s%s", i ? " or " : "", key->of[i]);
+    for (int i = 0; key->applies_to[i] && length < 128; i++)
+        length += (size_t)snprintf(text + length, 128 - length, "%s%s", i ? " or " : "", key->applies_to[i]);
 }
 
 /* Writes where keys of that name belong: "an input or an operation"; "": nowhere. */

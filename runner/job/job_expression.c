@@ -27,10 +27,10 @@ static void note_unnamed_inputs(struct job_reader *reader, const struct job_oper
     const struct yaml_node *list = yaml_get(operation->node, "inputs");
     for (int i = 0; i < arrays->count && !expression_names(expression, -1); i++) {
         int first = 0; /* of the same name, which is the one that the expression means */
-        while (strcmp(arrays->of[first], arrays->of[i]) != 0) first++;
+        while (strcmp(arrays->names[first], arrays->names[i]) != 0) first++;
         if (expression_names(expression, first)) continue;
         job_note(reader, list->items[i], "the expression of '%s' uses input '%s' for its shape only", operation->id,
-                 arrays->of[i]);
+                 arrays->names[i]);
     }
 }
 

@@ -67,24 +67,24 @@ const struct job_key job_keys[] = {
 
     {SCOPE_INPUT, "file", KEY_TEXT, "", INPUT(file_as_written),
         .help = "An HDF5 file, relative to the job file. A pattern with `*`, `?` or `[...]` sweeps over all matches."},
-    {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .of = FILES, INPUT(dataset), .help = "The data set in it."},
-    {SCOPE_INPUT, "field", KEY_TEXT, "", .of = FILES, INPUT(field),
+    {SCOPE_INPUT, "dataset", KEY_TEXT, NULL, .applies_to = FILES, INPUT(dataset), .help = "The data set in it."},
+    {SCOPE_INPUT, "field", KEY_TEXT, "", .applies_to = FILES, INPUT(field),
         .help = "Read this numeric field of a table (`a/b`: of a nested table), or `r` or `i` of complex numbers."},
-    {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .of = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
+    {SCOPE_INPUT, "concatenate", KEY_INTEGER, "", .applies_to = FILES, .low = 0, .high = MAX_RANK - 1, INPUT(concatenate),
         .help = "Concatenate all files that match the pattern along this axis into one array."},
-    {SCOPE_INPUT, "rows", KEY_ROWS, "", .of = FILES, INPUT(rows),
+    {SCOPE_INPUT, "rows", KEY_ROWS, "", .applies_to = FILES, INPUT(rows),
         .help = "`[first, count]`: read only these indices of the first axis."},
-    {SCOPE_INPUT, "select", KEY_SELECT, "", .of = FILES, INPUT(select),
+    {SCOPE_INPUT, "select", KEY_SELECT, "", .applies_to = FILES, INPUT(select),
         .help = "The elements to take along each axis, as in Python: `\":\"`, `\"0:100\"`, `\"::2\"`; an index drops "
                 "its axis."},
-    {SCOPE_INPUT, "dtype", KEY_DTYPE, "", .of = FILES, INPUT(as),
+    {SCOPE_INPUT, "dtype", KEY_DTYPE, "", .applies_to = FILES, INPUT(as),
         .help = "Convert elements to this type, as NumPy's `astype`. Default: the data set's."},
-    {SCOPE_INPUT, "decode", KEY_WORD, "auto", .of = FILES, .words = WORDS("auto", "none"), INPUT(stored_numbers),
+    {SCOPE_INPUT, "decode", KEY_WORD, "auto", .applies_to = FILES, .words = WORDS("auto", "none"), INPUT(stored_numbers),
         .help = "`auto` applies `scale_factor`, `add_offset`, `_FillValue`, `missing_value`, `valid_min`, `valid_max`, "
                 "`valid_range` and `_Unsigned`, as xarray and netCDF4 do; `none` takes the stored numbers."},
-    {SCOPE_INPUT, "missing", KEY_NUMBERS, "", .of = FILES, INPUT(missing),
+    {SCOPE_INPUT, "missing", KEY_NUMBERS, "", .applies_to = FILES, INPUT(missing),
         .help = "Stored numbers that mean \"no value\" and are read as NaN; up to 16."},
-    {SCOPE_INPUT, "sources", KEY_WORD, "all", .words = WORDS("all", "fill"), .of = FILES, INPUT(fill),
+    {SCOPE_INPUT, "sources", KEY_WORD, "all", .words = WORDS("all", "fill"), .applies_to = FILES, INPUT(fill),
         .help = "Sources of a virtual data set: `all` must exist, or `fill`: missing ones are read as fill values."},
     {SCOPE_INPUT, "random", KEY_CUSTOM, "", .help = "Generate the array instead of reading it."},
 
@@ -93,13 +93,13 @@ const struct job_key job_keys[] = {
     {SCOPE_RANDOM, "distribution", KEY_WORD, "uniform", INPUT(terms.distribution),
         .words = WORDS("uniform", "normal", "integer", "constant", "index"),
         .help = "How values are drawn."},
-    {SCOPE_RANDOM, "low", KEY_REAL, "0", .of = BOUNDED, ANY_REAL, INPUT(terms.low), .help = "Least value."},
-    {SCOPE_RANDOM, "high", KEY_REAL, "1", .of = BOUNDED, ANY_REAL, INPUT(terms.high),
+    {SCOPE_RANDOM, "low", KEY_REAL, "0", .applies_to = BOUNDED, ANY_REAL, INPUT(terms.low), .help = "Least value."},
+    {SCOPE_RANDOM, "high", KEY_REAL, "1", .applies_to = BOUNDED, ANY_REAL, INPUT(terms.high),
         .help = "Upper bound: exclusive for `uniform` (so give it for integer types), inclusive for `integer`."},
-    {SCOPE_RANDOM, "mean", KEY_REAL, "0", .of = WORDS("normal"), ANY_REAL, INPUT(terms.mean), .help = "Mean."},
-    {SCOPE_RANDOM, "std", KEY_REAL, "1", .of = WORDS("normal"), .low = 0, .high = DBL_MAX, INPUT(terms.std),
+    {SCOPE_RANDOM, "mean", KEY_REAL, "0", .applies_to = WORDS("normal"), ANY_REAL, INPUT(terms.mean), .help = "Mean."},
+    {SCOPE_RANDOM, "std", KEY_REAL, "1", .applies_to = WORDS("normal"), .low = 0, .high = DBL_MAX, INPUT(terms.std),
         .help = "Standard deviation."},
-    {SCOPE_RANDOM, "value", KEY_REAL, NULL, .of = WORDS("constant"), ANY_REAL, INPUT(terms.value),
+    {SCOPE_RANDOM, "value", KEY_REAL, NULL, .applies_to = WORDS("constant"), ANY_REAL, INPUT(terms.value),
         .help = "The value of every element."},
     {SCOPE_RANDOM, "seed", KEY_INTEGER, "0", .low = 0, .high = 0x1p63, INPUT(terms.seed),
         .help = "Different seeds give different values."},
@@ -123,25 +123,25 @@ const struct job_key job_keys[] = {
         .help = "`FILE:/GROUP/NAME`: store the result there, in a file of its own, relative to the job file; the "
                 "results file shows it too. For a swept operation it must contain a parameter."},
 
-    {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_a),
+    {SCOPE_OPTION, "transpose_a", KEY_BOOL, "false", .applies_to = MATMUL, OPTION(transpose_a),
         .help = "Read the first input transposed."},
-    {SCOPE_OPTION, "transpose_b", KEY_BOOL, "false", .of = MATMUL, OPTION(transpose_b),
+    {SCOPE_OPTION, "transpose_b", KEY_BOOL, "false", .applies_to = MATMUL, OPTION(transpose_b),
         .help = "Read the second input transposed."},
-    {SCOPE_OPTION, "operator", KEY_OPERATOR, NULL, .of = REDUCE, OPTION(reduce), .help = "What to reduce with."},
-    {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .of = REDUCE, OPTION(axis),
+    {SCOPE_OPTION, "operator", KEY_OPERATOR, NULL, .applies_to = REDUCE, OPTION(reduce), .help = "What to reduce with."},
+    {SCOPE_OPTION, "axis", KEY_AXIS, NULL, .applies_to = REDUCE, OPTION(axis),
         .help = "The axis that disappears, negative from the end; several, `[0, 2]`; or `all`."},
-    {SCOPE_OPTION, "ddof", KEY_REAL, "0", .of = REDUCE, .low = 0, .high = DBL_MAX, OPTION(ddof),
+    {SCOPE_OPTION, "ddof", KEY_REAL, "0", .applies_to = REDUCE, .low = 0, .high = DBL_MAX, OPTION(ddof),
         .help = "`var` and `std` divide by the number of elements minus this; NaN where that leaves none."},
-    {SCOPE_OPTION, "skip_nan", KEY_BOOL, "false", .of = REDUCE, OPTION(skip_nan),
+    {SCOPE_OPTION, "skip_nan", KEY_BOOL, "false", .applies_to = REDUCE, OPTION(skip_nan),
         .help = "Ignore NaNs, as NumPy's `nansum`, `nanmean`, ... do; `argmin` and `argmax` of NaNs alone give -1."},
-    {SCOPE_OPTION, "axes", KEY_AXES, "", .of = WORDS("transpose"), OPTION(axes),
+    {SCOPE_OPTION, "axes", KEY_AXES, "", .applies_to = WORDS("transpose"), OPTION(axes),
         .help = "The input's axes in their new order, as in NumPy. Default: swap the last two."},
-    {SCOPE_OPTION, "map", KEY_EXPRESSION, "", .of = REDUCE, OPTION(map),
+    {SCOPE_OPTION, "map", KEY_EXPRESSION, "", .applies_to = REDUCE, OPTION(map),
         .help = "Reduce the values of this expression of up to 8 inputs, `abs(A - B)`, without storing them."},
-    {SCOPE_OPTION, "alpha", KEY_REAL, "1", .of = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
-    {SCOPE_OPTION, "beta", KEY_REAL, "0", .of = WORDS("scale"), ANY_REAL, OPTION(beta),
+    {SCOPE_OPTION, "alpha", KEY_REAL, "1", .applies_to = SCALES, ANY_REAL, OPTION(alpha), .help = "Factor of the result."},
+    {SCOPE_OPTION, "beta", KEY_REAL, "0", .applies_to = WORDS("scale"), ANY_REAL, OPTION(beta),
         .help = "Addend: alpha * x + beta."},
-    {SCOPE_OPTION, "expression", KEY_EXPRESSION, NULL, .of = MAP, OPTION(map),
+    {SCOPE_OPTION, "expression", KEY_EXPRESSION, NULL, .applies_to = MAP, OPTION(map),
         .help = "What each element becomes: `(raw - dark) / gain`, of the inputs' names, parameters, the indices `i0`, "
                 "`i1`, ..., Python's operators and NumPy's functions, with NumPy's types and broadcasting."},
 
@@ -224,9 +224,9 @@ const char *const key_type_name[KEY_TYPE_COUNT] = {
 };
 
 bool key_applies(const struct job_key *key, const char *kind) {
-    if (!key->of || !kind) return true;
-    for (int i = 0; key->of[i]; i++)
-        if (strcmp(key->of[i], kind) == 0) return true;
+    if (!key->applies_to || !kind) return true;
+    for (int i = 0; key->applies_to[i]; i++)
+        if (strcmp(key->applies_to[i], kind) == 0) return true;
     return false;
 }
 
@@ -241,7 +241,7 @@ int key_words(const struct job_key *key, const char *words[KEY_MAX_WORDS]) {
         for (; count < OP_COUNT; count++) words[count] = operations[count]->name;
         return count;
     case KEY_OPERATOR:
-        for (const char *const *names = operation_find(key->of[0])->operators; names[count]; count++)
+        for (const char *const *names = operation_find(key->applies_to[0])->operators; names[count]; count++)
             words[count] = names[count];
         return count;
     case KEY_DTYPE:

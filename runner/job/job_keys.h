@@ -50,12 +50,12 @@ struct job_key {
     enum key_scope scope;
     const char *name;
     enum key_type type;
-    const char *standard;     /* the default, as text; "": optional without a default; NULL: required */
-    const char *const *words; /* KEY_WORD: the allowed words; ends at NULL */
-    const char *const *of;    /* the operations, distributions or kinds of input that have this key; NULL: all */
-    double low, high;         /* KEY_INTEGER, KEY_REAL, KEY_SHAPE: the range */
-    size_t offset, size;      /* of the field in its structure */
-    bool harmless;            /* a change of it leaves finished runs valid */
+    const char *standard;          /* the default, as text; "": optional without a default; NULL: required */
+    const char *const *words;      /* KEY_WORD: the allowed words; ends at NULL */
+    const char *const *applies_to; /* the operations, distributions or kinds of input that have this key; NULL: all */
+    double low, high;              /* KEY_INTEGER, KEY_REAL, KEY_SHAPE: the range */
+    size_t offset, size;           /* of the field in its structure */
+    bool harmless;                 /* a change of it leaves finished runs valid */
     const char *help;
 };
 

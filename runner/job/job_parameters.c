@@ -83,10 +83,10 @@ static bool has_key(const struct yaml_node *map, const char *name, int length) {
     return false;
 }
 
-/* The set of parameters that a scalar uses. `own`: a variant's map, whose parameters hide the job's of the same names;
- * NULL: none. `reports`: reports names that are not set. */
+/* The set of parameters that a scalar uses. `variant`: the map of a variant, whose parameters hide the job's of the same
+ * names; NULL: none. `reports`: reports names that are not set. */
 static uint64_t used_by_scalar(const struct parameters *parameters, const struct yaml_node *scalar,
-                               const struct yaml_node *own, bool reports) {
+                               const struct yaml_node *variant, bool reports) {
     uint64_t used = 0;
     struct token token;
     for (const char *rest = scalar->text; *rest;) {
@@ -97,7 +97,7 @@ static uint64_t used_by_scalar(const struct parameters *parameters, const struct
             yaml_set_wrong(scalar);
             return used;
         }
-        if (!token.parameter || has_key(own, token.text, token.length)) continue;
+        if (!token.parameter || has_key(variant, token.text, token.length)) continue;
         int found = parameters_find(parameters, token.text, token.length);
         if (found >= 0)
             used |= UINT64_C(1) << found | parameters->items[found].uses;
@@ -117,11 +117,11 @@ static bool is_of_variant(const struct yaml_node *map, int item) {
 }
 
 static uint64_t used_by_tree(const struct parameters *parameters, const struct yaml_node *tree,
-                             const struct yaml_node *own, bool reports) {
-    if (tree->text) return used_by_scalar(parameters, tree, own, reports);
+                             const struct yaml_node *variant, bool reports) {
+    if (tree->text) return used_by_scalar(parameters, tree, variant, reports);
     uint64_t used = 0;
     for (int i = 0; i < tree->count; i++)
-        used |= used_by_tree(parameters, tree->items[i], is_of_variant(tree, i) ? tree : own, reports);
+        used |= used_by_tree(parameters, tree->items[i], is_of_variant(tree, i) ? tree : variant, reports);
     return used;
 }
 

@@ -115,7 +115,7 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
     fprintf(to, "%s\"required\": [", indent);
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];
-        if (!(scopes >> key->scope & 1) || key->standard || key->of) continue;
+        if (!(scopes >> key->scope & 1) || key->standard || key->applies_to) continue;
         separate(to, &any);
         fprintf(to, "\"%s\"", key->name);
     }
@@ -157,7 +157,8 @@ static void print_conditions(FILE *to, unsigned scopes, const struct job_key *ch
         any = false;
         for (int i = 0; i < job_key_count; i++) {
             const struct job_key *key = &job_keys[i];
-            if (!(scopes >> key->scope & 1) || !key->of || key->standard || !key_applies(key, words[w])) continue;
+            if (!(scopes >> key->scope & 1) || !key->applies_to || key->standard || !key_applies(key, words[w]))
+                continue;
             separate(to, &any);
             fprintf(to, "\"%s\"", key->name);
         }
@@ -209,9 +210,9 @@ static void print_row(FILE *to, const struct job_key *key) {
         fputs(" | *required* | ", to);
     else
         fprintf(to, *key->standard ? " | `%s` | " : " |%s | ", key->standard);
-    if (key->of) fputc('(', to);
-    for (int i = 0; key->of && key->of[i]; i++) fprintf(to, "%s%s", i ? ", " : "", key->of[i]);
-    fprintf(to, "%s%s |\n", key->of ? ") " : "", key->help);
+    if (key->applies_to) fputc('(', to);
+    for (int i = 0; key->applies_to && key->applies_to[i]; i++) fprintf(to, "%s%s", i ? ", " : "", key->applies_to[i]);
+    fprintf(to, "%s%s |\n", key->applies_to ? ") " : "", key->help);
 }
 
 void job_print_reference(FILE *to) {

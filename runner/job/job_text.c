@@ -152,8 +152,8 @@ static void print_node(FILE *to, const struct yaml_node *node) {
 
 const struct yaml_node *definition_get(const struct job_reader *reader, const struct definition *definition,
                                        const char *key) {
-    const struct yaml_node *own = yaml_get(definition->node, key);
-    return own ? own : yaml_get(reader->defaults, key);
+    const struct yaml_node *value = yaml_get(definition->node, key);
+    return value ? value : yaml_get(reader->defaults, key);
 }
 
 /* Prints a variant with a source and its chosen values. */
@@ -227,7 +227,7 @@ static void print_keys(FILE *to, enum key_scope scope, const char *kind, const s
         }
         const struct yaml_node *node = yaml_get(map, key->name);
         if (!node) node = yaml_get(fallback, key->name);
-        bool applies = !key->of || (kind && key_applies(key, kind));
+        bool applies = !key->applies_to || (kind && key_applies(key, kind));
         if (!node && !(applies && key->standard && *key->standard)) continue;
         fprintf(to, "%s%s: ", before, key->name);
         if (node)

@@ -63,10 +63,10 @@ void yaml_merge(const struct yaml_node *map, const struct yaml_node *more) {
     struct yaml_node **keys = must_malloc(bytes), **items = must_malloc(bytes);
     int count = 0;
     for (int i = 0; i < more->count; i++) {
-        const struct yaml_node *own = yaml_get(map, more->keys[i]->text);
-        if (own && own->kind == YAML_MAP && more->items[i]->kind == YAML_MAP) yaml_merge(own, more->items[i]);
+        const struct yaml_node *value = yaml_get(map, more->keys[i]->text);
+        if (value && value->kind == YAML_MAP && more->items[i]->kind == YAML_MAP) yaml_merge(value, more->items[i]);
         keys[count] = more->keys[i];
-        items[count++] = own ? (struct yaml_node *)own : more->items[i];
+        items[count++] = value ? (struct yaml_node *)value : more->items[i];
     }
     for (int i = 0; i < map->count; i++) {
         if (yaml_get(more, map->keys[i]->text)) continue;

@@ -4,10 +4,10 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "own_kernel.h"
-#include "plan_own.h"
 #include "plan_parts.h"
 #include "plan_tiles.h"
+#include "plan_user_kernels.h"
+#include "user_kernel.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,7 +203,7 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
         if (task->known) make_auto_run(plan, task, run);
         return;
     }
-    run->kernel = variant->source ? plan_own_kernel(plan, task, variant) : kernel_find(geometry->op, variant->name);
+    run->kernel = variant->source ? plan_user_kernel(plan, task, variant) : kernel_find(geometry->op, variant->name);
     run->label = must_strdup(variant->label);
     if (!run->kernel) return; /* reported when the job was read */
     run->device = run->kernel->device;
@@ -216,7 +216,7 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
         report_small_memory(plan, task, run);
         return;
     }
-    if (variant->source && !plan_own_check(plan, task, run)) return;
+    if (variant->source && !plan_user_kernel_check(plan, task, run)) return;
     run->skip = must_strdup(refusal_of(plan, task, run));
 }
 
@@ -306,8 +306,8 @@ void plan_clear(struct plan *plan) {
         free(plan->runs[i].skip);
         free(plan->runs[i].note);
     }
-    for (int i = 0; i < plan->own_count; i++) own_kernel_free(plan->own[i]);
-    free(plan->own);
+    for (int i = 0; i < plan->user_kernel_count; i++) user_kernel_free(plan->user_kernels[i]);
+    free(plan->user_kernels);
     for (int kind = 0; kind < 2; kind++) limits_free(plan->facts[kind].limits);
     free(plan->arrays);
     free(plan->tasks);
@@ -353,11 +353,11 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
             step->reuse[i] = box_equal(&step->load[i], &previous);
         }
         /* A box was loaded before if a loop that does not run along the operand has advanced. */
-        bool own[LOOPS] = {false};
-        for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) own[geometry->in[i].loop[axis]] = true;
+        bool runs_along[LOOPS] = {false};
+        for (int axis = 0; axis < geometry->in[i].shape.rank; axis++) runs_along[geometry->in[i].loop[axis]] = true;
         step->fresh[i] = true;
         for (int loop = 0; loop < LOOPS; loop++)
-            if (!own[loop] && step->tile.start[loop] > 0) step->fresh[i] = false;
+            if (!runs_along[loop] && step->tile.start[loop] > 0) step->fresh[i] = false;
     }
     step->store = box_of_tile(&geometry->out, &step->tile);
 }

@@ -118,8 +118,8 @@ struct plan {
     struct array *arrays;
     struct task *tasks;
     struct run *runs;
-    const struct kernel **own; /* kernels of the job's own, which the plan owns */
-    int own_count;
+    const struct kernel **user_kernels; /* user kernels, which the plan owns */
+    int user_kernel_count;
 };
 
 /* Makes the plan for a valid job: opens its input files, checks shapes, types, variants and the budget. It adds errors

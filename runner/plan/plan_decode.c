@@ -13,14 +13,14 @@ static bool moves_stored(const struct job_operation *operation, const struct arr
     return operations[operation->op]->exact && array_can_pack(array, stored);
 }
 
-/* Appends a copy of array entry `of` to the plan's `*count` entries, and links the two. */
-static struct array *append(struct plan *plan, int of, int *count) {
+/* Appends a copy of array entry `original` to the plan's `*count` entries, and links the two. */
+static struct array *append(struct plan *plan, int original, int *count) {
     struct array *array = &plan->arrays[*count];
-    *array = array_copy(&plan->arrays[of]);
-    array->counterpart = &plan->arrays[of];
+    *array = array_copy(&plan->arrays[original]);
+    array->counterpart = &plan->arrays[original];
     free(array->remark); /* it is printed once, for the original */
     array->remark = NULL;
-    plan->arrays[of].counterpart = array;
+    plan->arrays[original].counterpart = array;
     ++*count;
     return array;
 }

@@ -57,8 +57,8 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
     return rate * (double)dtype_size(input->dtype) / (double)dtype_size(input->stored);
 }
 
-static double size_ratio(enum dtype of, enum dtype to) {
-    return (double)dtype_size(of) / (double)dtype_size(to);
+static double size_ratio(enum dtype from, enum dtype to) {
+    return (double)dtype_size(from) / (double)dtype_size(to);
 }
 
 /* Bytes per second of operands that are read piece by piece and rearranged on one core (storage/operand.h). */

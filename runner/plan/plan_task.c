@@ -59,10 +59,10 @@ static void copy_axis_metadata(const struct plan *plan, const struct task *task,
 
 /* Do all variants that the job names support `dtype`? Ignores variants that do not support the inputs' own type
  * either. */
-static bool variants_support(const struct job_operation *operation, enum dtype dtype, enum dtype own) {
+static bool variants_support(const struct job_operation *operation, enum dtype dtype, enum dtype input_dtype) {
     for (int i = 0; i < operation->variant_count; i++) {
         const struct kernel *kernel = kernel_find(operation->op, operation->variants[i].name);
-        if (kernel && kernel->dtypes & DTYPE_BIT(own) && !(kernel->dtypes & DTYPE_BIT(dtype))) return false;
+        if (kernel && kernel->dtypes & DTYPE_BIT(input_dtype) && !(kernel->dtypes & DTYPE_BIT(dtype))) return false;
     }
     return true;
 }

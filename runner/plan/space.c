@@ -33,8 +33,8 @@ static bool writes_output(const struct plan *plan, const struct run *run) {
 static bool is_on_same_disk(const struct plan *plan, const struct job_operation *operation) {
     struct stat output, other;
     if (!operation->to_file) return true;
-    OWNED char *folder = path_folder(plan->job->output), *own = path_folder(operation->to_file);
-    return !(stat(folder, &output) == 0 && stat(own, &other) == 0 && output.st_dev != other.st_dev);
+    OWNED char *folder = path_folder(plan->job->output), *to_folder = path_folder(operation->to_file);
+    return !(stat(folder, &output) == 0 && stat(to_folder, &other) == 0 && output.st_dev != other.st_dev);
 }
 
 double space_needed(const struct plan *plan) {
@@ -74,15 +74,15 @@ double space_elsewhere(const struct plan *plan, char **folder) {
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         if (task->run_count == 0 || is_on_same_disk(plan, task->operation)) continue;
-        char *own = path_folder(task->operation->to_file);
-        if (stat(own, &about) == 0 && (!*folder || about.st_dev == device)) {
+        char *to_folder = path_folder(task->operation->to_file);
+        if (stat(to_folder, &about) == 0 && (!*folder || about.st_dev == device)) {
             bytes += output_bytes(plan, &plan->runs[task->first_run]);
             device = about.st_dev;
         }
         if (*folder)
-            free(own);
+            free(to_folder);
         else
-            *folder = own;
+            *folder = to_folder;
     }
     return bytes;
 }

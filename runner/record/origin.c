@@ -3,7 +3,7 @@
 
 #include "../base/fail.h"
 #include "../compile/sources.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../storage/h5/h5scale.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ enum status results_write_environment(hid_t file, const struct environment *envi
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-static enum status write_source(hid_t group, int number, const struct own_file *file, struct error *error) {
+static enum status write_source(hid_t group, int number, const struct kernel_file *file, struct error *error) {
     char name[32];
     OWNED_ID hid_t dataset = H5I_INVALID_HID;
     const char *text = file->file->text;
@@ -139,9 +139,9 @@ static enum status write_source(hid_t group, int number, const struct own_file *
 }
 
 enum status results_write_sources(hid_t file, const struct plan *plan, struct error *error) {
-    FREED_BY(own_files_clear) struct own_files files = plan_own_files(plan);
+    FREED_BY(kernel_files_clear) struct kernel_files files = plan_kernel_files(plan);
     OWNED_ID hid_t group = H5I_INVALID_HID;
     if (files.count > 0) TRY(h5_group(file, OWN_SOURCES, &group, error));
-    for (int i = 0; i < files.count; i++) TRY(write_source(group, i, &files.of[i], error));
+    for (int i = 0; i < files.count; i++) TRY(write_source(group, i, &files.items[i], error));
     return STATUS_OK;
 }

@@ -20,7 +20,7 @@ enum status results_write_environment(hid_t file, const struct environment *envi
 /* Records a profiler's report of the run that a finished results file is about. */
 enum status results_write_report(const char *path, const char *profiler, const char *report, const char *sha256,
                                  struct error *error);
-/* Writes the sources of the job's own kernels: OWN_SOURCES/0, OWN_SOURCES/1..., each a text with the attributes `name`
+/* Writes the sources of user kernels: OWN_SOURCES/0, OWN_SOURCES/1..., each a text with the attributes `name`
  * (as the job names the file, or beside it) and `sha256`. Nothing, if the job has none. */
 enum status results_write_sources(hid_t file, const struct plan *plan, struct error *error);
 #define OWN_SOURCES "/sources"

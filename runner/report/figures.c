@@ -97,7 +97,7 @@ static char *name_rates(const struct figure *figure, const struct report_run *ru
 static void finish_rates(struct figure *figure) {
     struct plot *plot = &figure->plot;
     bool numbers = plot->x.category_count == 0;
-    plot->own_ticks = true;
+    plot->ticks_at_points = true;
     plot->x.title = figure->by >= 0 ? figure->report->swept.columns[figure->by].name : "variant";
     plot->x.categories = numbers ? NULL : figure->categories;
     plot->y.unit = view_counts_flops(figure->runs[0]->row) ? UNIT_FLOPS : UNIT_BYTES;

@@ -152,7 +152,7 @@ static void find_even_ticks(struct scale *scale) {
 }
 
 /* Sets ticks at the points' own values of x, those of the longest series, if they are few. */
-static void find_own_ticks(const struct plot *plot, struct scale *x) {
+static void place_ticks_at_points(const struct plot *plot, struct scale *x) {
     const struct plot_series *longest = plot->series;
     for (int s = 1; s < plot->series_count; s++)
         if (plot->series[s].colour != PLOT_GREY && plot->series[s].count > longest->count) longest = &plot->series[s];
@@ -161,8 +161,8 @@ static void find_own_ticks(const struct plot *plot, struct scale *x) {
 }
 
 /* An axis has labels of one kind: powers of ten if any of its numbers is far from 1. */
-static void find_ticks(const struct plot *plot, struct scale *scale, bool own) {
-    if (own) find_own_ticks(plot, scale);
+static void find_ticks(const struct plot *plot, struct scale *scale, bool at_points) {
+    if (at_points) place_ticks_at_points(plot, scale);
     if (scale->tick_count == 0 && scale->log) find_log_ticks(scale);
     if (scale->tick_count == 0) find_even_ticks(scale);
     for (int i = 0; i < scale->tick_count; i++) {
@@ -383,7 +383,7 @@ void plot_write(const struct plot *plot, const char *style, FILE *to) {
     struct scale y = {
         .axis = &plot->y, .low = INFINITY, .high = -INFINITY, .least = INFINITY, .from = BOTTOM, .to = TOP};
     widen_all(plot, &x, &y);
-    find_ticks(plot, &x, plot->own_ticks);
+    find_ticks(plot, &x, plot->ticks_at_points);
     find_ticks(plot, &y, false);
     bool tilted = needs_tilt(&plot->x, right - LEFT);
     int height = HEIGHT + (tilted ? TILTED_HEIGHT : 0);

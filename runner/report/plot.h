@@ -41,7 +41,7 @@ struct plot_axis {
 struct plot {
     const char *title; /* for readers who do not see the plot */
     struct plot_axis x, y;
-    bool own_ticks; /* x has its ticks at the points' values, if these are few */
+    bool ticks_at_points; /* x has its ticks at the points' values, if these are few */
     struct plot_series series[PLOT_SERIES + PLOT_LINES];
     int series_count;
 };

@@ -16,8 +16,8 @@
 /* The `store` of an operation in the resolved job. */
 static enum job_store store_of(const struct yaml_node *list, const char *id) {
     for (int i = 0; list && i < list->count; i++) {
-        const struct yaml_node *own = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
-        if (!own || !own->text || strcmp(own->text, id) != 0 || !store || !store->text) continue;
+        const struct yaml_node *found_id = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
+        if (!found_id || !found_id->text || strcmp(found_id->text, id) != 0 || !store || !store->text) continue;
         return strcmp(store->text, "all") == 0     ? STORE_ALL
                : strcmp(store->text, "first") == 0 ? STORE_FIRST
                                                    : STORE_NONE;
@@ -255,18 +255,20 @@ static struct stored_outputs expected_of(const struct results_file *file, const 
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    OWNED char *own = variant_path(row), *path = results_path_of("outputs", row->parameters, row->operation);
-    if (is_stored(file, own)) return disown(&own);
+    OWNED char *variant_output = variant_path(row),
+               *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    if (is_stored(file, variant_output)) return disown(&variant_output);
     if (expected.variant) return NULL;
-    OWNED char *by = results_file_text(file, path, "variant");
+    OWNED char *by = results_file_text(file, operation_output, "variant");
     bool is_of_row = by ? strcmp(by, row->variant) == 0 : expected.result;
-    return is_of_row && is_stored(file, path) ? disown(&path) : NULL;
+    return is_of_row && is_stored(file, operation_output) ? disown(&operation_output) : NULL;
 }
 
 char *results_file_missing(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    OWNED char *own = variant_path(row), *path = results_path_of("outputs", row->parameters, row->operation);
-    char *why = expected.variant ? why_missing(file, own) : NULL;
-    return why || !expected.result ? why : why_missing(file, path);
+    OWNED char *variant_output = variant_path(row),
+               *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    char *why = expected.variant ? why_missing(file, variant_output) : NULL;
+    return why || !expected.result ? why : why_missing(file, operation_output);
 }

@@ -70,15 +70,15 @@ static char *group_line(const struct view *view, const struct group *group, cons
 
 struct groups {
     int count;
-    struct group *of;
+    struct group *items;
 };
 
 static struct group *groups_find(const struct groups *groups, const struct result_row *row) {
     for (int i = 0; i < groups->count; i++) {
-        const struct result_row *first = groups->of[i].first;
+        const struct result_row *first = groups->items[i].first;
         bool done = result_row_done(first) && result_row_done(row);
         if (strcmp(first->message, row->message) == 0 && (done || strcmp(first->status, row->status) == 0))
-            return &groups->of[i];
+            return &groups->items[i];
     }
     return NULL;
 }
@@ -86,15 +86,15 @@ static struct group *groups_find(const struct groups *groups, const struct resul
 static void groups_add(struct groups *groups, const struct result_row *row) {
     struct group *group = groups_find(groups, row);
     if (!group) {
-        group = APPEND(groups->of, groups->count);
+        group = APPEND(groups->items, groups->count);
         group->first = row;
     }
     group_add(group, row);
 }
 
 static void groups_free(struct groups *groups) {
-    for (int i = 0; i < groups->count; i++) free(groups->of[i].variant);
-    free(groups->of);
+    for (int i = 0; i < groups->count; i++) free(groups->items[i].variant);
+    free(groups->items);
 }
 
 /* Is the row omitted from the table? Runs that did not begin are, unless the user has chosen the columns. */
@@ -221,9 +221,9 @@ static struct texts lines_below(const struct view *view, const struct groups *re
     struct texts lines = {0};
     FREED_BY(groups_free) struct groups omitted = groups_of(view, true);
     for (int i = 0; i < omitted.count; i++)
-        texts_add(&lines, group_line(view, &omitted.of[i], omitted.of[i].first->status));
+        texts_add(&lines, group_line(view, &omitted.items[i], omitted.items[i].first->status));
     for (int i = 0; i < remarked->count; i++)
-        if (remarked->of[i].runs >= MANY_REMARKS) texts_add(&lines, group_line(view, &remarked->of[i], "note"));
+        if (remarked->items[i].runs >= MANY_REMARKS) texts_add(&lines, group_line(view, &remarked->items[i], "note"));
     for (int i = 0; i < view->shown_count; i++) {
         const char *name = view_column_name(&view->shown[i]);
         if (strcmp(name, "ratio") == 0) add_missing_ratios(view, &lines);

@@ -3,7 +3,7 @@
 #include "results.h"
 
 #include "../base/fail.h"
-#include "../plan/own_kernel.h"
+#include "../plan/user_kernel.h"
 #include "../record/environment.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,8 +80,8 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     XXH3_128bits_update(state, run->choice, sizeof run->choice);
     int device = run->kernel ? (int)run->kernel->device : -1;
     XXH3_128bits_update(state, &device, sizeof device);
-    const char *own_kernel = own_kernel_identity(run->kernel);
-    if (own_kernel) hash_text(state, own_kernel);
+    const char *user_kernel = user_kernel_identity(run->kernel);
+    if (user_kernel) hash_text(state, user_kernel);
 }
 
 /* Computes a task's keys at the first call. Inputs that are results count by the keys of their tasks, recursively. */

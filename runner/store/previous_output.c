@@ -4,7 +4,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
-#include "../plan/plan_own.h"
+#include "../plan/plan_user_kernels.h"
 #include "../record/environment.h"
 #include "../record/linked.h"
 #include "../record/origin.h"
@@ -84,13 +84,13 @@ static bool is_text(const char *text, const char *expected) {
 
 /* The name of a kernel source of this job that the file records with another text; NULL: none. The caller frees. */
 static char *changed_source(const struct results *results, hid_t file) {
-    FREED_BY(own_files_clear) struct own_files files = plan_own_files(results->plan);
+    FREED_BY(kernel_files_clear) struct kernel_files files = plan_kernel_files(results->plan);
     for (int i = 0; i < files.count; i++)
         for (int k = 0;; k++) {
             OWNED char *object = must_printf("%s/%d", OWN_SOURCES, k), *name = h5_get_text_of(file, object, "name");
             OWNED char *sha256 = name ? h5_get_text_of(file, object, "sha256") : NULL;
             if (!name) break;
-            if (strcmp(name, files.of[i].name) == 0 && !is_text(sha256, files.of[i].file->sha256))
+            if (strcmp(name, files.items[i].name) == 0 && !is_text(sha256, files.items[i].file->sha256))
                 return must_strdup(name);
         }
     return NULL;

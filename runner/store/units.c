@@ -4,7 +4,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../plan/own_kernel.h"
+#include "../plan/user_kernel.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
@@ -265,10 +265,10 @@ static char *note_path(const struct results *results, const struct run *unit) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     const struct job_operation *operation = task->operation;
     const struct geometry *geometry = &task->geometry;
-    const char *own_kernel = own_kernel_identity(unit->kernel);
+    const char *user_kernel = user_kernel_identity(unit->kernel);
     OWNED char *text = must_printf("%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d", tilerun_version, tilerun_sources,
                                    operation->id, operation->label, operation->resolved, task->panel ? task->panel : "",
-                                   unit->label, own_kernel ? own_kernel : "", geometry->shape_text,
+                                   unit->label, user_kernel ? user_kernel : "", geometry->shape_text,
                                    dtype_name(geometry->in[0].dtype), (int)unit->device);
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
     return must_printf("%s/%016llx%016llx%s", results->folder.parts, (unsigned long long)hash.high64,

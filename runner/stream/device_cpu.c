@@ -26,10 +26,10 @@
 struct cpu_device;
 
 struct event {
-    struct cpu_device *of; /* the device that created it; its mutex guards the members below */
-    int64_t recorded;      /* number of records put into the queue */
-    int64_t passed;        /* number of records that the queue has reached */
-    double time_s;         /* when the queue reached the latest record */
+    struct cpu_device *cpu; /* the device that created it; its mutex guards the members below */
+    int64_t recorded;       /* number of records put into the queue */
+    int64_t passed;         /* number of records that the queue has reached */
+    double time_s;          /* when the queue reached the latest record */
 };
 
 /* An entry of a queue; `run` uses the members that it needs. */
@@ -111,10 +111,10 @@ static void do_probe(struct cpu_device *cpu, const struct work *work) {
 
 static void do_order(struct cpu_device *cpu, const struct work *work) {
     (void)cpu;
-    struct cpu_device *of = work->event->of;
-    pthread_mutex_lock(&of->mutex);
-    while (work->event->passed < work->record) pthread_cond_wait(&of->changed, &of->mutex);
-    pthread_mutex_unlock(&of->mutex);
+    struct cpu_device *owner = work->event->cpu;
+    pthread_mutex_lock(&owner->mutex);
+    while (work->event->passed < work->record) pthread_cond_wait(&owner->changed, &owner->mutex);
+    pthread_mutex_unlock(&owner->mutex);
 }
 
 /* The thread of a queue: does its work in order, until the device closes. */
@@ -216,7 +216,7 @@ static enum status cpu_flush_cache(struct device *device, struct error *error) {
 static enum status cpu_event_create(struct device *device, struct event **event, struct error *error) {
     (void)error;
     *event = must_malloc(sizeof **event);
-    **event = (struct event){.of = cpu_of(device)};
+    **event = (struct event){.cpu = cpu_of(device)};
     return STATUS_OK;
 }
 
@@ -240,10 +240,10 @@ static enum status cpu_event_record(struct device *device, struct event *event, 
 
 static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
                                         struct error *error) {
-    pthread_mutex_lock(&event->of->mutex);
+    pthread_mutex_lock(&event->cpu->mutex);
     const struct work work = {.run = do_order, .event = event, .record = event->recorded};
     bool passed = event->passed >= work.record;
-    pthread_mutex_unlock(&event->of->mutex);
+    pthread_mutex_unlock(&event->cpu->mutex);
     return passed ? STATUS_OK : submit(device, queue, &work, error);
 }
 

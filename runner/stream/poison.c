@@ -13,7 +13,7 @@
 #define ORDER_PART 1e-4
 
 bool poison_wanted(const struct kernel *kernel) {
-    return kernel && kernel->own;
+    return kernel && kernel->user_kernel;
 }
 
 enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error) {

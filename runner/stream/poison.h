@@ -1,4 +1,4 @@
-/* poison.h - checks kernels of a job's own, which may write too little, too much, or nothing while they are timed.
+/* poison.h - checks user kernels, which may write too little, too much, or nothing while they are timed.
  * Before a launch its output and the guard zones around it are filled with POISON. A launch that writes only a part
  * leaves poison, and one that writes outside its output changes a zone. After the timed launches the output must equal
  * the verified one. */

@@ -25,7 +25,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../compile/rehearse.h"
-#include "../plan/own_kernel.h"
+#include "../plan/user_kernel.h"
 #include "../storage/operand.h"
 #include "../storage/raw/rawread.h"
 #include "stream_buffers.h"
@@ -114,10 +114,10 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
         const struct device_operations *ops = lane->device->operations;
-        const struct lane_input *own = &lane->in[load->input];
-        TRY(ops->queue_wait_event(lane->device, own->used[load->buffer], QUEUE_UPLOAD, error));
+        const struct lane_input *lane_input = &lane->in[load->input];
+        TRY(ops->queue_wait_event(lane->device, lane_input->used[load->buffer], QUEUE_UPLOAD, error));
         if (!load->passed_on) continue;
-        TRY(ops->queue_wait_event(lane->device, own->used[load->buffer], QUEUE_PEER, error));
+        TRY(ops->queue_wait_event(lane->device, lane_input->used[load->buffer], QUEUE_PEER, error));
         for (int other = 0; other < load->count; other++)
             TRY(ops->queue_wait_event(lane->device, load->lanes[other]->in[load->input].shared[load->buffer],
                                       QUEUE_UPLOAD, error));
@@ -129,12 +129,12 @@ static enum status end_load(const struct load *load, struct error *error) {
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
         const struct device_operations *ops = lane->device->operations;
-        const struct lane_input *own = &lane->in[load->input];
+        const struct lane_input *lane_input = &lane->in[load->input];
         if (load->passed_on) {
-            TRY(ops->event_record(lane->device, own->shared[load->buffer], QUEUE_PEER, error));
-            TRY(ops->queue_wait_event(lane->device, own->shared[load->buffer], QUEUE_UPLOAD, error));
+            TRY(ops->event_record(lane->device, lane_input->shared[load->buffer], QUEUE_PEER, error));
+            TRY(ops->queue_wait_event(lane->device, lane_input->shared[load->buffer], QUEUE_UPLOAD, error));
         }
-        TRY(ops->event_record(lane->device, own->loaded[load->buffer], QUEUE_UPLOAD, error));
+        TRY(ops->event_record(lane->device, lane_input->loaded[load->buffer], QUEUE_UPLOAD, error));
     }
     return STATUS_OK;
 }
@@ -172,9 +172,11 @@ static enum status load_input(struct stream *stream, int i, const struct step *s
     in->current = (in->current + 1) % in->count;
     for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
-        struct lane_input *own = &lane->in[i];
-        if (!(lane->works || in->shared) || own->borrows || (own->resident && own->resident->loaded)) continue;
-        if (own->resident) own->resident->loaded = true;
+        struct lane_input *lane_input = &lane->in[i];
+        if (!(lane->works || in->shared) || lane_input->borrows ||
+            (lane_input->resident && lane_input->resident->loaded))
+            continue;
+        if (lane_input->resident) lane_input->resident->loaded = true;
         if (box_elements(&lane->band.load[i]) == 0) continue;
         if (count == 0 || !in->shared)
             loads[count++] = (struct load){.input = i, .buffer = in->current, .step = step, .box = lane->band.load[i]};
@@ -236,15 +238,16 @@ static struct poisoned poisoned_output(const struct lane *lane) {
                              .dtype = stream->task->geometry.out.dtype};
 }
 
-/* On the CPU: before a kernel of the job's own is first launched with new sizes, makes the same launch in a child
+/* On the CPU: before a user kernel is first launched with new sizes, makes the same launch in a child
  * process, so that a crash fails only this run. */
 static enum status rehearse_band(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     struct device *device = lane->device;
-    if (!poison_wanted(stream->run->kernel) || !own_kernel_is_new(stream->run->kernel, &lane->launch)) return STATUS_OK;
+    if (!poison_wanted(stream->run->kernel) || !user_kernel_is_new(stream->run->kernel, &lane->launch))
+        return STATUS_OK;
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
-        struct lane *of = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
-        TRY(of->device->operations->event_wait(of->device, of->in[i].loaded[stream->in[i].current], error));
+        struct lane *owner = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
+        TRY(owner->device->operations->event_wait(owner->device, owner->in[i].loaded[stream->in[i].current], error));
     }
     TRY(device->operations->synchronize(device, error));
     struct launch launch = lane->launch;
@@ -254,11 +257,11 @@ static enum status rehearse_band(struct lane *lane, struct error *error) {
         inputs.bytes[i] = box_elements(&lane->band.load[i]) * stream->in[i].element;
     }
     if (launch.multiprocessors == 0) launch.multiprocessors = device->facts.multiprocessors;
-    return own_kernel_rehearse(stream->run->kernel, &launch, &inputs, error);
+    return user_kernel_rehearse(stream->run->kernel, &launch, &inputs, error);
 }
 
 /* Queues the kernel for the lane's band: makes it wait for the inputs' uploads, launches it, and records the events
- * "inputs no longer in use" and "output computed". For a kernel of the job's own, first fills the output with poison,
+ * "inputs no longer in use" and "output computed". For a user kernel, first fills the output with poison,
  * at the first step of an output tile, and rehearses the launch. */
 static enum status compute_band(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
@@ -267,8 +270,8 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     int inputs = stream->task->geometry.inputs, slot = (int)(lane->band.number % LAUNCHES);
     struct span *span = &lane->launches[slot];
     for (int i = 0; i < inputs; i++) {
-        struct lane *of = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
-        TRY(ops->queue_wait_event(device, of->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
+        struct lane *owner = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
+        TRY(ops->queue_wait_event(device, owner->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));
     }
     describe_launch(lane, &lane->band, &lane->launch);
     const struct poisoned out = poisoned_output(lane);

@@ -110,21 +110,21 @@ static enum status open_spans(struct lane *lane, struct span *spans, int count, 
 static enum status open_input(struct lane *lane, int i, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct input *in = &stream->in[i];
-    struct lane_input *own = &lane->in[i];
+    struct lane_input *lane_input = &lane->in[i];
     int64_t bytes = stream->tiling->in_bytes[i];
-    if (in->count == 1 && !own->borrows && !own->resident)
+    if (in->count == 1 && !lane_input->borrows && !lane_input->resident)
         TRY(residents_reserve(lane->residents, in->reader->array, in->operand, &lane->band.load[i], bytes,
-                              &own->resident, error));
+                              &lane_input->resident, error));
     for (int b = 0; b < in->count; b++) {
-        if (own->borrows)
-            own->memory[b] = stream->lanes[0].in[i].memory[b];
-        else if (own->resident)
-            own->memory[b] = own->resident->memory;
+        if (lane_input->borrows)
+            lane_input->memory[b] = stream->lanes[0].in[i].memory[b];
+        else if (lane_input->resident)
+            lane_input->memory[b] = lane_input->resident->memory;
         else
-            TRY(residents_allocate(lane->residents, bytes, &own->memory[b], error));
-        TRY(create_event(lane, &own->loaded[b], error));
-        TRY(create_event(lane, &own->used[b], error));
-        TRY(create_event(lane, &own->shared[b], error));
+            TRY(residents_allocate(lane->residents, bytes, &lane_input->memory[b], error));
+        TRY(create_event(lane, &lane_input->loaded[b], error));
+        TRY(create_event(lane, &lane_input->used[b], error));
+        TRY(create_event(lane, &lane_input->shared[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
     return residents_reserve_staging(lane->residents, UP,
@@ -159,10 +159,10 @@ static enum status open_lane(struct lane *lane, struct error *error) {
     /* Adds a user to each resident that this run reads, before an allocation can evict it. */
     for (int i = 0; i < inputs; i++) {
         const struct input *in = &stream->in[i];
-        struct lane_input *own = &lane->in[i];
-        own->borrows = in->shared && lane->number > 0 && lane->device->unified;
-        if (in->count == 1 && !own->borrows)
-            own->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
+        struct lane_input *lane_input = &lane->in[i];
+        lane_input->borrows = in->shared && lane->number > 0 && lane->device->unified;
+        if (in->count == 1 && !lane_input->borrows)
+            lane_input->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
     }
     for (int i = 0; i < inputs; i++) TRY(open_input(lane, i, error));
     TRY(open_output(lane, error));
@@ -196,11 +196,11 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 static void close_input(struct lane *lane, int i) {
-    struct lane_input *own = &lane->in[i];
+    struct lane_input *lane_input = &lane->in[i];
     for (int b = 0; b < lane->stream->in[i].count; b++)
-        if (!own->resident && !own->borrows && own->memory[b])
-            residents_release(lane->residents, own->memory[b], lane->stream->tiling->in_bytes[i]);
-    if (own->resident) residents_leave(lane->residents, own->resident);
+        if (!lane_input->resident && !lane_input->borrows && lane_input->memory[b])
+            residents_release(lane->residents, lane_input->memory[b], lane->stream->tiling->in_bytes[i]);
+    if (lane_input->resident) residents_leave(lane->residents, lane_input->resident);
 }
 
 /* Does the output's buffer hold the whole output, or the lane's whole band? Otherwise it serves several tiles in

@@ -162,10 +162,10 @@ struct verification {
 static enum status compare_box(const struct verification *check, const struct box *box, bool keep,
                                struct error *error) {
     const struct geometry *geometry = check->geometry;
-    FREED_BY(truth_free) struct truth own = {0};
-    const struct truth *truth = &own;
+    FREED_BY(truth_free) struct truth computed = {0};
+    const struct truth *truth = &computed;
     TRY(keep ? cached_truth(check->cache, check->run->task, geometry, &check->reader, box, &truth, error)
-             : compute_truth(geometry, &check->reader, box, &own, error));
+             : compute_truth(geometry, &check->reader, box, &computed, error));
     size_t bytes = (size_t)box_elements(box) * dtype_size(check->stored) + 8;
     OWNED void *data = try_malloc(bytes);
     if (!data) return fail(error, STATUS_RUN, "no host memory to verify %zu bytes", bytes);

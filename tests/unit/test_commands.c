@@ -230,8 +230,8 @@ static void options_are_stored(void **state) {
     assert_int_equal(settings->how, 1);
     assert_string_equal(settings->output, "x");
     assert_int_equal(settings->sets.count, 2);
-    assert_string_equal(settings->sets.of[0], "1");
-    assert_string_equal(settings->sets.of[1], "2");
+    assert_string_equal(settings->sets.items[0], "1");
+    assert_string_equal(settings->sets.items[1], "2");
     assert_true(settings->share == 0.05);
     assert_int_equal(invocation.count, 3);
     assert_string_equal(invocation.operands[0], "a");

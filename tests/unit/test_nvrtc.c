@@ -2,7 +2,7 @@
  * Skipped where there is no NVRTC. */
 #include "../../runner/compile/embedded.h"
 #include "../../runner/compile/nvrtc.h"
-#include "../../runner/plan/own_kernel.h"
+#include "../../runner/plan/user_kernel.h"
 
 #include "../../kernels/core/loaded.h"
 #include "../../runner/base/fail.h"
@@ -117,11 +117,11 @@ static void compile_first_version(enum op op, enum dtype in, enum dtype out) {
     const struct kernel *kernel = NULL;
     const struct yaml_node *where = NULL;
     struct error error = {.status = STATUS_OK};
-    assert_int_equal(own_kernel_make(&variant, op, in, out, &kernel, &where, &error), STATUS_OK);
-    enum status status = own_kernel_build(kernel, 90, NULL, &error);
+    assert_int_equal(user_kernel_make(&variant, op, in, out, &kernel, &where, &error), STATUS_OK);
+    enum status status = user_kernel_build(kernel, 90, NULL, &error);
     if (status == STATUS_USAGE) fail_msg("%s", error.text);
     assert_true(status == STATUS_OK || status == STATUS_DEVICE);
-    own_kernel_free(kernel);
+    user_kernel_free(kernel);
     free(path);
 }
 

@@ -3,7 +3,7 @@
  * written. A library that is built here stands in for NVRTC, and notes what it is asked for. Each case is a process,
  * because NVRTC is looked for once. */
 #include "../../runner/compile/nvrtc.h"
-#include "../../runner/plan/own_kernel.h"
+#include "../../runner/plan/user_kernel.h"
 
 #include "../../runner/base/fail.h"
 
@@ -156,11 +156,11 @@ static void build(void) {
     const struct kernel *kernel = NULL;
     const struct yaml_node *where = NULL;
     struct error error = {.status = STATUS_OK};
-    CHECK(own_kernel_make(&variant, OP_SCALE, FLOAT32, FLOAT32, &kernel, &where, &error) == STATUS_OK);
-    enum status status = own_kernel_build(kernel, 90, NULL, &error);
+    CHECK(user_kernel_make(&variant, OP_SCALE, FLOAT32, FLOAT32, &kernel, &where, &error) == STATUS_OK);
+    enum status status = user_kernel_build(kernel, 90, NULL, &error);
     if (status != STATUS_DEVICE) fprintf(stderr, "%s\n", error.text);
     CHECK(status == STATUS_DEVICE);
-    own_kernel_free(kernel);
+    user_kernel_free(kernel);
 }
 
 static int cached(void) {

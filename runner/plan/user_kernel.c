@@ -1,6 +1,6 @@
-/* own_kernel.c - wraps a kernel of the job's own in a `struct kernel`, whose member `own` points to struct
- * own_kernel. */
-#include "own_kernel.h"
+/* user_kernel.c - wraps a user kernel in a `struct kernel`, whose member `user_kernel` points to struct
+ * user_kernel. */
+#include "user_kernel.h"
 
 #include "../../kernels/core/loaded.h"
 #include "../../kernels/map/before.h"
@@ -34,7 +34,7 @@ struct launch_shape {
     int64_t dtype, ends; /* ends: 1 for the first launch of a sum that is cut, plus 2 for the last */
 };
 
-struct own_kernel {
+struct user_kernel {
     struct kernel kernel;
     const struct job_source *source;
     struct sources sources;
@@ -51,8 +51,8 @@ struct own_kernel {
     struct launch_shape shapes[MAX_SHAPES];
 };
 
-static const struct own_kernel *own_of(const struct kernel *kernel) {
-    return kernel->own;
+static const struct user_kernel *user_kernel_of(const struct kernel *kernel) {
+    return kernel->user_kernel;
 }
 
 /* ---- the numbers of a launch ------------------------------------------------------------------------------------- */
@@ -108,12 +108,12 @@ static char *with_dollars(enum op op, const char *text) {
 }
 
 /* Evaluates one number for a launch. */
-static bool evaluate(const struct own_kernel *own, const struct launch *launch, int which, int64_t *number,
+static bool evaluate(const struct user_kernel *user, const struct launch *launch, int which, int64_t *number,
                      struct expression_fault *fault) {
     *number = which != SHARED;
-    if (!own->numbers[which]) return true;
+    if (!user->numbers[which]) return true;
     struct scalar value;
-    if (!expression_evaluate(own->numbers[which], look_up, (void *)launch, &value, fault)) return false;
+    if (!expression_evaluate(user->numbers[which], look_up, (void *)launch, &value, fault)) return false;
     double real = value.kind == SCALAR_REAL ? value.real : (double)value.integer;
     if (value.kind == SCALAR_TEXT || !(real >= 0) || real > 0x1p31 - 1 || real != floor(real)) {
         snprintf(fault->message, sizeof fault->message, "it is %g, but must be a whole number from 0 to 2^31 - 1",
@@ -128,66 +128,66 @@ static const struct job_launch_number *number_of(const struct job_source *source
     return which == SHARED ? &source->shared : which < GRID ? &source->block[which] : &source->grid[which - GRID];
 }
 
-static enum status parse_numbers(struct own_kernel *own, const struct yaml_node **where, struct error *error) {
+static enum status parse_numbers(struct user_kernel *user, const struct yaml_node **where, struct error *error) {
     struct expression_fault fault;
     for (int i = 0; i < NUMBERS; i++) {
-        const struct job_launch_number *number = number_of(own->source, i);
+        const struct job_launch_number *number = number_of(user->source, i);
         if (!number->text) continue;
-        OWNED char *text = with_dollars(own->kernel.op, number->text);
-        own->numbers[i] = expression_parse(text, &fault);
-        if (own->numbers[i]) continue;
+        OWNED char *text = with_dollars(user->kernel.op, number->text);
+        user->numbers[i] = expression_parse(text, &fault);
+        if (user->numbers[i]) continue;
         *where = number->where;
         return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
     }
     return STATUS_OK;
 }
 
-enum status own_kernel_check(const struct kernel *kernel, const struct launch *launch, const struct yaml_node **where,
-                             struct error *error) {
-    const struct own_kernel *own = own_of(kernel);
+enum status user_kernel_check(const struct kernel *kernel, const struct launch *launch, const struct yaml_node **where,
+                              struct error *error) {
+    const struct user_kernel *user = user_kernel_of(kernel);
     struct expression_fault fault = {.message = ""};
     int64_t numbers[NUMBERS];
-    if (!own->source->cuda) return STATUS_OK;
+    if (!user->source->cuda) return STATUS_OK;
     for (int i = 0; i < NUMBERS; i++) {
-        *where = number_of(own->source, i)->where;
-        if (!evaluate(own, launch, i, &numbers[i], &fault))
+        *where = number_of(user->source, i)->where;
+        if (!evaluate(user, launch, i, &numbers[i], &fault))
             return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
         if (i > GRID && i < SHARED && numbers[i] > 65535)
             return fail(error, STATUS_DEVICE,
                         "'grid' must have at most 65535 blocks along its second and third axis, not %lld",
                         (long long)numbers[i]);
     }
-    *where = own->source->block[0].where;
+    *where = user->source->block[0].where;
     int64_t threads = numbers[0] * numbers[1] * numbers[2];
     if (threads < 1 || threads > MAX_THREADS)
         return fail(error, STATUS_DEVICE, "'block' has %lld threads; 1 to %d are allowed", (long long)threads,
                     MAX_THREADS);
-    *where = own->source->shared.where;
+    *where = user->source->shared.where;
     if (numbers[SHARED] <= MAX_SHARED) return STATUS_OK;
     return fail(error, STATUS_DEVICE, "'shared' is more than a block can have: %lld bytes", (long long)numbers[SHARED]);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-bool own_kernel_is_new(const struct kernel *kernel, const struct launch *launch) {
+bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch) {
     static const char *const names[] = {"m", "n", "k", "batch", "outer", "length", "inner", "rows", "cols", "count"};
-    struct own_kernel *own = (struct own_kernel *)kernel->own;
+    struct user_kernel *user = (struct user_kernel *)kernel->user_kernel;
     struct launch_shape shape = {.dtype = launch->dtype};
-    if (!own || own->source->cuda || own->shape_count == MAX_SHAPES) return false;
+    if (!user || user->source->cuda || user->shape_count == MAX_SHAPES) return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!dimension(launch, names[i], &shape.size[i])) shape.size[i] = -1;
     if (launch->op == OP_MATMUL) shape.ends = launch->args.matmul.first + 2 * launch->args.matmul.last;
     if (launch->op == OP_REDUCE) shape.ends = launch->args.reduce.first + 2 * launch->args.reduce.last;
-    for (int i = 0; i < own->shape_count; i++)
-        if (memcmp(&own->shapes[i], &shape, sizeof shape) == 0) return false;
-    own->shapes[own->shape_count++] = shape;
+    for (int i = 0; i < user->shape_count; i++)
+        if (memcmp(&user->shapes[i], &shape, sizeof shape) == 0) return false;
+    user->shapes[user->shape_count++] = shape;
     return true;
 }
 
 static int launch_host(const struct launch *launch) {
-    const struct own_kernel *own = own_of(launch->kernel);
+    const struct user_kernel *user = user_kernel_of(launch->kernel);
     int (*function)(const struct launch *launch);
-    *(void **)&function = own->host.function;
+    *(void **)&function = user->host.function;
     return function ? function(launch) : 1;
 }
 
@@ -196,8 +196,8 @@ static int launch_whole(const struct launch *launch) {
     return kernel_launch(launch->kernel, launch);
 }
 
-enum status own_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
-                                const struct launch_inputs *inputs, struct error *error) {
+enum status user_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
+                                 const struct launch_inputs *inputs, struct error *error) {
     struct launch copy = *launch;
     copy.kernel = kernel;
     int code = rehearse(launch_whole, &copy, inputs);
@@ -212,12 +212,12 @@ enum status own_kernel_rehearse(const struct kernel *kernel, const struct launch
 }
 
 static int launch_cuda(const struct launch *launch) {
-    const struct own_kernel *own = own_of(launch->kernel);
+    const struct user_kernel *user = user_kernel_of(launch->kernel);
     struct expression_fault fault;
     int64_t numbers[NUMBERS];
     unsigned block[3], grid[3];
     for (int i = 0; i < NUMBERS; i++)
-        if (!evaluate(own, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
+        if (!evaluate(user, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
     bool empty = false;
     for (int i = 0; i < 3; i++) {
         block[i] = (unsigned)numbers[BLOCK + i];
@@ -226,7 +226,7 @@ static int launch_cuda(const struct launch *launch) {
     }
     if (empty) return 0;
     void *args[] = {(void *)&launch->args};
-    return loaded_launch(&own->loaded, grid, block, (size_t)numbers[SHARED], launch->stream, args);
+    return loaded_launch(&user->loaded, grid, block, (size_t)numbers[SHARED], launch->stream, args);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
@@ -250,9 +250,9 @@ static const char *type_name(enum dtype dtype, bool cuda) {
     return "void";
 }
 
-static void set_macros(struct own_kernel *own, const struct job_variant *variant, enum dtype in, enum dtype out) {
-    bool cuda = own->source->cuda;
-    char **macros = own->macros;
+static void set_macros(struct user_kernel *user, const struct job_variant *variant, enum dtype in, enum dtype out) {
+    bool cuda = user->source->cuda;
+    char **macros = user->macros;
     int count = 0;
     macros[count++] = must_printf("-DTILERUN_T=%s", type_name(in, cuda));
     macros[count++] = must_printf("-DTILERUN_T_OUT=%s", type_name(out, cuda));
@@ -266,7 +266,7 @@ static void set_macros(struct own_kernel *own, const struct job_variant *variant
         for (char *c = macros[count] + 2; *c != '='; c++) *c = (char)toupper((unsigned char)*c);
         count++;
     }
-    own->macro_count = count;
+    user->macro_count = count;
 }
 
 /* Does tilerun.h use the name, in upper case, outside its comments? A macro of the name would replace that. */
@@ -282,34 +282,34 @@ static bool is_of_header(const char *name) {
 }
 
 /* Returns a text of all that the kernel's result depends on: the files' hash, the macros and the launch numbers. */
-static char *identity_of(const struct own_kernel *own) {
+static char *identity_of(const struct user_kernel *user) {
     char hash[65], *text;
-    sources_hash(&own->sources, NULL, hash);
-    text = must_printf("%s %s", hash, own->source->kernel);
-    for (int i = 0; i < own->macro_count; i++) must_append(&text, " %s", own->macros[i]);
+    sources_hash(&user->sources, NULL, hash);
+    text = must_printf("%s %s", hash, user->source->kernel);
+    for (int i = 0; i < user->macro_count; i++) must_append(&text, " %s", user->macros[i]);
     for (int i = 0; i < NUMBERS; i++) {
-        const char *number = number_of(own->source, i)->text;
+        const char *number = number_of(user->source, i)->text;
         must_append(&text, " [%s]", number ? number : "");
     }
     return text;
 }
 
-enum status own_kernel_make(const struct job_variant *variant, enum op op, enum dtype in, enum dtype out,
-                            const struct kernel **made, const struct yaml_node **where, struct error *error) {
-    struct own_kernel *own = must_malloc(sizeof *own);
-    *own = (struct own_kernel){.source = variant->source};
+enum status user_kernel_make(const struct job_variant *variant, enum op op, enum dtype in, enum dtype out,
+                             const struct kernel **made, const struct yaml_node **where, struct error *error) {
+    struct user_kernel *user = must_malloc(sizeof *user);
+    *user = (struct user_kernel){.source = variant->source};
     bool cuda = variant->source->cuda;
-    own->kernel = (struct kernel){.name = variant->name,
-                                  .op = op,
-                                  .device = cuda ? DEVICE_CUDA : DEVICE_CPU,
-                                  .summary = "a kernel of the job's own",
-                                  .dtypes = DTYPES_ALL,
-                                  .edges = {{1}, {1}, {1}},
-                                  .accuracy = ACCURACY_FULL,
-                                  .atomic_order = true, /* nothing is known about it */
-                                  .launch = cuda ? launch_cuda : launch_host,
-                                  .own = own};
-    *made = &own->kernel;
+    user->kernel = (struct kernel){.name = variant->name,
+                                   .op = op,
+                                   .device = cuda ? DEVICE_CUDA : DEVICE_CPU,
+                                   .summary = "a kernel of the job's own",
+                                   .dtypes = DTYPES_ALL,
+                                   .edges = {{1}, {1}, {1}},
+                                   .accuracy = ACCURACY_FULL,
+                                   .atomic_order = true, /* nothing is known about it */
+                                   .launch = cuda ? launch_cuda : launch_host,
+                                   .user_kernel = user};
+    *made = &user->kernel;
     *where = variant->source->where;
     int64_t size;
     const struct launch launch = {.op = op};
@@ -322,34 +322,34 @@ enum status own_kernel_make(const struct job_variant *variant, enum op op, enum 
         return fail(error, STATUS_USAGE, "'%s' cannot be a parameter of a source: tilerun.h uses its macro's name",
                     variant->names[i]);
     }
-    TRY(sources_read(variant->source->path, &own->sources, error));
-    set_macros(own, variant, in, out);
-    own->identity = identity_of(own);
-    return parse_numbers(own, where, error);
+    TRY(sources_read(variant->source->path, &user->sources, error));
+    set_macros(user, variant, in, out);
+    user->identity = identity_of(user);
+    return parse_numbers(user, where, error);
 }
 
-void own_kernel_free(const struct kernel *kernel) {
-    if (!kernel || !kernel->own) return;
-    struct own_kernel *own = (struct own_kernel *)kernel->own;
-    host_code_free(&own->host);
-    loaded_close(&own->loaded);
-    sources_free(&own->sources);
-    for (int i = 0; i < own->macro_count; i++) free(own->macros[i]);
-    for (int i = 0; i < NUMBERS; i++) expression_free(own->numbers[i]);
-    free(own->identity);
-    free(own);
+void user_kernel_free(const struct kernel *kernel) {
+    if (!kernel || !kernel->user_kernel) return;
+    struct user_kernel *user = (struct user_kernel *)kernel->user_kernel;
+    host_code_free(&user->host);
+    loaded_close(&user->loaded);
+    sources_free(&user->sources);
+    for (int i = 0; i < user->macro_count; i++) free(user->macros[i]);
+    for (int i = 0; i < NUMBERS; i++) expression_free(user->numbers[i]);
+    free(user->identity);
+    free(user);
 }
 
-const struct sources *own_kernel_sources(const struct kernel *kernel) {
-    return kernel && kernel->own ? &own_of(kernel)->sources : NULL;
+const struct sources *user_kernel_sources(const struct kernel *kernel) {
+    return kernel && kernel->user_kernel ? &user_kernel_of(kernel)->sources : NULL;
 }
 
-const char *own_kernel_written(const struct kernel *kernel) {
-    return own_of(kernel)->source->as_written;
+const char *user_kernel_written(const struct kernel *kernel) {
+    return user_kernel_of(kernel)->source->as_written;
 }
 
-const char *own_kernel_identity(const struct kernel *kernel) {
-    return kernel && kernel->own ? own_of(kernel)->identity : NULL;
+const char *user_kernel_identity(const struct kernel *kernel) {
+    return kernel && kernel->user_kernel ? user_kernel_of(kernel)->identity : NULL;
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
@@ -365,10 +365,10 @@ static const char *const nvrtc_headers[][2] = {
 };
 enum { NVRTC_HEADERS = sizeof nvrtc_headers / sizeof *nvrtc_headers };
 
-static void describe_source(const struct own_kernel *own, int capability, struct nvrtc_source *source) {
-    *source = (struct nvrtc_source){.name = own->sources.files[0].path,
-                                    .text = own->sources.files[0].text,
-                                    .kernel = own->source->kernel,
+static void describe_source(const struct user_kernel *user, int capability, struct nvrtc_source *source) {
+    *source = (struct nvrtc_source){.name = user->sources.files[0].path,
+                                    .text = user->sources.files[0].text,
+                                    .kernel = user->source->kernel,
                                     .options = {"--std=c++17", "-lineinfo"},
                                     .option_count = 2,
                                     .header_names = {"tilerun.h"},
@@ -379,7 +379,7 @@ static void describe_source(const struct own_kernel *own, int capability, struct
         source->header_names[source->header_count] = nvrtc_headers[i][0];
         source->header_texts[source->header_count++] = nvrtc_headers[i][1];
     }
-    for (int i = 0; i < own->macro_count; i++) source->options[source->option_count++] = own->macros[i];
+    for (int i = 0; i < user->macro_count; i++) source->options[source->option_count++] = user->macros[i];
 }
 
 /* A cached file is the kernel's name in the code, a newline, and the code. */
@@ -410,16 +410,16 @@ static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
     if (good) cache_put(entry);
 }
 
-static enum status build_cuda(struct own_kernel *own, int capability, char **warnings, struct error *error) {
+static enum status build_cuda(struct user_kernel *user, int capability, char **warnings, struct error *error) {
     struct nvrtc_source source;
     FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
     FREED_BY(cubin_free) struct cubin cubin = {.bytes = NULL};
     char hash[65], header_hash[65], key[65];
     const char *identity = nvrtc_identity(error);
     if (!identity) return error->status;
-    describe_source(own, capability, &source);
-    sources_hash(&own->sources, nvrtc_include_folder(), hash);
-    OWNED char *key_text = must_printf("1 %s %s %d %s", identity, hash, capability, own->identity);
+    describe_source(user, capability, &source);
+    sources_hash(&user->sources, nvrtc_include_folder(), hash);
+    OWNED char *key_text = must_printf("1 %s %s %d %s", identity, hash, capability, user->identity);
     sha256_hex(source.header_texts[0], strlen(source.header_texts[0]), header_hash);
     must_append(&key_text, " %s %s", header_hash, source.name);
     sha256_hex(key_text, strlen(key_text), key);
@@ -429,27 +429,27 @@ static enum status build_cuda(struct own_kernel *own, int capability, char **war
         if (warnings) nvrtc_warnings(cubin.log, warnings);
         write_cached(&entry, &cubin);
     }
-    return loaded_open(cubin.bytes, cubin.size, cubin.kernel, &own->loaded, error);
+    return loaded_open(cubin.bytes, cubin.size, cubin.kernel, &user->loaded, error);
 }
 
-static enum status build_host(struct own_kernel *own, char **warnings, struct error *error) {
-    struct host_source source = {.path = own->sources.files[0].path, .kernel = own->source->kernel};
-    for (int i = 0; i < own->macro_count; i++) source.macros[source.macro_count++] = own->macros[i];
-    TRY(host_compile(&source, warnings, &own->host, error));
+static enum status build_host(struct user_kernel *user, char **warnings, struct error *error) {
+    struct host_source source = {.path = user->sources.files[0].path, .kernel = user->source->kernel};
+    for (int i = 0; i < user->macro_count; i++) source.macros[source.macro_count++] = user->macros[i];
+    TRY(host_compile(&source, warnings, &user->host, error));
     /* The compiler has read the files itself: did they change since they were read here? */
     FREED_BY(sources_free) struct sources now = {.count = 0};
     char before[65], after[65];
     TRY(sources_read(source.path, &now, error));
-    sources_hash(&own->sources, NULL, before);
+    sources_hash(&user->sources, NULL, before);
     sources_hash(&now, NULL, after);
     if (strcmp(before, after) == 0) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s has changed while it was compiled: run the job again", source.path);
 }
 
-enum status own_kernel_build(const struct kernel *kernel, int capability, char **warnings, struct error *error) {
-    struct own_kernel *own = (struct own_kernel *)kernel->own;
-    if (own->built) return STATUS_OK;
-    TRY(own->source->cuda ? build_cuda(own, capability, warnings, error) : build_host(own, warnings, error));
-    own->built = true;
+enum status user_kernel_build(const struct kernel *kernel, int capability, char **warnings, struct error *error) {
+    struct user_kernel *user = (struct user_kernel *)kernel->user_kernel;
+    if (user->built) return STATUS_OK;
+    TRY(user->source->cuda ? build_cuda(user, capability, warnings, error) : build_host(user, warnings, error));
+    user->built = true;
     return STATUS_OK;
 }

@@ -1,33 +1,34 @@
-/* plan_own.c - makes, checks and builds the job's own kernels. */
-#include "plan_own.h"
+/* plan_user_kernels.c - makes, checks and builds user kernels. */
+#include "plan_user_kernels.h"
 #include "../../kernels/map/before.h"
 
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "own_kernel.h"
 #include "plan_parts.h"
 #include "plan_tiles.h"
+#include "user_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const struct kernel *plan_own_kernel(struct plan *plan, const struct task *task, const struct job_variant *variant) {
+const struct kernel *plan_user_kernel(struct plan *plan, const struct task *task, const struct job_variant *variant) {
     const struct geometry *geometry = &task->geometry;
     const struct kernel *kernel = NULL;
     const struct yaml_node *where = variant->where;
     struct error error = {.status = STATUS_OK};
-    own_kernel_make(variant, geometry->op, operand_seen(geometry)->dtype, geometry->out.dtype, &kernel, &where, &error);
-    *APPEND(plan->own, plan->own_count) = kernel;
+    user_kernel_make(variant, geometry->op, operand_seen(geometry)->dtype, geometry->out.dtype, &kernel, &where,
+                     &error);
+    *APPEND(plan->user_kernels, plan->user_kernel_count) = kernel;
     if (error.status) plan_mistake(plan->job, where, task->operation->label, "%s", error.text);
     return error.status || !task->known ? NULL : kernel;
 }
 
-bool plan_own_check(const struct plan *plan, const struct task *task, struct run *run) {
+bool plan_user_kernel_check(const struct plan *plan, const struct task *task, struct run *run) {
     const struct yaml_node *where = run->variant->where;
     struct error error = {.status = STATUS_OK};
     const struct launch launch = plan_launch(&task->geometry, &plan->facts[run->device], run, &run->tiling);
-    enum status status = own_kernel_check(run->kernel, &launch, &where, &error);
+    enum status status = user_kernel_check(run->kernel, &launch, &where, &error);
     if (status == STATUS_OK) return true;
     if (status == STATUS_DEVICE && run->search)
         run->skip = must_strdup(error.text);
@@ -36,18 +37,18 @@ bool plan_own_check(const struct plan *plan, const struct task *task, struct run
     return false;
 }
 
-enum status plan_own_build(const struct plan *plan, bool verbose, struct error *error) {
+enum status plan_user_kernels_build(const struct plan *plan, bool verbose, struct error *error) {
     OWNED char *before = must_strdup(""); /* the warnings printed last: combinations mostly have the same */
     enum status status = STATUS_OK;
     const struct run *first = NULL; /* of the latest search */
     for (int i = 0; i < plan->run_count && !status; i++) {
         const struct run *run = &plan->runs[i];
-        if (run->skip || !run->kernel || !run->kernel->own) continue;
+        if (run->skip || !run->kernel || !run->kernel->user_kernel) continue;
         if (run->search && first && run->task == first->task && run->search == first->search) continue;
         if (run->search) first = run;
         char *warnings = must_strdup("");
         int capability = plan->facts[run->device].compute_capability;
-        status = own_kernel_build(run->kernel, capability, verbose ? &warnings : NULL, error);
+        status = user_kernel_build(run->kernel, capability, verbose ? &warnings : NULL, error);
         warnings[strlen(warnings) - (*warnings != '\0')] = '\0'; /* the last newline */
         if (*warnings && strcmp(warnings, before) != 0) text_print_message(warnings);
         free(before);
@@ -56,24 +57,24 @@ enum status plan_own_build(const struct plan *plan, bool verbose, struct error *
     return status;
 }
 
-struct own_files plan_own_files(const struct plan *plan) {
-    struct own_files files = {0};
-    for (int i = 0; i < plan->own_count; i++) {
-        const struct sources *sources = own_kernel_sources(plan->own[i]);
+struct kernel_files plan_kernel_files(const struct plan *plan) {
+    struct kernel_files files = {0};
+    for (int i = 0; i < plan->user_kernel_count; i++) {
+        const struct sources *sources = user_kernel_sources(plan->user_kernels[i]);
         for (int j = 0; j < sources->count; j++) {
-            char *name = path_beside(own_kernel_written(plan->own[i]), sources->files[j].name);
+            char *name = path_beside(user_kernel_written(plan->user_kernels[i]), sources->files[j].name);
             bool known = false;
-            for (int k = 0; k < files.count && !known; k++) known = strcmp(files.of[k].name, name) == 0;
+            for (int k = 0; k < files.count && !known; k++) known = strcmp(files.items[k].name, name) == 0;
             if (known)
                 free(name);
             else
-                *APPEND(files.of, files.count) = (struct own_file){name, &sources->files[j]};
+                *APPEND(files.items, files.count) = (struct kernel_file){name, &sources->files[j]};
         }
     }
     return files;
 }
 
-void own_files_clear(struct own_files *files) {
-    for (int i = 0; i < files->count; i++) free(files->of[i].name);
-    free(files->of);
+void kernel_files_clear(struct kernel_files *files) {
+    for (int i = 0; i < files->count; i++) free(files->items[i].name);
+    free(files->items);
 }

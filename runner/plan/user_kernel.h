@@ -1,0 +1,39 @@
+/* user_kernel.h - compiles and loads a kernel that the job supplies (`source:`). Its source is read when the job is
+ * planned; exactly that text is compiled and loaded before the job runs. */
+#ifndef RUNNER_USER_KERNEL_H
+#define RUNNER_USER_KERNEL_H
+
+#include "../compile/sources.h"
+#include "../job/job.h"
+
+struct launch_inputs;
+
+/* Describes the variant for an operation on these types, and reads its sources. STATUS_USAGE, with *where set to the
+ * node that is wrong. The caller frees *made with user_kernel_free. */
+enum status user_kernel_make(const struct job_variant *variant, enum op op, enum dtype in, enum dtype out,
+                             const struct kernel **made, const struct yaml_node **where, struct error *error);
+void user_kernel_free(const struct kernel *kernel);
+
+/* Evaluates the numbers of a launch (block, grid, shared memory), as a check. STATUS_USAGE: an expression is wrong;
+ * STATUS_DEVICE: no device can make the launch. Both set *where. */
+enum status user_kernel_check(const struct kernel *kernel, const struct launch *launch, const struct yaml_node **where,
+                              struct error *error);
+/* Compiles and loads the kernel, for a GPU of this compute capability; the thread must have set the device.
+ * STATUS_USAGE: a mistake in the source, with its position. `warnings`: compiles it anew and appends the
+ * compiler's warnings; NULL: the cache may serve. */
+enum status user_kernel_build(const struct kernel *kernel, int capability, char **warnings, struct error *error);
+
+/* Is this a launch on the CPU with new sizes? Remembers the sizes. One thread at a time. */
+bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch);
+/* Runs the launch in a child process, so that a crash, or a write to an input, only fails this run: STATUS_RUN. */
+enum status user_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
+                                 const struct launch_inputs *inputs, struct error *error);
+
+/* Its files; NULL: the kernel is a built-in one. */
+const struct sources *user_kernel_sources(const struct kernel *kernel);
+/* The path of its source as the job names it. */
+const char *user_kernel_written(const struct kernel *kernel);
+/* A text of everything that the kernel's result depends on; NULL: the kernel is built in. */
+const char *user_kernel_identity(const struct kernel *kernel);
+
+#endif
