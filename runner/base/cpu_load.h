@@ -25,12 +25,12 @@ struct cpu_load {
 };
 
 struct cpu_load cpu_load_now(void);
-/* Returns the load at the latest call that was at least CPU_LOAD_LEAST_S before `now`, or at the first call; `now`
- * itself, if that call was many seconds before. Used to judge a measurement that is shorter than CPU_LOAD_LEAST_S. */
+/* Returns the load at the latest call that was at least CPU_LOAD_MIN_S before `now`, or at the first call; `now`
+ * itself, if that call was many seconds before. Used to judge a measurement that is shorter than CPU_LOAD_MIN_S. */
 struct cpu_load cpu_load_earlier(const struct cpu_load *now);
 /* Did other processes use more than CPU_LOAD_BUSY of the CPUs between the two? */
-#define CPU_LOAD_BUSY    0.05
-#define CPU_LOAD_LEAST_S 0.2 /* over less time, ticks are coarse */
+#define CPU_LOAD_BUSY  0.05
+#define CPU_LOAD_MIN_S 0.2 /* over less time, ticks are coarse */
 bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *after);
 
 /* Times a fixed loop of about 10 us that leaves no room for another thread of its core: where one is busy, the loop

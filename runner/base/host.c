@@ -51,7 +51,7 @@ static int64_t read_processors(const char *path) {
 /* The smallest limit of `group` and its ancestors; `format` makes the path of a limit's file from root and group, and
  * `read` reads it. In a container `root` may be the container's own group while `group` is the path on the host: then
  * only the file in `root` exists. */
-static int64_t least_limit(const char *format, const char *root, char *group, int64_t (*read)(const char *path)) {
+static int64_t min_limit(const char *format, const char *root, char *group, int64_t (*read)(const char *path)) {
     int64_t limit = INT64_MAX;
     for (;;) {
         char path[1200];
@@ -73,7 +73,7 @@ static bool list_contains(const char *list, const char *name) {
     return false;
 }
 
-/* The smallest limit of this process's groups. `v2` and `v1` are the formats (least_limit) of the paths of its files in
+/* The smallest limit of this process's groups. `v2` and `v1` are the formats (min_limit) of the paths of its files in
  * the two versions of cgroup; in version 1 the groups are those of `controller`. */
 static int64_t group_limit(const char *groups, const char *root, const char *controller, const char *v2, const char *v1,
                            int64_t (*read)(const char *path)) {
@@ -87,9 +87,9 @@ static int64_t group_limit(const char *groups, const char *root, const char *con
         if (!group) continue;
         *controllers++ = *group++ = '\0';
         if (strcmp(line, "0") == 0 && *controllers == '\0')
-            limit = smaller(limit, least_limit(v2, root, group, read));
+            limit = smaller(limit, min_limit(v2, root, group, read));
         else if (list_contains(controllers, controller))
-            limit = smaller(limit, least_limit(v1, root, group, read));
+            limit = smaller(limit, min_limit(v1, root, group, read));
     }
     return limit;
 }
@@ -194,8 +194,8 @@ int host_core_count(const char *root, const cpu_set_t *processors) {
 char *host_file_value(const char *path, const char *key, char separator) {
     OWNED_FILE FILE *file = fopen(path, "re");
     OWNED char *line = NULL;
-    size_t room = 0;
-    while (file && getline(&line, &room, file) >= 0) {
+    size_t capacity = 0;
+    while (file && getline(&line, &capacity, file) >= 0) {
         char *value = strchr(line, separator);
         if (strncmp(line, key, strlen(key)) != 0 || !value) continue;
         value += 1 + strspn(value + 1, " \t\"");

@@ -83,22 +83,23 @@ void interrupt_finish(enum status status) {
 }
 
 void interrupt_write(int descriptor, const char *text) {
-    for (size_t left = strlen(text); left > 0;) {
+    for (size_t remaining = strlen(text); remaining > 0;) {
         struct pollfd ready = {.fd = descriptor, .events = POLLOUT};
         if (poll(&ready, 1, WRITE_MS) != 1) return;
-        ssize_t put = write(descriptor, text, left < PIPE_BUF ? left : PIPE_BUF); /* a ready pipe takes PIPE_BUF */
-        if (put <= 0) return;
-        text += put;
-        left -= (size_t)put;
+        ssize_t written =
+            write(descriptor, text, remaining < PIPE_BUF ? remaining : PIPE_BUF); /* a ready pipe takes PIPE_BUF */
+        if (written <= 0) return;
+        text += written;
+        remaining -= (size_t)written;
     }
 }
 
 /* Waits until `until`, a time of now_s(), or until SIGINT comes. */
 static void wait_grace_period(const sigset_t *signals, double until) {
     bool waits = true;
-    for (double left; waits && (left = until - now_s()) > 0;) {
-        const struct timespec rest = timespec_of(left);
-        waits = sigtimedwait(signals, NULL, &rest) != SIGINT;
+    for (double remaining; waits && (remaining = until - now_s()) > 0;) {
+        const struct timespec pause = timespec_of(remaining);
+        waits = sigtimedwait(signals, NULL, &pause) != SIGINT;
     }
 }
 

@@ -24,7 +24,7 @@
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
 /* Writes text in one call, so that no other thread's text interleaves. Writes nothing if the call would block. */
-static bool put(const char *text) {
+static bool print(const char *text) {
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     return poll(&ready, 1, 0) == 1 && write(STDERR_FILENO, text, strlen(text)) > 0;
 }
@@ -47,12 +47,12 @@ static void draw(struct progress *progress) {
     int columns = progress->plain ? PLAIN_COLUMNS : terminal_columns() - 1;
     OWNED char *line = progress_line(&progress->view, columns);
     OWNED char *text = progress->plain ? must_printf("%s\n", line) : must_printf(CLEAR "%s", line);
-    bool shown = put(text);
+    bool shown = print(text);
     progress->shown |= shown && !progress->plain;
 }
 
 static void clear(struct progress *progress) {
-    if (progress->shown) put(CLEAR);
+    if (progress->shown) print(CLEAR);
     progress->shown = false;
 }
 
@@ -205,7 +205,7 @@ void progress_verify(struct progress *progress) {
     end_update(progress, PHASE_VERIFY, 0, 0);
 }
 
-void progress_repeat(struct progress *progress, int number, int done, int most, double seconds_each) {
+void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each) {
     pthread_mutex_lock(&progress->mutex);
     struct progress_work *work = &progress->work[number];
     bool ended = done > work->repeated; /* repeats have ended; otherwise a turn begins */
@@ -220,9 +220,9 @@ void progress_repeat(struct progress *progress, int number, int done, int most, 
     work->pace_s = work->paced > 0 ? work->paced_s / work->paced : seconds_each > 0 && done > 0 ? seconds_each : 0;
     /* With `until` the number of repeats is between the minimum, which the plan expects, and the maximum. */
     int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
-    work->repeats_left = more < most - done ? more : most - done;
+    work->repeats_left = more < max_repeats - done ? more : max_repeats - done;
     progress->view.seconds_each = seconds_each;
-    end_update(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, most);
+    end_update(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, max_repeats);
 }
 
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked) {

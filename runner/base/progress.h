@@ -59,10 +59,10 @@ void progress_tiles(struct progress *progress, int64_t tiles);
 /* Reports one more finished tile, for which `bytes` were moved. */
 void progress_step(struct progress *progress, double bytes);
 void progress_verify(struct progress *progress);
-/* Reports that run `number`, which has begun, has done `done` of at most `most` repeats, the last of which took
+/* Reports that run `number`, which has begun, has done `done` of at most `max_repeats` repeats, the last of which took
  * `seconds_each` a launch. `done` 0: its warm-up begins. Runs may take turns: a call with the same `done` as before
  * means that a turn of this run begins. */
-void progress_repeat(struct progress *progress, int number, int done, int most, double seconds_each);
+void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each);
 /* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms". `worked`: it ran to its end, so its
  * time helps to predict the times of other runs. */
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked);

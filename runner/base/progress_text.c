@@ -44,7 +44,7 @@ static double slowness(const struct progress_work *work, int runs, const void *k
 #define UNSEEN_SLOWNESS_MAX 4.0
 
 double progress_left_s(const struct progress_work *work, int runs, int current, double idle_s) {
-    double of_all = slowness(work, runs, NULL), left = 0;
+    double of_all = slowness(work, runs, NULL), remaining = 0;
     if (isnan(of_all)) return NAN;
     for (int i = 0; i < runs; i++) {
         if (work[i].over) continue;
@@ -54,9 +54,9 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
         if (work[i].pace_s > 0) rest = work[i].repeats_left * work[i].pace_s;
         if (i == current && rest < idle_s && !(work[i].pace_s > 0))
             return NAN; /* it already takes longer than estimated */
-        left += i == current ? fmax(0, rest - idle_s) : rest;
+        remaining += i == current ? fmax(0, rest - idle_s) : rest;
     }
-    return isfinite(left) ? left : NAN;
+    return isfinite(remaining) ? remaining : NAN;
 }
 
 /* ---- the line ---------------------------------------------------------------------------------------------------- */
@@ -111,11 +111,11 @@ static void detail_text(const struct progress_view *view, char text[96]) {
 }
 
 static void time_left_text(const struct progress_view *view, char text[96]) {
-    char spent[32], left[32];
+    char spent[32], remaining[32];
     bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE &&
                  view->phase != PHASE_WAIT; /* the length of these phases is unknown */
     int length = snprintf(text, 96, "  job %s", clock_text(view->job_s, spent));
-    if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", clock_text(view->left_s, left));
+    if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", clock_text(view->left_s, remaining));
 }
 
 #define NAME_COLUMNS 16 /* other parts are omitted before a name is shortened below this */
@@ -130,16 +130,16 @@ char *progress_line(const struct progress_view *view, int width) {
     phase_text(view, tails[0]);
     detail_text(view, tails[1]);
     time_left_text(view, tails[2]);
-    int wanted = text_width(name), least = wanted < NAME_COLUMNS ? wanted : NAME_COLUMNS, room;
+    int full_name = text_width(name), min_name = full_name < NAME_COLUMNS ? full_name : NAME_COLUMNS, name_columns;
     /* Omits, in this order, until the name fits: the detail, the times, the phase. */
     static const int order[] = {-1, 1, 2, 0};
     for (int i = 0; i < 4; i++) {
         if (order[i] >= 0) tails[order[i]][0] = '\0';
-        room = width - (int)(strlen(head) + strlen(tails[0]) + strlen(tails[1]) + strlen(tails[2]));
-        if (room >= least) break;
+        name_columns = width - (int)(strlen(head) + strlen(tails[0]) + strlen(tails[1]) + strlen(tails[2]));
+        if (name_columns >= min_name) break;
     }
-    if (wanted > room && room > 3) {
-        name[text_fitting(name, room - 2)] = '\0';
+    if (full_name > name_columns && name_columns > 3) {
+        name[text_fitting(name, name_columns - 2)] = '\0';
         ellipsis = "..";
     }
     char *line = must_printf("%s%s%s%s%s%s", head, name, ellipsis, tails[0], tails[1], tails[2]);

@@ -34,14 +34,14 @@ static bool type_holds(enum dtype dtype, double value) {
 
 /* Writes the range of a type: "int8 holds -128 to 127". */
 static const char *range_text(enum dtype dtype, char text[96]) {
-    uint64_t most = UINT64_MAX >> (64 - value_bits(dtype));
+    uint64_t max = UINT64_MAX >> (64 - value_bits(dtype));
     if (dtype_is_float(dtype))
         snprintf(text, 96, "%s holds %.6g to %.6g", dtype_name(dtype), -dtype_largest(dtype), dtype_largest(dtype));
     else if (dtype_is_signed(dtype))
-        snprintf(text, 96, "%s holds -%llu to %llu", dtype_name(dtype), (unsigned long long)most + 1,
-                 (unsigned long long)most);
+        snprintf(text, 96, "%s holds -%llu to %llu", dtype_name(dtype), (unsigned long long)max + 1,
+                 (unsigned long long)max);
     else
-        snprintf(text, 96, "%s holds 0 to %llu", dtype_name(dtype), (unsigned long long)most);
+        snprintf(text, 96, "%s holds 0 to %llu", dtype_name(dtype), (unsigned long long)max);
     return text;
 }
 
@@ -57,8 +57,8 @@ static const char *uniform_unfit(const struct random_terms *terms, enum dtype dt
         snprintf(message, 256, "the range from 'low' (%g) to 'high' (%g) exceeds float64", low, high);
         return "high";
     }
-    double most = random_largest_below(dtype, high);
-    if (type_holds(dtype, low) && type_holds(dtype, most) && most < low) {
+    double max = random_largest_below(dtype, high);
+    if (type_holds(dtype, low) && type_holds(dtype, max) && max < low) {
         snprintf(message, 256, "%s has no value between 'low' (%.17g) and 'high' (%.17g)", dtype_name(dtype), low,
                  high);
         return "high";
@@ -114,10 +114,10 @@ const char *random_unfit(const struct random_terms *terms, enum dtype dtype, con
     switch (terms->distribution) {
     case RANDOM_UNIFORM: {
         if (isnan(terms->low) || isnan(terms->high)) return NULL;
-        double most = dtype_is_float(dtype) ? terms->high : random_largest_below(dtype, terms->high);
+        double max = dtype_is_float(dtype) ? terms->high : random_largest_below(dtype, terms->high);
         term = uniform_unfit(terms, dtype, message);
         if (!term) term = check_value(dtype, terms->low, "low", "'low' is", message);
-        return term ? term : check_value(dtype, most, "high", "values reach", message);
+        return term ? term : check_value(dtype, max, "high", "values reach", message);
     }
     case RANDOM_INTEGER:
         if (isnan(terms->low) || isnan(terms->high)) return NULL;

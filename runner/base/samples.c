@@ -9,8 +9,8 @@
 #define BIMODAL            0.05   /* least distance of two groups' means, as a share of the lower one */
 #define BIMODAL_SIGMAS     6      /* and as a multiple of the standard deviation within the groups */
 #define BUSY               4      /* a run is busy if one sample in BUSY is */
-#define LEAST_BIMODAL      12     /* fewest samples that can form two groups */
-#define LEAST_INTERVAL     6      /* fewest samples, or turns, that give a 95 % interval of the median */
+#define MIN_BIMODAL        12     /* fewest samples that can form two groups */
+#define MIN_INTERVAL       6      /* fewest samples, or turns, that give a 95 % interval of the median */
 
 void samples_free(struct samples *samples) {
     free(samples->seconds);
@@ -99,15 +99,15 @@ static int medians_of(const struct samples *samples, int blocks, double *medians
 
 void samples_interval(const struct samples *samples, double *low, double *high) {
     *low = *high = NAN;
-    if (samples->count < LEAST_INTERVAL) return;
+    if (samples->count < MIN_INTERVAL) return;
     widen(samples->seconds, samples->count, low, high);
     if (!samples->turn) return;
     OWNED double *medians = must_malloc((size_t)samples->count * sizeof *medians);
-    static const int blocks[] = {0, LEAST_INTERVAL};
+    static const int blocks[] = {0, MIN_INTERVAL};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         if (samples->count < blocks[i]) continue;
         int count = medians_of(samples, blocks[i], medians);
-        if (count >= LEAST_INTERVAL) widen(medians, count, low, high);
+        if (count >= MIN_INTERVAL) widen(medians, count, low, high);
     }
 }
 
@@ -128,7 +128,7 @@ unsigned char *samples_marks(const struct samples *samples) {
     double reach = fmax(3 * (upper - lower), EVENT_RESOLUTION_S);
     for (int i = 0; i < count; i++) {
         double seconds = samples->seconds[i];
-        bool outlier = count >= LEAST_INTERVAL && (seconds > upper + reach || seconds < lower - reach);
+        bool outlier = count >= MIN_INTERVAL && (seconds > upper + reach || seconds < lower - reach);
         marks[i] = (unsigned char)(samples->conditions[i].throttle | (outlier ? MARK_OUTLIER : 0) |
                                    (samples->conditions[i].busy ? MARK_BUSY : 0));
     }
@@ -138,7 +138,7 @@ unsigned char *samples_marks(const struct samples *samples) {
 /* Does the last third differ from the first by more than 3 %, and by more than the spread within them explains? */
 static bool drifts(const struct samples *samples) {
     int third = samples->count / 3;
-    if (third < LEAST_INTERVAL) return false;
+    if (third < MIN_INTERVAL) return false;
     struct samples first = {.count = third, .seconds = samples->seconds};
     struct samples last = {.count = third, .seconds = samples->seconds + samples->count - third};
     struct statistics a = samples_statistics(&first), b = samples_statistics(&last);
@@ -158,21 +158,21 @@ static bool is_noisy(const struct samples *samples) {
  * BIMODAL and by BIMODAL_SIGMAS. */
 static bool is_bimodal(const struct samples *samples) {
     int count = samples->count, split = 0; /* split: size of the lower group */
-    if (count < LEAST_BIMODAL) return false;
-    double *sorted = sorted_doubles(samples->seconds, count), sum = 0, squares = 0, most_between = 0, lower_sum = 0;
+    if (count < MIN_BIMODAL) return false;
+    double *sorted = sorted_doubles(samples->seconds, count), sum = 0, squares = 0, max_between = 0, lower_sum = 0;
     for (int i = 0; i < count; i++) sum += sorted[i], squares += sorted[i] * sorted[i];
     for (int i = 1; i < count; i++) {
         lower_sum += sorted[i - 1];
         double distance = lower_sum / i - (sum - lower_sum) / (count - i),
                between = distance * distance * i * (count - i) / count;
-        if (between > most_between) most_between = between, split = i;
+        if (between > max_between) max_between = between, split = i;
     }
     lower_sum = 0;
     for (int i = 0; i < split; i++) lower_sum += sorted[i];
     free(sorted);
     if (split < count / 6 || count - split < count / 6) return false;
     double low = lower_sum / split, high = (sum - lower_sum) / (count - split);
-    double within = sqrt(fmax(0, squares - sum * sum / count - most_between) / count);
+    double within = sqrt(fmax(0, squares - sum * sum / count - max_between) / count);
     return high - low > BIMODAL * low && high - low > BIMODAL_SIGMAS * within;
 }
 

@@ -9,8 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* In characters: texts are cut to TEXT_ENOUGH before columns are omitted, and to TEXT_LEAST at worst. */
-enum { TEXT_ENOUGH = 16, TEXT_LEAST = 4, INDENT = 4 };
+/* In characters: texts are cut to GOOD_TEXT before columns are omitted, and to MIN_TEXT at worst. */
+enum { GOOD_TEXT = 16, MIN_TEXT = 4, INDENT = 4 };
 
 struct table {
     int column_count, rows;
@@ -118,13 +118,14 @@ static int total_width(const struct fit *fit) {
     return sum;
 }
 
-/* The column to omit next: of the printed ones with a priority of at least `least` the one with the highest priority,
+/* The column to omit next: of the printed ones with a priority of at least `min_priority` the one with the highest priority,
  * the rightmost of several; -1: there is none. */
-static int next_to_omit(const struct fit *fit, int least) {
+static int next_to_omit(const struct fit *fit, int min_priority) {
     int found = -1;
     for (int i = 0; i < fit->table->column_count; i++) {
         int priority = fit->table->columns[i].priority;
-        if (fit->width[i] > 0 && priority >= least && (found < 0 || priority >= fit->table->columns[found].priority))
+        if (fit->width[i] > 0 && priority >= min_priority &&
+            (found < 0 || priority >= fit->table->columns[found].priority))
             found = i;
     }
     return found;
@@ -137,60 +138,61 @@ enum cutting { NOTHING, TEXTS, HEADINGS };
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
     int widest = fit->widest[column], natural = fit->natural[column];
     if (cutting == NOTHING || fit->table->columns[column].right) return natural;
-    int least = cutting == HEADINGS ? TEXT_LEAST : text_width(heading_of(fit->table, column));
-    int enough = widest < TEXT_ENOUGH ? widest : TEXT_ENOUGH;
-    if (enough < least) enough = least;
+    int min = cutting == HEADINGS ? MIN_TEXT : text_width(heading_of(fit->table, column));
+    int enough = widest < GOOD_TEXT ? widest : GOOD_TEXT;
+    if (enough < min) enough = min;
     return natural < enough ? natural : enough;
 }
 
 /* Omits columns until the rest fits or only those of priority 0 are left; then restores those that fit after all. */
-static void omit_columns(struct fit *fit, int room, enum cutting cutting) {
+static void omit_columns(struct fit *fit, int max_width, enum cutting cutting) {
     const struct table *table = fit->table;
     int *omitted = must_malloc((size_t)table->column_count * sizeof *omitted + 1), count = 0;
     for (int i = 0; i < table->column_count; i++) fit->width[i] = wanted(fit, i, cutting);
-    while (total_width(fit) > room && (omitted[count] = next_to_omit(fit, 1)) >= 0) {
+    while (total_width(fit) > max_width && (omitted[count] = next_to_omit(fit, 1)) >= 0) {
         fit->width[omitted[count]] = 0;
         if (++count == table->column_count) break;
     }
     while (count-- > 0) {
         int i = omitted[count];
         fit->width[i] = wanted(fit, i, cutting);
-        if (total_width(fit) > room) fit->width[i] = 0;
+        if (total_width(fit) > max_width) fit->width[i] = 0;
     }
     free(omitted);
 }
 
-/* `sign` 1: the widest printed text column that is wider than `least`; `sign` -1: the narrowest one that is cut.
+/* `sign` 1: the widest printed text column that is wider than `min_width`; `sign` -1: the narrowest one that is cut.
  * Returns -1 if there is none. */
-static int extreme_text(const struct fit *fit, int sign, int least) {
+static int extreme_text(const struct fit *fit, int sign, int min_width) {
     int found = -1;
     for (int i = 0; i < fit->table->column_count; i++) {
-        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> least;
+        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> min_width;
         if (fit->width[i] == 0 || fit->table->columns[i].right || !(sign > 0 ? wide : cut)) continue;
         if (found < 0 || sign * fit->width[i] > sign * fit->width[found]) found = i;
     }
     return found;
 }
 
-/* Makes the table fit into `room` by omitting columns; if it still does not fit, also by cutting texts, then headings,
+/* Makes the table fit into `max_width` by omitting columns; if it still does not fit, also by cutting texts, then headings,
  * then by omitting columns of priority 0. Columns that were cut get the width that is left. */
-static void choose_widths(struct fit *fit, int room) {
+static void choose_widths(struct fit *fit, int max_width) {
     const struct table *table = fit->table;
-    omit_columns(fit, room, NOTHING);
-    if (total_width(fit) <= room) return;
-    omit_columns(fit, room, TEXTS);
-    for (int i = 0; i < table->column_count && total_width(fit) > room; i++)
+    omit_columns(fit, max_width, NOTHING);
+    if (total_width(fit) <= max_width) return;
+    omit_columns(fit, max_width, TEXTS);
+    for (int i = 0; i < table->column_count && total_width(fit) > max_width; i++)
         if (fit->width[i] > 0) fit->width[i] = wanted(fit, i, HEADINGS);
-    for (int i; total_width(fit) > room && (i = extreme_text(fit, 1, TEXT_LEAST)) >= 0;) fit->width[i]--;
+    for (int i; total_width(fit) > max_width && (i = extreme_text(fit, 1, MIN_TEXT)) >= 0;) fit->width[i]--;
     int printed = 0;
     for (int i = 0; i < table->column_count; i++) printed += fit->width[i] > 0;
-    for (int i; total_width(fit) > room && printed > 1 && (i = next_to_omit(fit, 0)) >= 0; printed--) fit->width[i] = 0;
-    for (int i; total_width(fit) < room && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
-    if (total_width(fit) > room) fit->width[next_to_omit(fit, 0)] = room;
+    for (int i; total_width(fit) > max_width && printed > 1 && (i = next_to_omit(fit, 0)) >= 0; printed--)
+        fit->width[i] = 0;
+    for (int i; total_width(fit) < max_width && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
+    if (total_width(fit) > max_width) fit->width[next_to_omit(fit, 0)] = max_width;
 }
 
-/* Measures all cells and chooses the widths for a line of `room` columns (0: any width). fit_free frees it. */
-static struct fit fit_of(const struct table *table, int room) {
+/* Measures all cells and chooses the widths for a line of `max_width` columns (0: any width). fit_free frees it. */
+static struct fit fit_of(const struct table *table, int max_width) {
     struct fit fit = {.table = table};
     fit.widest = must_malloc((size_t)table->column_count * sizeof(int) + 1);
     fit.natural = must_malloc((size_t)table->column_count * sizeof(int) + 1);
@@ -205,7 +207,7 @@ static struct fit fit_of(const struct table *table, int room) {
         bool printed = fit.widest[i] > 0 || table->columns[i].kept;
         fit.natural[i] = printed && fit.widest[i] < heading ? heading : fit.widest[i];
     }
-    choose_widths(&fit, room > 0 ? room : INT32_MAX);
+    choose_widths(&fit, max_width > 0 ? max_width : INT32_MAX);
     return fit;
 }
 
@@ -237,7 +239,7 @@ static int print_line(const struct fit *fit, int row, FILE *to) {
     return at;
 }
 
-static void print_omitted(const struct fit *fit, int room, const char *hint, FILE *to) {
+static void print_omitted(const struct fit *fit, int max_width, const char *hint, FILE *to) {
     OWNED char *names = must_strdup("");
     for (int i = 0; i < fit->table->column_count; i++) {
         if (fit->width[i] > 0 || fit->natural[i] == 0) continue;
@@ -245,25 +247,25 @@ static void print_omitted(const struct fit *fit, int room, const char *hint, FIL
     }
     if (*names) {
         OWNED char *line = must_printf("omitted columns: %s%s%s", names, hint ? "; " : "", hint ? hint : "");
-        text_print_wrapped(line, 0, room, to);
+        text_print_wrapped(line, 0, max_width, to);
     }
 }
 
 void table_print(const struct table *table, int width, const char *hint, FILE *to) {
-    int room = width > 0 && width < TABLE_LEAST ? TABLE_LEAST : width;
+    int max_width = width > 0 && width < TABLE_MIN_WIDTH ? TABLE_MIN_WIDTH : width;
     if (table->rows == 0) return;
-    FREED_BY(fit_free) struct fit fit = fit_of(table, room);
+    FREED_BY(fit_free) struct fit fit = fit_of(table, max_width);
     print_line(&fit, -1, to);
     putc('\n', to);
     for (int r = 0; r < table->rows; r++) {
         const char *remark = text_at(table, r, table->column_count);
         int at = print_line(&fit, r, to);
-        bool beside = room == 0 || at + 2 + text_width(remark) <= room;
+        bool beside = max_width == 0 || at + 2 + text_width(remark) <= max_width;
         if (*remark && beside) fprintf(to, ": %s", remark);
         putc('\n', to);
-        if (*remark && !beside) text_print_wrapped(remark, INDENT, room, to);
+        if (*remark && !beside) text_print_wrapped(remark, INDENT, max_width, to);
     }
-    print_omitted(&fit, room, hint, to);
+    print_omitted(&fit, max_width, hint, to);
 }
 
 /* ---- Markdown ---------------------------------------------------------------------------------------------------- */
@@ -273,8 +275,8 @@ void table_print_markdown(const struct table *table, FILE *to) {
     FREED_BY(fit_free) struct fit fit = fit_of(table, 0);
     for (int r = -2; r < table->rows; r++) { /* headings, the line below them, rows */
         putc('|', to);
-        for (int i = 0, left = table->column_count; i < table->column_count; i++) {
-            left--;
+        for (int i = 0, remaining = table->column_count; i < table->column_count; i++) {
+            remaining--;
             if (fit.width[i] == 0) continue;
             if (r == -1) {
                 fputs(table->columns[i].right ? " ---: |" : " --- |", to);

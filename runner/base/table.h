@@ -42,9 +42,9 @@ void table_cell(struct table *table, int column, const char *format, ...) __attr
  * the row, wrapped. */
 void table_remark(struct table *table, const char *text);
 
-/* Prints the table within `width` characters, at least TABLE_LEAST; 0: no limit, so all columns are printed. `hint`
+/* Prints the table within `width` characters, at least TABLE_MIN_WIDTH; 0: no limit, so all columns are printed. `hint`
  * ends the line that names omitted columns: "--columns chooses"; NULL: none. */
-#define TABLE_LEAST 20
+#define TABLE_MIN_WIDTH 20
 void table_print(const struct table *table, int width, const char *hint, FILE *to);
 /* Prints all columns as a table in GitHub's Markdown. */
 void table_print_markdown(const struct table *table, FILE *to);

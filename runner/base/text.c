@@ -50,15 +50,15 @@ void texts_clear(struct texts *texts) {
     *texts = (struct texts){0};
 }
 
-char *text_read(int descriptor, size_t most, size_t *length) {
-    size_t room = 1 << 16, count = 0;
-    char *text = must_malloc(room);
+char *text_read(int descriptor, size_t max, size_t *length) {
+    size_t capacity = 1 << 16, count = 0;
+    char *text = must_malloc(capacity);
     if (length) *length = 0;
-    for (ssize_t more; count <= most && (more = read(descriptor, text + count, room - count - 1)) != 0;) {
+    for (ssize_t more; count <= max && (more = read(descriptor, text + count, capacity - count - 1)) != 0;) {
         if (more < 0 && errno == EINTR) continue;
         if (more < 0) return free(text), NULL;
         count += (size_t)more;
-        if (room - count < 2) text = must_realloc(text, room *= 2);
+        if (capacity - count < 2) text = must_realloc(text, capacity *= 2);
     }
     text[count] = '\0';
     if (length) *length = count;
@@ -77,9 +77,9 @@ ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at) {
 int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at) {
     for (size_t done = 0; done < bytes;) {
         errno = 0;
-        ssize_t put = pwrite(descriptor, (const char *)data + done, bytes - done, at + (off_t)done);
-        if (put <= 0 && errno != EINTR) return errno ? errno : EIO;
-        if (put > 0) done += (size_t)put;
+        ssize_t written = pwrite(descriptor, (const char *)data + done, bytes - done, at + (off_t)done);
+        if (written <= 0 && errno != EINTR) return errno ? errno : EIO;
+        if (written > 0) done += (size_t)written;
     }
     return 0;
 }
@@ -109,13 +109,13 @@ const char *nearest_name(const char *word, const char *const names[], int count)
     size_t length = strlen(word);
     if (length == 0 || length > MAX_WORD) return NULL;
     const char *nearest = NULL;
-    int least = length < 4 ? 2 : (int)length / 3 + 2; /* short words: two edits would change too much */
+    int limit = length < 4 ? 2 : (int)length / 3 + 2; /* short words: two edits would change too much */
     for (int i = 0; i < count; i++) {
         size_t other = strlen(names[i]);
         if (other > MAX_WORD) continue;
         int distance = edit_distance(word, names[i]);
         bool all_replaced = distance >= (int)(length > other ? length : other);
-        if (distance < least && !all_replaced) least = distance, nearest = names[i];
+        if (distance < limit && !all_replaced) limit = distance, nearest = names[i];
     }
     return nearest;
 }
@@ -143,12 +143,12 @@ const char *value_text(double value, char text[32]) {
 
 const char *duration_text(double seconds, char text[32]) {
     static const struct {
-        double least, unit;
+        double min, unit;
         const char *name;
     } units[] = {{86400 * 3, 86400, "days"}, {7200, 3600, "h"}, {600, 60, "min"}, {1, 1, "s"},
                  {1e-3, 1e-3, "ms"},         {0, 1e-6, "us"}};
     int u = 0;
-    while (seconds < units[u].least * 0.9995 && units[u].least > 0) u++;
+    while (seconds < units[u].min * 0.9995 && units[u].min > 0) u++;
     double value = seconds / units[u].unit;
     snprintf(text, 32, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[u].name);
     return text;
@@ -299,12 +299,13 @@ char *text_cut(const char *text, int width) {
     return must_printf("%.*s~%s", (int)head, text, text + tail);
 }
 
-void text_print_wrapped(const char *text, int indent, int room, FILE *to) {
+void text_print_wrapped(const char *text, int indent, int max_width, FILE *to) {
     OWNED char *clean = text_clean(text);
     const char *next = clean;
     do {
         const char *line = next + strspn(next, " ");
-        size_t length = room > 0 ? text_fitting(line, room - indent < 2 ? 2 : room - indent) : strlen(line);
+        size_t length =
+            max_width > 0 ? text_fitting(line, max_width - indent < 2 ? 2 : max_width - indent) : strlen(line);
         next = line + length;
         if (*next && *next != ' ') /* the limit is inside a word: break before it, unless it is longer than a line */
             while (length > 0 && line[length - 1] != ' ') length--;

@@ -46,9 +46,9 @@ struct texts {
 void texts_add(struct texts *texts, char *text);
 void texts_clear(struct texts *texts);
 
-/* Reads a text from a file or pipe to its end, or until it has more than `most` bytes. Ends it with a NUL, which
+/* Reads a text from a file or pipe to its end, or until it has more than `max` bytes. Ends it with a NUL, which
  * *length (length may be NULL) does not count. NULL, with errno set: a read failed. The caller frees. */
-char *text_read(int descriptor, size_t most, size_t *length);
+char *text_read(int descriptor, size_t max, size_t *length);
 /* Reads bytes from position `at` of a file. Returns their number, less than `bytes` only if the file ends; -1, with
  * errno set: it failed. */
 ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at);
@@ -84,9 +84,9 @@ int text_width(const char *text);
 size_t text_fitting(const char *text, int width);
 /* A copy that is at most `width` columns wide: the middle of a longer text is replaced by `~`. The caller frees. */
 char *text_cut(const char *text, int width);
-/* Prints a cleaned text, wrapped at spaces where possible, in lines of at most `room` columns (0: one line), each after
+/* Prints a cleaned text, wrapped at spaces where possible, in lines of at most `max_width` columns (0: one line), each after
  * `indent` spaces. */
-void text_print_wrapped(const char *text, int indent, int room, FILE *to);
+void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */
 bool text_is_log(void);
 /* Prints a text as a cell of CSV, in quotes if it needs them; other control characters become `?`. */

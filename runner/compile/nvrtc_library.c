@@ -76,12 +76,12 @@ static void find_headers(const char *file) {
     }
 }
 
-static bool try_file(const char *path, int most_major) {
+static bool try_file(const char *path, int max_major) {
     int major = 0, minor = 0;
     void *file = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open */
     note_tried(path);
     if (!file) return false;
-    if (!resolve(file) || library.version(&major, &minor) != NVRTC_SUCCESS || (most_major && major > most_major)) {
+    if (!resolve(file) || library.version(&major, &minor) != NVRTC_SUCCESS || (max_major && major > max_major)) {
         dlclose(file);
         return false;
     }
@@ -93,43 +93,43 @@ static bool try_file(const char *path, int most_major) {
     return true;
 }
 
-static bool try_folder(const char *folder, int most_major) {
+static bool try_folder(const char *folder, int max_major) {
     bool found = false;
     for (int i = 0; i < NAMES && !found; i++) {
         OWNED char *path = must_printf("%s/%s", folder, names[i]);
-        if (access(path, R_OK) == 0) found = try_file(path, most_major);
+        if (access(path, R_OK) == 0) found = try_file(path, max_major);
     }
     return found;
 }
 
 /* Tries the folders that match a pattern, the last one in the order of names first: cuda-13 before cuda-12. */
-static bool try_pattern(const char *pattern, int most_major) {
+static bool try_pattern(const char *pattern, int max_major) {
     glob_t matches;
     bool found = false;
     note_tried(pattern);
     if (glob(pattern, 0, NULL, &matches) == 0)
-        for (size_t i = matches.gl_pathc; i > 0 && !found; i--) found = try_folder(matches.gl_pathv[i - 1], most_major);
+        for (size_t i = matches.gl_pathc; i > 0 && !found; i--) found = try_folder(matches.gl_pathv[i - 1], max_major);
     globfree(&matches);
     return found;
 }
 
-static bool try_home(const char *home, int most_major) {
+static bool try_home(const char *home, int max_major) {
     if (!home || !*home) return false;
     bool found = false;
     static const char *const below[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
     for (size_t i = 0; i < sizeof below / sizeof *below && !found; i++) {
         OWNED char *pattern = must_printf("%s/%s", home, below[i]);
-        found = try_pattern(pattern, most_major);
+        found = try_pattern(pattern, max_major);
     }
     return found;
 }
 
 static void library_load(void) {
-    int most_major = driver_major();
-    library.found = try_home(getenv("CUDA_HOME"), most_major);
-    for (int i = 0; i < NAMES && !library.found; i++) library.found = try_file(names[i], most_major);
-    if (!library.found) library.found = try_pattern("/usr/local/cuda*/lib64", most_major);
-    if (!library.found) library.found = try_pattern("/usr/local/cuda*/targets/*/lib", most_major);
+    int max_major = driver_major();
+    library.found = try_home(getenv("CUDA_HOME"), max_major);
+    for (int i = 0; i < NAMES && !library.found; i++) library.found = try_file(names[i], max_major);
+    if (!library.found) library.found = try_pattern("/usr/local/cuda*/lib64", max_major);
+    if (!library.found) library.found = try_pattern("/usr/local/cuda*/targets/*/lib", max_major);
 }
 
 const struct nvrtc_library *nvrtc_library(void) {

@@ -29,10 +29,10 @@ static uint64_t hash_of(const struct launch_inputs *inputs) {
     uint64_t hash = 0, word;
     for (int i = 0; i < inputs->count; i++)
         for (int64_t at = 0; at < inputs->bytes[i]; at += sizeof word) {
-            int64_t left = inputs->bytes[i] - at;
+            int64_t remaining = inputs->bytes[i] - at;
             word = 0;
             memcpy(&word, (const char *)inputs->memory[i] + at,
-                   left < (int64_t)sizeof word ? (size_t)left : sizeof word);
+                   remaining < (int64_t)sizeof word ? (size_t)remaining : sizeof word);
             hash = (hash ^ word) * 0x9e3779b97f4a7c15; /* odd: any one changed word changes the hash */
             hash ^= hash >> 32;
         }

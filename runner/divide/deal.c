@@ -49,19 +49,19 @@ static void load_tree_set(struct load_tree *tree, int shard, double seconds) {
 
 /* The leaf of the shard with the least seconds among shards from .. to - 1 below a node; of equal ones the first. The
  * node covers `shards` shards from `first` on. 0: there are none. */
-static int least_below(const struct load_tree *tree, int node, int first, int shards, int from, int to) {
+static int min_below(const struct load_tree *tree, int node, int first, int shards, int from, int to) {
     if (to <= first || first + shards <= from) return 0;
     if (from <= first && first + shards <= to) {
         while (node < tree->leaves) node = 2 * node + (tree->seconds[2 * node + 1] < tree->seconds[2 * node]);
         return node;
     }
-    int left = least_below(tree, 2 * node, first, shards / 2, from, to);
-    int right = least_below(tree, 2 * node + 1, first + shards / 2, shards / 2, from, to);
-    return left && (!right || tree->seconds[left] <= tree->seconds[right]) ? left : right;
+    int lower = min_below(tree, 2 * node, first, shards / 2, from, to);
+    int upper = min_below(tree, 2 * node + 1, first + shards / 2, shards / 2, from, to);
+    return lower && (!upper || tree->seconds[lower] <= tree->seconds[upper]) ? lower : upper;
 }
 
-static int load_tree_least(const struct load_tree *tree, int from, int to) {
-    return least_below(tree, 1, 0, tree->leaves, from, to) - tree->leaves;
+static int load_tree_min(const struct load_tree *tree, int from, int to) {
+    return min_below(tree, 1, 0, tree->leaves, from, to) - tree->leaves;
 }
 
 /* ---- whole groups ------------------------------------------------------------------------------------------------ */
@@ -72,7 +72,7 @@ static void deal_groups(const struct shard_groups *all, struct load_tree *tree, 
     OWNED int *of_group = must_malloc((size_t)(all->count + 1) * sizeof *of_group);
     for (int g = 0; g < all->count; g++) {
         if (spread && spread[g]) continue;
-        int shard = !spread && g < shards ? g : load_tree_least(tree, 0, shards); /* each shard gets one first */
+        int shard = !spread && g < shards ? g : load_tree_min(tree, 0, shards); /* each shard gets one first */
         of_group[g] = shard;
         load_tree_set(tree, shard, tree->seconds[tree->leaves + shard] + all->groups[g].load.seconds);
     }
@@ -117,8 +117,8 @@ static void spread_groups(const struct shard_groups *all, const struct spread *s
         if (!spread->groups[all->of_task[t]]) continue;
         int highest;
         double from = inputs_ready(plan, t, of_task, done, &highest);
-        int shard = highest < 0 ? load_tree_least(tree, 0, spread->first_shards)
-                                : load_tree_least(tree, highest, spread->shards);
+        int shard =
+            highest < 0 ? load_tree_min(tree, 0, spread->first_shards) : load_tree_min(tree, highest, spread->shards);
         double begin = fmax(from, tree->seconds[tree->leaves + shard]);
         if (highest >= 0 && fmax(from, tree->seconds[tree->leaves + highest]) <= begin + GAIN * spread->mean) {
             shard = highest;

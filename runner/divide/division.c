@@ -86,10 +86,10 @@ static int find_files_shards(const struct divisible *job) {
 static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
     int before = 0, with = groups->plan->task_count < MAX_SHARDS ? groups->plan->task_count : MAX_SHARDS;
     if (with == 0) return 0;
-    double least = outcome_of(job, groups, with).longest_s * (1 + 1e-9);
+    double longest_s = outcome_of(job, groups, with).longest_s * (1 + 1e-9);
     while (with - before > 1) {
         int middle = before + (with - before) / 2;
-        *(outcome_of(job, groups, middle).longest_s <= least ? &with : &before) = middle;
+        *(outcome_of(job, groups, middle).longest_s <= longest_s ? &with : &before) = middle;
     }
     return with;
 }

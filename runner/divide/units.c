@@ -31,16 +31,16 @@
 
 /* ---- which, and how often ---------------------------------------------------------------------------------------- */
 
-static int64_t least_along(int loop) {
+static int64_t min_along(int loop) {
     return loop == LOOP_B ? 1 : MIN_PANEL;
 }
 
 /* The largest number of panels into which a loop can be cut; 1 if it is reduced or unused. */
-static int64_t most_panels(const struct geometry *geometry, int loop) {
+static int64_t max_panels(const struct geometry *geometry, int loop) {
     const struct operand *out = &geometry->out;
     for (int axis = 0; axis < out->shape.rank; axis++)
-        if ((int)out->loop[axis] == loop && geometry->extent[loop] >= 2 * least_along(loop))
-            return geometry->extent[loop] / least_along(loop);
+        if ((int)out->loop[axis] == loop && geometry->extent[loop] >= 2 * min_along(loop))
+            return geometry->extent[loop] / min_along(loop);
     return 1;
 }
 
@@ -78,7 +78,7 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
     int best = 0, best_rows = -1;
     int64_t best_panels = 0;
     for (int loop = 0; loop < LOOPS; loop++) {
-        int64_t most = most_panels(geometry, loop), panels = most < wanted ? most : wanted;
+        int64_t max = max_panels(geometry, loop), panels = max < wanted ? max : wanted;
         int rows = operands_in_rows(geometry, loop);
         if (panels < best_panels || (panels == best_panels && rows <= best_rows)) continue;
         best = loop, best_rows = rows, best_panels = panels;
@@ -106,8 +106,8 @@ static bool is_divisible(const struct plan *plan, const struct task *task, int p
 
 /* The number of panels, at most `wanted`, into which a task can be divided. */
 static int limit_panels(const struct task *task, int wanted) {
-    int64_t most = most_panels(&task->geometry, choose_loop(&task->geometry, wanted));
-    return most < wanted ? (int)most : wanted;
+    int64_t max = max_panels(&task->geometry, choose_loop(&task->geometry, wanted));
+    return max < wanted ? (int)max : wanted;
 }
 
 /* The number of checkpointed panels of an operation whose passes take `seconds`. Repeats do not count: an operation
@@ -140,8 +140,8 @@ static double longest_whole(const struct shard_groups *groups, double mean) {
     OWNED double *seconds = must_malloc((size_t)count * sizeof *seconds + 1);
     for (int t = 0; t < count; t++) seconds[t] = groups->loads[t].seconds;
     qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
-    double least = count > MAX_EVEN ? seconds[MAX_EVEN] : 0;
-    return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, least));
+    double smallest = count > MAX_EVEN ? seconds[MAX_EVEN] : 0;
+    return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, smallest));
 }
 
 /* For each task the number of its panels. The caller frees. */

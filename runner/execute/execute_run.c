@@ -118,13 +118,13 @@ static void report_retry(struct execution *execution, const struct run *run, con
 static enum status try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
                              enum status status, struct error *error) {
     bool may = count > 0 && (status == STATUS_IO || status == STATUS_DEVICE);
-    int most = 0;
+    int max_failures = 0;
     for (int i = 0; i < count && may; i++) may = execution->failures[runs[i]->number] < retries_of(execution, runs[i]);
     if (!may) return status;
     for (int i = 0; i < count; i++) {
         int failures = ++execution->failures[runs[i]->number];
         report_retry(execution, runs[i], error->text);
-        if (failures > most) most = failures;
+        if (failures > max_failures) max_failures = failures;
     }
     *error = (struct error){.status = STATUS_OK};
     *again = runs[0]->number;
@@ -136,7 +136,7 @@ static enum status try_again(struct execution *execution, const struct run *cons
     readers_close_before(&execution->readers, INT_MAX);
     readers_forgive(&execution->readers);
     results_forget_keys(execution->results); /* some may lack the hash of what could not be read */
-    return pause_before(most, error);
+    return pause_before(max_failures, error);
 }
 
 /* ---- time and keep ----------------------------------------------------------------------------------------------- */

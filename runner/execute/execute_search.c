@@ -276,8 +276,8 @@ static enum status search_runs(struct search *search, const struct run *first, i
 
 enum status execution_search(struct execution *execution, const struct run *first, int *count, struct error *error) {
     const struct task *task = &execution->plan->tasks[first->task];
-    int most = task->first_run + task->run_count - first->number;
-    for (*count = 1; *count < most && first[*count].search == first->search;) ++*count;
+    int max_count = task->first_run + task->run_count - first->number;
+    for (*count = 1; *count < max_count && first[*count].search == first->search;) ++*count;
     OWNED struct candidate *candidates = must_zeroed((size_t)*count * sizeof *candidates);
     struct search search = {.execution = execution,
                             .candidates = candidates,

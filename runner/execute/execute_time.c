@@ -34,9 +34,9 @@ struct timed {
     struct trial *trials[MAX_TRIALS];
 };
 
-static void show_repeat(void *context, int which, int done, int most, double seconds_each) {
+static void show_repeat(void *context, int which, int done, int max_repeats, double seconds_each) {
     const struct timed *timed = context;
-    progress_repeat(&timed->execution->progress, timed->trials[which]->run->number, done, most, seconds_each);
+    progress_repeat(&timed->execution->progress, timed->trials[which]->run->number, done, max_repeats, seconds_each);
 }
 
 static void run_clock(void *context, int which, bool begins) {

@@ -90,8 +90,8 @@ static enum status give_up(struct execution *execution, const struct awaited *aw
 
 /* Sleeps for this many seconds, or until a signal. */
 static enum status rest(double seconds, struct error *error) {
-    for (double until = now_s() + seconds, left; (left = fmin(until - now_s(), NAP_S)) > 0;) {
-        struct timespec nap = {.tv_nsec = (long)(left * 1e9)};
+    for (double until = now_s() + seconds, remaining; (remaining = fmin(until - now_s(), NAP_S)) > 0;) {
+        struct timespec nap = {.tv_nsec = (long)(remaining * 1e9)};
         nanosleep(&nap, NULL);
         TRY(interrupt_check(error));
     }

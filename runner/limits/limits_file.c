@@ -61,7 +61,7 @@ static double *number_of(const struct device_limits *limits, size_t i) {
     return (double *)(void *)((char *)limits + numbers[i].at);
 }
 
-static void put(FILE *to, const char *name, double value) {
+static void print_number(FILE *to, const char *name, double value) {
     if (value > 0 && isfinite(value))
         fprintf(to, "%s %.9g\n", name, value);
     else
@@ -74,9 +74,9 @@ static char *text_of(const struct device_facts *facts, const char *program, cons
     FILE *to = must_stream(&text);
     fputs(head, to);
     fprintf(to, "measured %s\n", limits->measured);
-    for (size_t i = 0; i < NUMBERS; i++) put(to, numbers[i].name, *number_of(limits, i));
+    for (size_t i = 0; i < NUMBERS; i++) print_number(to, numbers[i].name, *number_of(limits, i));
     for (int product = 0; product < LIMITS_PRODUCTS; product++)
-        put(to, limits_product_name(product), limits->flops_per_s[product]);
+        print_number(to, limits_product_name(product), limits->flops_per_s[product]);
     fflush(to);
     fprintf(to, "checksum %016llx\n", (unsigned long long)XXH3_64bits(text, strlen(text)));
     fclose(to);

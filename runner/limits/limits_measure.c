@@ -67,9 +67,9 @@ struct filling {
 
 static void fill_piece(void *context, int64_t item, int thread) {
     const struct filling *filling = context;
-    int64_t at = item * CHUNK_BYTES, left = filling->bytes - at;
+    int64_t at = item * CHUNK_BYTES, remaining = filling->bytes - at;
     (void)thread;
-    memcpy(filling->to + at, filling->chunk, (size_t)(left < CHUNK_BYTES ? left : CHUNK_BYTES));
+    memcpy(filling->to + at, filling->chunk, (size_t)(remaining < CHUNK_BYTES ? remaining : CHUNK_BYTES));
 }
 
 /* Makes a buffer at least `bytes` large; fills it if it is new. */
@@ -133,15 +133,15 @@ static bool can_run(const struct bench *bench, const struct kernel *kernel, cons
 static const struct kernel *choose_variant(const struct bench *bench, const struct bench_case *one,
                                            struct launch *launch) {
     const struct kernel *best = NULL;
-    double least = INFINITY;
+    double shortest_s = INFINITY;
     for (int i = kernel_count - 1; i >= 0; i--) {
         const struct kernel *kernel = launch->kernel = kernel_registry[i];
         if (!can_run(bench, kernel, one)) continue;
         double seconds = kernel->seconds ? kernel->seconds(launch) : INFINITY;
-        if (best && seconds >= least) continue; /* kernel_refusal comes last: it may load a library */
+        if (best && seconds >= shortest_s) continue; /* kernel_refusal comes last: it may load a library */
         if (kernel_refusal(kernel, launch)) continue;
         best = kernel;
-        least = seconds;
+        shortest_s = seconds;
     }
     launch->kernel = best;
     return best;
@@ -252,8 +252,8 @@ static enum status measure_memory(struct bench *bench, const struct bench_case *
     const struct device_facts *facts = &bench->device->facts;
     const int64_t thousand = 1000;
     double cache = (double)facts->cache_bytes, seconds;
-    double room = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
-    double bytes = fmin(room, bench->effort->beyond * cache);
+    double max_bytes = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
+    double bytes = fmin(max_bytes, bench->effort->beyond * cache);
     struct geometry geometry;
     TRY(case_geometry(one, bench->effort->cached, &geometry, error));
     TRY(time_case(bench, one, bench->effort->cached, false, &seconds, error));

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_EMPTY_BYTES (64.0 * 1024 * 1024 * 1024) /* largest mostly empty data set that is read */
-#define LEAST_STORED     (1.0 / 65536) /* smallest stored share of larger ones; zstd-compressed zeros take more */
+#define MAX_EMPTY_BYTES  (64.0 * 1024 * 1024 * 1024) /* largest mostly empty data set that is read */
+#define MIN_STORED_SHARE (1.0 / 65536) /* smallest stored share of larger ones; zstd-compressed zeros take more */
 
 struct array array_copy(const struct array *array) {
     struct array copy = *array;
@@ -86,7 +86,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
 enum status array_check_mostly_empty(const struct array *array, struct error *error) {
     double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
     char claimed[32], held[32];
-    if (bytes < MOST_EMPTY_BYTES || array->stored_bytes >= bytes * LEAST_STORED) return STATUS_OK;
+    if (bytes < MAX_EMPTY_BYTES || array->stored_bytes >= bytes * MIN_STORED_SHARE) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
                 array->input->file, array->input->dataset, size_text(bytes, claimed),
                 size_text(array->stored_bytes, held));

@@ -24,10 +24,10 @@ struct widening {
 static void widen_some(void *context, int64_t item, int thread) {
     (void)thread;
     const struct widening *block = context;
-    int64_t start = item * WIDENED, left = block->count - start;
+    int64_t start = item * WIDENED, remaining = block->count - start;
     struct casts ignored = {0}; /* a wider type loses nothing but rounding */
     convert_elements(block->from_type, block->from + start * (int64_t)dtype_size(block->from_type),
-                     left < WIDENED ? left : WIDENED, block->to_type,
+                     remaining < WIDENED ? remaining : WIDENED, block->to_type,
                      block->to + start * (int64_t)dtype_size(block->to_type), &ignored);
 }
 
@@ -97,18 +97,19 @@ static void rearrange(const struct operand *operand, const struct box *part, con
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
     /* In elements: `stride` along an axis of `box`, `apart` along one of `part`. `at`: the index in `part`. */
-    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0, left = box_elements(part);
+    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0,
+            remaining = box_elements(part);
     int last = axes->rank - 1;
     for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
         stride[axis] = elements;
         elements *= box->count[axis];
     }
     for (int axis = 0; axis <= last; axis++) apart[axis] = axes->of[axis] < 0 ? 0 : stride[axes->of[axis]];
-    while (left > 0) {
+    while (remaining > 0) {
         int64_t run = part->count[last];
         for (int64_t i = 0; i < run; i++, to += size)
             memcpy(to, from + (offset + i * apart[last]) * (int64_t)size, size);
-        left -= run;
+        remaining -= run;
         for (int axis = last - 1; axis >= 0; axis--) {
             offset += apart[axis];
             if (++at[axis] < part->count[axis]) break;

@@ -38,15 +38,15 @@ CPU_VERSIONS(philox, (uint64_t seed, uint64_t pair, uint64_t *bits), (seed, pair
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
-CPU_BODY uniform_body(double low, double range, double most, const uint64_t *restrict bits, double *restrict values) {
+CPU_BODY uniform_body(double low, double range, double max, const uint64_t *restrict bits, double *restrict values) {
 #pragma omp simd
     for (int i = 0; i < 2 * PAIRS; i++) {
         double value = low + range * ((double)(int64_t)(bits[i] >> 11) * 0x1p-53);
-        values[i] = value < most ? value : most;
+        values[i] = value < max ? value : max;
     }
 }
-CPU_VERSIONS(uniform, (double low, double range, double most, const uint64_t *bits, double *values),
-             (low, range, most, bits, values))
+CPU_VERSIONS(uniform, (double low, double range, double max, const uint64_t *bits, double *values),
+             (low, range, max, bits, values))
 
 /* Box-Muller: one pair of elements from the bits of the pair. */
 static void normal(const struct random_terms *terms, const uint64_t *bits, double *values) {
@@ -71,8 +71,8 @@ static void store_integer(enum dtype dtype, void *data, int64_t index, int64_t v
 }
 
 /* Generates `count` elements from linear index `index` on. They must belong to the piece that starts at pair index / 2.
- * `most`: the largest value of `uniform`. */
-static void fill_piece(const struct random_terms *terms, double most, enum dtype dtype, uint64_t index, int64_t count,
+ * `max`: the largest value of `uniform`. */
+static void fill_piece(const struct random_terms *terms, double max, enum dtype dtype, uint64_t index, int64_t count,
                        void *data) {
     uint64_t bits[2 * PAIRS];
     double values[2 * PAIRS];
@@ -80,7 +80,7 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
     switch (terms->distribution) {
     case RANDOM_UNIFORM:
         philox(terms->seed, index / 2, bits);
-        uniform(terms->low, terms->high - terms->low, most, bits, values);
+        uniform(terms->low, terms->high - terms->low, max, bits, values);
         break;
     case RANDOM_NORMAL:
         philox(terms->seed, index / 2, bits);
@@ -109,15 +109,16 @@ static void fill_piece(const struct random_terms *terms, double most, enum dtype
 
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,
                  void *data) {
-    const int64_t room = 2 * PAIRS - 1; /* a piece less one: the first element may be the second of its pair */
+    const int64_t piece_elements =
+        2 * PAIRS - 1; /* a piece less one: the first element may be the second of its pair */
     const struct selection all = selection_of_box(box);
-    const struct rows rows = layout_rows(&all, shape, true, room);
+    const struct rows rows = layout_rows(&all, shape, true, piece_elements);
     const int64_t size = (int64_t)dtype_size(dtype);
-    double most = terms->distribution == RANDOM_UNIFORM ? random_largest_below(dtype, terms->high) : 0;
+    double max = terms->distribution == RANDOM_UNIFORM ? random_largest_below(dtype, terms->high) : 0;
 #pragma omp parallel for if (box_elements(box) > CPU_ALONE)
     for (int64_t piece = 0; piece < rows.pieces; piece++) {
         struct row_run run;
         for (int64_t number = 0; layout_run(&rows, piece, number, &run); number++)
-            fill_piece(terms, most, dtype, (uint64_t)run.in_array, run.elements, (char *)data + run.in_box * size);
+            fill_piece(terms, max, dtype, (uint64_t)run.in_array, run.elements, (char *)data + run.in_box * size);
     }
 }

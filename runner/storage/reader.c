@@ -328,8 +328,8 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
     struct grid grid = {.grain = dataset->chunk};
     for (int axis = 0; axis < overlap->rank; axis++) grid.shift[axis] = -piece->box.start[axis];
     struct cut cut = cut_box(overlap, &grid, limit);
-    int64_t most = box_elements(overlap) < limit ? box_elements(overlap) : limit;
-    OWNED char *memory = try_malloc((size_t)(most * size));
+    int64_t block_elements = box_elements(overlap) < limit ? box_elements(overlap) : limit;
+    OWNED char *memory = try_malloc((size_t)(block_elements * size));
     if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box part = cut_piece(&cut, number);

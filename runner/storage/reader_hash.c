@@ -20,7 +20,7 @@ enum {
     SEGMENT = READER_SEGMENT,
     GROUP = 128,           /* segments that a worker hashes at a time */
     BAND_BYTES = 16 << 20, /* bytes that reader_hash reads at a time, unless a chunk is larger */
-    MOST_REHASHES = 4      /* for a file that is written again and again */
+    MAX_REHASHES = 4       /* for a file that is written again and again */
 };
 
 /* A sum modulo 2^128 does not depend on the order of boxes and threads. */
@@ -70,9 +70,9 @@ static void hash_group(void *context, int64_t group, int thread) {
     for (int64_t i = group * GROUP; i < end; i++) {
         int64_t row_of_box = i / hashing->in_row, column = i % hashing->in_row * SEGMENT;
         int64_t row = 0; /* row number in the whole array */
-        for (int64_t axis = last - 1, left = row_of_box, rows = 1; axis >= 0; rows *= extent[axis--]) {
-            row += (origin[axis] + box->start[axis] + left % box->count[axis]) * rows;
-            left /= box->count[axis];
+        for (int64_t axis = last - 1, row_rest = row_of_box, rows = 1; axis >= 0; rows *= extent[axis--]) {
+            row += (origin[axis] + box->start[axis] + row_rest % box->count[axis]) * rows;
+            row_rest /= box->count[axis];
         }
         int64_t number = row * segments_in_row + (origin[last] + box->start[last] + column) / SEGMENT;
         hash_add(&hashing->sums[thread],
@@ -234,7 +234,7 @@ static bool described_alike(const struct array *array) {
 /* Do the files hold the values whose hash is known? */
 static bool holds_its_values(const struct reader *reader, const struct stat *now) {
     FREED_BY(reader_free) struct reader again = {0};
-    if (!reader->hash[0] || reader->rehashes == MOST_REHASHES) return false;
+    if (!reader->hash[0] || reader->rehashes == MAX_REHASHES) return false;
     reader_init(&again, reader->array);
     if (now) again.version = *now;
     for (int i = 0; again.pieces && reader->pieces && i < again.pieces->count; i++)
@@ -332,9 +332,9 @@ void readers_close_before(struct readers *readers, int task) {
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
-/* The beginning of the first segment at or after `element`; `most`, the end of the axis, if there is none. */
-static int64_t next_segment(int64_t element, int64_t most) {
-    return min_int64((element + SEGMENT - 1) / SEGMENT * SEGMENT, most);
+/* The beginning of the first segment at or after `element`; `axis_end`, the end of the axis, if there is none. */
+static int64_t next_segment(int64_t element, int64_t axis_end) {
+    return min_int64((element + SEGMENT - 1) / SEGMENT * SEGMENT, axis_end);
 }
 
 enum status reader_share(struct reader *reader, struct error *error) {
@@ -344,8 +344,8 @@ enum status reader_share(struct reader *reader, struct error *error) {
     reader->share_high = reader->hash_high;
     if (!band_is_whole_segments(array)) {
         int axis = array->band.axis;
-        int64_t most = whole->shape.size[axis], first = next_segment(array->band.first, most);
-        int64_t end = next_segment(array->band.first + array->shape.size[axis], most);
+        int64_t axis_end = whole->shape.size[axis], first = next_segment(array->band.first, axis_end);
+        int64_t end = next_segment(array->band.first + array->shape.size[axis], axis_end);
         FREED_BY(array_free) struct array segments = array_copy(whole);
         FREED_BY(reader_free) struct reader segment_reader = {0};
         array_narrow(&segments, axis, first, end - first);

@@ -154,6 +154,6 @@ void store_recall_inputs(struct results *results) {
             wanted[count++] = (struct wanted){identity_of(reader), reader};
     }
     qsort(wanted, (size_t)count, sizeof *wanted, compare_wanted);
-    for (int i = 0, left = count; i < results->found.count && left > 0; i++)
-        left -= recall_part(&results->found.items[i], wanted, count);
+    for (int i = 0, unrecalled = count; i < results->found.count && unrecalled > 0; i++)
+        unrecalled -= recall_part(&results->found.items[i], wanted, count);
 }

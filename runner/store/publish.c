@@ -163,13 +163,13 @@ static enum status copy_run(const struct results *results, const struct run *run
 
 /* Is there room for copies of all parts but the adopted one? */
 static bool has_room(const struct results *results, double adopted_bytes) {
-    double room, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - adopted_bytes;
+    double free_bytes, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - adopted_bytes;
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     for (int i = 0; i < paths.count; i++) {
         struct stat about;
         if (stat(paths.items[i], &about) == 0) wanted += (double)about.st_size;
     }
-    return !space_free(results->output.folder, &room) || room >= wanted;
+    return !space_free(results->output.folder, &free_bytes) || free_bytes >= wanted;
 }
 
 /* Chooses the part that becomes OUTPUT or a file of a `to`: the largest with an output that is published, if it has at
@@ -177,7 +177,7 @@ static bool has_room(const struct results *results, double adopted_bytes) {
  * part would be lost with them; and none for `merge`, which cannot compute a lost part again. */
 static const struct run *choose_adopted(const struct results *results, const struct result_summary *summary) {
     const struct run *largest = NULL;
-    off_t most = SPACE_ADOPT_BYTES - 1;
+    off_t largest_bytes = SPACE_ADOPT_BYTES - 1;
     /* An OUTPUT that refers to the parts by virtual data sets needs them unchanged. */
     if (results->policy.merges || results->linked || strcmp(summary->status, "complete") != 0) return NULL;
     for (int i = 0; i < results->plan->run_count; i++) {
@@ -188,12 +188,12 @@ static const struct run *choose_adopted(const struct results *results, const str
         struct stat about;
         OWNED char *path = results_run_path(results, run);
         if (published && !run_is_in_panels(results, run) && result_row_done(&summary->rows[i]) &&
-            stat(path, &about) == 0 && about.st_size > most) {
-            most = about.st_size;
+            stat(path, &about) == 0 && about.st_size > largest_bytes) {
+            largest_bytes = about.st_size;
             largest = run;
         }
     }
-    return largest && has_room(results, (double)most) ? largest : NULL;
+    return largest && has_room(results, (double)largest_bytes) ? largest : NULL;
 }
 
 /* ---- the whole file ---- */

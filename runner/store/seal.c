@@ -109,21 +109,21 @@ enum trailer part_trailer(const char *path) {
     return descriptor < 0 ? TRAILER_NONE : read_trailer(descriptor, text, &bytes);
 }
 
-bool part_is_whole(const char *path, off_t most) {
+bool part_is_whole(const char *path, off_t max_hashed_bytes) {
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor < 0) return false;
     char found[TRAILER], expected[TRAILER + 1];
     off_t bytes;
     XXH128_hash_t hash;
     enum trailer trailer = read_trailer(descriptor, found, &bytes);
-    if (trailer == TRAILER_NONE || bytes > most) return trailer != TRAILER_NONE;
+    if (trailer == TRAILER_NONE || bytes > max_hashed_bytes) return trailer != TRAILER_NONE;
     if (!hash_file(descriptor, bytes, &hash)) return false;
     print_trailer(hash, trailer == TRAILER_SYNCED, expected);
     return memcmp(found, expected, TRAILER) == 0;
 }
 
-hid_t part_open(const char *path, off_t most) {
-    return part_is_whole(path, most) ? h5_open_unlocked(path) : H5I_INVALID_HID;
+hid_t part_open(const char *path, off_t max_hashed_bytes) {
+    return part_is_whole(path, max_hashed_bytes) ? h5_open_unlocked(path) : H5I_INVALID_HID;
 }
 
 bool part_row(hid_t part, const char *path, struct result_row *row) {

@@ -234,8 +234,8 @@ char *parts_folder_of(const char *output);
 bool parts_are_locked(const char *parts);
 /* The paths of the finished parts in that folder and in those of shards in it, in no order. */
 struct texts parts_list(const char *parts);
-/* Is the hash in a part's trailer that of the bytes before it? If the file has more than `most` bytes, only checks
+/* Is the hash in a part's trailer that of the bytes before it? If the file has more than `max_hashed_bytes` bytes, only checks
  * that the trailer is well-formed. */
-bool part_is_whole(const char *path, off_t most);
+bool part_is_whole(const char *path, off_t max_hashed_bytes);
 
 #endif

@@ -25,9 +25,9 @@
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
     FENCE(path);
     bool trusted = results->policy.links && part_trailer(path) == TRAILER_SYNCED;
-    off_t most_hashed = trusted ? PART_LINKED_HASHED : INT64_MAX; /* larger parts are not hashed */
-    if (results_part_checked(results, path)) most_hashed = 0;
-    OWNED_ID hid_t part = part_open(path, most_hashed);
+    off_t max_hashed = trusted ? PART_LINKED_HASHED : INT64_MAX; /* larger parts are not hashed */
+    if (results_part_checked(results, path)) max_hashed = 0;
+    OWNED_ID hid_t part = part_open(path, max_hashed);
     if (part < 0) return false;
     bool good = part_row(part, path, row);
     *has_output = H5Lexists(part, "output", H5P_DEFAULT) > 0;

@@ -258,7 +258,7 @@ struct load_window {
 
 /* Sets `busy` of the samples taken on a CPU in the window, and begins the next one. */
 static void mark_busy(struct timing *timings, int count, struct load_window *window, const struct cpu_load *now) {
-    bool is_short = now->now_s - window->since.now_s < CPU_LOAD_LEAST_S;
+    bool is_short = now->now_s - window->since.now_s < CPU_LOAD_MIN_S;
     bool busy = cpu_load_is_busy(is_short ? &window->before : &window->since, now);
     for (int i = 0; i < count; i++) {
         struct samples *samples = &timings[i].measurement->samples;
@@ -313,7 +313,7 @@ static enum status time_all(struct timing *timings, int count, struct load_windo
             report_samples(watch, &timings[i], i);
             left = true;
         }
-        if (now_s() - window->since.now_s < CPU_LOAD_LEAST_S) continue;
+        if (now_s() - window->since.now_s < CPU_LOAD_MIN_S) continue;
         const struct cpu_load now = cpu_load_now();
         mark_busy(timings, count, window, &now);
     }
@@ -388,7 +388,7 @@ enum status measure_kernels(struct measurement *measurements, int count, const s
     if (!status) status = time_all(timings, count, &window, watch, error);
     if (!status) status = check_results(timings, count, error);
     const struct cpu_load ended = cpu_load_now();
-    bool is_short = ended.now_s - begun.now_s < CPU_LOAD_LEAST_S;
+    bool is_short = ended.now_s - begun.now_s < CPU_LOAD_MIN_S;
     bool busy = cpu_load_is_busy(is_short ? &earlier : &begun, &ended);
     if (!status) mark_busy(timings, opened, &window, &ended);
     if (!status) mark_shared(timings, opened);

@@ -34,7 +34,7 @@ struct problem {
     char *turned; /* for a transpose, instead of the truth */
 };
 
-static int64_t least_of(int64_t a, int64_t b) {
+static int64_t minimum_of(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
@@ -63,7 +63,7 @@ static void draw_sizes(struct draws *draws, const struct variants *variants, con
     for (int i = 0; i < count; i++) {
         int dimension = (first + i) % count;
         int64_t most = elements / (variants->op == OP_MATMUL ? largest : all);
-        if (variants->op == OP_MATMUL) most = least_of(most, work / all);
+        if (variants->op == OP_MATMUL) most = minimum_of(most, work / all);
         if (most < 1) most = 1;
         bool flat = variants->op == OP_REDUCE && dimension != 1 && one_in(draws, 2);
         bool full = i == count - 1 && (one_in(draws, 8) || elements > 1 << 22);

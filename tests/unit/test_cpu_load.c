@@ -41,7 +41,7 @@ static void a_short_time_looks_back(void **state) {
     for (int call = 1; call < 100; call++) {
         now.now_s = 1000 + 0.03 * call;
         double back = now.now_s - cpu_load_earlier(&now).now_s;
-        assert_true(back >= fmin(CPU_LOAD_LEAST_S, 0.03 * call) - 1e-9 && back < 3 * CPU_LOAD_LEAST_S);
+        assert_true(back >= fmin(CPU_LOAD_MIN_S, 0.03 * call) - 1e-9 && back < 3 * CPU_LOAD_MIN_S);
     }
     now.now_s += 100;
     assert_true(cpu_load_earlier(&now).now_s == now.now_s);

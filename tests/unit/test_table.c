@@ -248,7 +248,7 @@ static void test_drawn(void **state) {
             char remark[256];
             table_remark(table, draw(3) < remarks ? draw_text(remark, 30) : "");
         }
-        for (int width = TABLE_LEAST; width <= 200; width += 1 + draw(9)) {
+        for (int width = TABLE_MIN_WIDTH; width <= 200; width += 1 + draw(9)) {
             char *text = printed(table, width, "--columns chooses"), *rest = text;
             for (char *line; (line = strsep(&rest, "\n"));) {
                 if (text_width(line) > width) fail_msg("seed %lu: wider than %d: \"%s\"", first, width, line);

@@ -83,11 +83,11 @@ bool codec_in_hdf5plugin(int filter) {
 /* ---- libraries --------------------------------------------------------------------------------------------------- */
 
 static struct libraries {
-    int (*lz4)(const char *from, char *to, int stored, int most);
-    size_t (*zstd)(void *to, size_t most, const void *from, size_t stored);
-    size_t (*zstd_compress)(void *to, size_t most, const void *from, size_t bytes, int level);
+    int (*lz4)(const char *from, char *to, int stored, int capacity);
+    size_t (*zstd)(void *to, size_t capacity, const void *from, size_t stored);
+    size_t (*zstd_compress)(void *to, size_t capacity, const void *from, size_t bytes, int level);
     unsigned long long (*zstd_decoded_bytes)(const void *from, size_t stored);
-    int (*blosc)(const void *from, void *to, size_t most, int threads);
+    int (*blosc)(const void *from, void *to, size_t capacity, int threads);
     int (*blosc_validate)(const void *from, size_t stored, size_t *claims);
 } libraries;
 
@@ -158,7 +158,7 @@ static bool decompress_block(unsigned compressor, const unsigned char *from, siz
 struct block_reader {
     size_t bytes, block_bytes; /* total; of each block but the last */
     const unsigned char *at;
-    size_t left; /* stored bytes from `at` on */
+    size_t remaining; /* stored bytes from `at` on */
 };
 
 static bool read_header(const void *from, size_t stored, struct block_reader *reader) {
@@ -171,23 +171,23 @@ static bool read_header(const void *from, size_t stored, struct block_reader *re
 
 /* Finds the next block and its number of stored bytes; false: the data end before. */
 static bool next_block(struct block_reader *reader, const unsigned char **block, size_t *stored) {
-    if (reader->left < 4) return false;
+    if (reader->remaining < 4) return false;
     *stored = (size_t)big_endian(reader->at, 4);
-    if (*stored > reader->left - 4) return false;
+    if (*stored > reader->remaining - 4) return false;
     *block = reader->at + 4;
     reader->at += 4 + *stored;
-    reader->left -= 4 + *stored;
+    reader->remaining -= 4 + *stored;
     return true;
 }
 
 /* ---- LZ4 --------------------------------------------------------------------------------------------------------- */
 
-static size_t decode_lz4(const void *from, size_t stored, unsigned char *to, size_t most) {
+static size_t decode_lz4(const void *from, size_t stored, unsigned char *to, size_t capacity) {
     struct block_reader reader;
     const unsigned char *block;
     size_t length;
     if (!read_header(from, stored, &reader)) return CODEC_DAMAGED;
-    if (reader.bytes > most) return CODEC_TOO_SMALL;
+    if (reader.bytes > capacity) return CODEC_TOO_SMALL;
     for (size_t done = 0; done < reader.bytes; done += reader.block_bytes) {
         size_t bytes = reader.bytes - done < reader.block_bytes ? reader.bytes - done : reader.block_bytes;
         if (!next_block(&reader, &block, &length)) return CODEC_DAMAGED;
@@ -259,11 +259,11 @@ static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t 
         }
 }
 
-enum { DEFAULT_BLOCK_BYTES = 8192, LEAST_BLOCK = 128 /* elements */ };
+enum { DEFAULT_BLOCK_BYTES = 8192, MIN_BLOCK = 128 /* elements */ };
 
 static size_t default_block(size_t size) {
     size_t elements = DEFAULT_BLOCK_BYTES / size / 8 * 8;
-    return elements < LEAST_BLOCK ? LEAST_BLOCK : elements;
+    return elements < MIN_BLOCK ? MIN_BLOCK : elements;
 }
 
 /* Decodes blocks of `elements`, then a last block of whole groups of 8; copies the rest, which is stored as it is. */
@@ -287,22 +287,22 @@ static size_t decompress_and_unshuffle(const struct block_reader *header, unsign
         if (good) unshuffle_bits(bits, to + done, bytes / size, size);
     }
     free(bits);
-    good = good && reader.left == reader.bytes - grouped;
-    if (good) memcpy(to + grouped, reader.at, reader.left);
+    good = good && reader.remaining == reader.bytes - grouped;
+    if (good) memcpy(to + grouped, reader.at, reader.remaining);
     return good ? reader.bytes : CODEC_DAMAGED;
 }
 
-static size_t decode_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t most) {
+static size_t decode_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t capacity) {
     struct block_reader reader;
     size_t size = values[2], elements = values[3];
     if (size == 0 || elements % 8 != 0) return CODEC_DAMAGED;
     if (values[4] == NO_COMPRESSOR) {
-        if (stored > most) return CODEC_TOO_SMALL;
+        if (stored > capacity) return CODEC_TOO_SMALL;
         unshuffle_chunk(from, to, stored, size, elements ? elements : default_block(size));
         return stored;
     }
     if (!read_header(from, stored, &reader)) return CODEC_DAMAGED;
-    if (reader.bytes > most) return CODEC_TOO_SMALL;
+    if (reader.bytes > capacity) return CODEC_TOO_SMALL;
     return decompress_and_unshuffle(&reader, values[4], size, to);
 }
 
@@ -324,22 +324,22 @@ size_t codec_bound(size_t bytes) {
     return bytes + bytes / 16 + 1024; /* LZF has the largest overhead: a byte for each 32 literals */
 }
 
-size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level) {
+size_t codec_compress(const void *from, size_t bytes, void *to, size_t capacity, int level) {
     if (!open_libraries()->zstd_compress) return 0;
-    size_t length = libraries.zstd_compress(to, room, from, bytes, level);
-    return length > room ? 0 : length; /* errors are the largest numbers */
+    size_t length = libraries.zstd_compress(to, capacity, from, bytes, level);
+    return length > capacity ? 0 : length; /* errors are the largest numbers */
 }
 
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
-                        size_t most) {
-    if (filter == FILTER_BITSHUFFLE) return decode_bitshuffle(values, from, stored, to, most);
-    if (filter == FILTER_LZ4) return decode_lz4(from, stored, to, most);
+                        size_t capacity) {
+    if (filter == FILTER_BITSHUFFLE) return decode_bitshuffle(values, from, stored, to, capacity);
+    if (filter == FILTER_LZ4) return decode_lz4(from, stored, to, capacity);
     size_t claims = codec_decoded_bytes(filter, values, from, stored);
-    if (claims > most) return CODEC_TOO_SMALL;
+    if (claims > capacity) return CODEC_TOO_SMALL;
     if (filter == FILTER_BLOSC) {
         if (claims == 0 || claims > INT_MAX) return CODEC_DAMAGED;
-        return libraries.blosc(from, to, most, 1) == (int)claims ? claims : CODEC_DAMAGED;
+        return libraries.blosc(from, to, capacity, 1) == (int)claims ? claims : CODEC_DAMAGED;
     }
-    size_t length = libraries.zstd(to, most, from, stored);
-    return length > most ? CODEC_DAMAGED : length; /* errors are the largest numbers */
+    size_t length = libraries.zstd(to, capacity, from, stored);
+    return length > capacity ? CODEC_DAMAGED : length; /* errors are the largest numbers */
 }

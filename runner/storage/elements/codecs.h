@@ -35,13 +35,13 @@ bool codec_can_decode_all(int filter);
 
 #define CODEC_DAMAGED   0
 #define CODEC_TOO_SMALL ((size_t)-1)
-/* Decompresses `stored` bytes into `to`, which has room for `most` bytes. Returns the number of decoded bytes,
- * CODEC_DAMAGED, or CODEC_TOO_SMALL if there are more than `most`. Thread-safe. */
+/* Decompresses `stored` bytes into `to`, which has room for `capacity` bytes. Returns the number of decoded bytes,
+ * CODEC_DAMAGED, or CODEC_TOO_SMALL if there are more than `capacity`. Thread-safe. */
 size_t codec_decompress(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored, void *to,
-                        size_t most);
+                        size_t capacity);
 /* Compresses by zstd into `to`, which has room for codec_bound(bytes). Returns the number of compressed bytes; 0: it
  * failed. Thread-safe. */
-size_t codec_compress(const void *from, size_t bytes, void *to, size_t room, int level);
+size_t codec_compress(const void *from, size_t bytes, void *to, size_t capacity, int level);
 /* An upper bound on the compressed size of `bytes` bytes, for all compressors. */
 size_t codec_bound(size_t bytes);
 

@@ -12,7 +12,7 @@
 /* ---- what follows from the attributes ---------------------------------------------------------------------------- */
 
 /* The bounds of an integer type as float64: exact, but the upper bound of 64-bit types is rounded up by one. */
-static double least_of(enum dtype dtype) {
+static double minimum_of(enum dtype dtype) {
     return dtype_is_signed(dtype) ? -ldexp(1, 8 * (int)dtype_size(dtype) - 1) : 0;
 }
 
@@ -29,7 +29,7 @@ struct cf_number cf_netcdf_fill(enum dtype dtype) {
     else if (dtype == INT64 || dtype == UINT64)
         fill.integer = dtype == INT64 ? -INT64_C(9223372036854775806) : -2; /* NC_FILL_INT64, NC_FILL_UINT64 */
     else
-        fill.integer = (int64_t)(dtype_is_signed(dtype) ? least_of(dtype) + 1 : largest_of(dtype));
+        fill.integer = (int64_t)(dtype_is_signed(dtype) ? minimum_of(dtype) + 1 : largest_of(dtype));
     if (!dtype_is_float(dtype)) fill.real = dtype == UINT64 ? (double)(uint64_t)fill.integer : (double)fill.integer;
     return fill;
 }
@@ -46,7 +46,7 @@ static bool is_whole(const struct cf_number *number) {
 }
 
 static bool is_within(double real, enum dtype dtype) {
-    return real >= least_of(dtype) &&
+    return real >= minimum_of(dtype) &&
            (real <= largest_of(dtype) && (dtype_size(dtype) < 8 || real < largest_of(dtype)));
 }
 
@@ -60,11 +60,11 @@ static bool represents(enum dtype dtype, const struct cf_number *number) {
 /* Converts an integer to the type that elements are read as. A number that the stored type represents keeps its bits:
  * -1 of an int16 that is read as unsigned becomes 65535. */
 static struct decode_mark integer_mark(const struct decoding *decoding, const struct cf_number *number) {
-    int64_t room = 0, integer = number->integer;
+    int64_t element = 0, integer = number->integer;
     if (dtype_is_float(number->dtype))
         integer = number->real < 0x1p63 ? (int64_t)number->real : (int64_t)(uint64_t)number->real;
-    dtype_store_integer(decoding->read_as, &room, 0, integer);
-    integer = dtype_load_integer(decoding->read_as, &room, 0);
+    dtype_store_integer(decoding->read_as, &element, 0, integer);
+    integer = dtype_load_integer(decoding->read_as, &element, 0);
     bool bits = decoding->read_as == UINT64, wide = dtype_size(decoding->read_as) == 8;
     bool exact = wide && (!dtype_is_float(number->dtype) || decoding->read_as != decoding->stored);
     return (struct decode_mark){
@@ -79,10 +79,10 @@ static bool make_mark(const struct decoding *decoding, const struct cf_number *n
         *mark = integer_mark(decoding, number);
         return true;
     }
-    uint64_t room = 0;
-    dtype_store(read_as, &room, 0, number->real);
+    uint64_t element = 0;
+    dtype_store(read_as, &element, 0, number->real);
     *mark = (struct decode_mark){.real = number->real};
-    return dtype_load(read_as, &room, 0) == number->real;
+    return dtype_load(read_as, &element, 0) == number->real;
 }
 
 /* Makes a mark from each fill value and missing value that the stored type can represent. *useless: a sentence about
@@ -126,7 +126,7 @@ static void find_bounds(struct decoding *decoding) {
             *marks[i] = integer_mark(decoding, bounds[i]);
         int64_t extreme =
             dtype_is_signed(read_as) ? (i ? INT64_MAX : INT64_MIN) : -i; /* bits of the bound of the 64-bit type */
-        bool excludes = i == 0 ? marks[i]->real > least_of(read_as) : marks[i]->real < largest_of(read_as);
+        bool excludes = i == 0 ? marks[i]->real > minimum_of(read_as) : marks[i]->real < largest_of(read_as);
         *has[i] = excludes || (marks[i]->exact && marks[i]->integer != extreme);
     }
 }
@@ -212,13 +212,13 @@ static double round_if(bool to_float32, double value) {
 static void mask_beyond(const struct decoding *decoding, const struct decode_mark *bound, bool is_low,
                         struct block *block) {
     uint64_t flip = is_low ? 0 : ~UINT64_C(0), limit = ordered(bound->integer, decoding->read_as) ^ flip;
-    double sign = is_low ? 1 : -1, least = sign * round_if(bound->narrow, bound->real);
+    double sign = is_low ? 1 : -1, minimum = sign * round_if(bound->narrow, bound->real);
     if (bound->exact)
         for (int64_t i = 0; i < block->count; i++)
             block->missing[i] |= (ordered(block->integers[i], decoding->read_as) ^ flip) < limit;
     else
         for (int64_t i = 0; i < block->count; i++)
-            block->missing[i] |= sign * round_if(bound->narrow, block->doubles[i]) < least;
+            block->missing[i] |= sign * round_if(bound->narrow, block->doubles[i]) < minimum;
 }
 
 /* Applies the bounds of stored elements, or those of decoded ones. */
@@ -249,7 +249,7 @@ static void decode_block(const struct decoding *decoding, bool exact, struct blo
     enum dtype result = decoding->result;
     bool copies_bits =
         result == decoding->read_as && !decoding->scales; /* masked floats keep the bits of valid elements */
-    char room[BLOCK * sizeof(double)], *values = result == wanted ? to : room;
+    char buffer[BLOCK * sizeof(double)], *values = result == wanted ? to : buffer;
     memset(block->missing, 0, (size_t)count);
     convert_to_double(decoding->read_as, block->from, count, block->doubles);
     if (exact) convert_to_integer(decoding->read_as, block->from, count, block->integers);

@@ -23,8 +23,8 @@ enum {
     CHUNKS_SEEN = 256, /* most chunks whose masks are read */
     CHECKSUM_BYTES = 4,
     LANES_BYTES = 128 << 20,
-    LONGER = 1 << 16,   /* data between two compressors have at most twice the bytes of the chunk, plus this many */
-    MOST_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
+    LONGER = 1 << 16,  /* data between two compressors have at most twice the bytes of the chunk, plus this many */
+    MAX_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
 };
 
 struct filter_buffers {
@@ -204,42 +204,42 @@ static bool checksum_matches(uint32_t sum, const char *stored) {
 #define TOO_SMALL CODEC_TOO_SMALL
 
 /* Decompress `stored` bytes of buffers->data and return the number of decoded bytes; 0: the data are damaged;
- * TOO_SMALL: there are more than `most`. */
-static size_t inflate_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t most) {
+ * TOO_SMALL: there are more than `capacity`. */
+static size_t inflate_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t capacity) {
 #if TILERUN_LIBDEFLATE
     size_t length = 0;
     if (!buffers->decompressor) buffers->decompressor = libdeflate_alloc_decompressor();
     if (!buffers->decompressor) return 0;
     enum libdeflate_result result =
-        libdeflate_zlib_decompress(buffers->decompressor, buffers->data, stored, to, most, &length);
+        libdeflate_zlib_decompress(buffers->decompressor, buffers->data, stored, to, capacity, &length);
     if (result == LIBDEFLATE_INSUFFICIENT_SPACE) return TOO_SMALL;
     return result == LIBDEFLATE_SUCCESS ? length : 0;
 #else
-    uLongf length = (uLongf)most;
+    uLongf length = (uLongf)capacity;
     int result = uncompress((Bytef *)to, &length, (const Bytef *)buffers->data, (uLong)stored);
     if (result == Z_BUF_ERROR) return TOO_SMALL; /* or the data are truncated */
     return result == Z_OK ? length : 0;
 #endif
 }
 
-static size_t lzf_decompress_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t most) {
+static size_t lzf_decompress_chunk(struct filter_buffers *buffers, size_t stored, char *to, size_t capacity) {
 #if TILERUN_LZF
     if (stored == 0 || stored > UINT_MAX) return 0; /* liblzf would read one byte even if there is none */
     errno = 0;
-    unsigned most_int = most > UINT_MAX ? UINT_MAX : (unsigned)most;
-    size_t length = lzf_decompress(buffers->data, (unsigned)stored, to, most_int);
+    unsigned max_int = capacity > UINT_MAX ? UINT_MAX : (unsigned)capacity;
+    size_t length = lzf_decompress(buffers->data, (unsigned)stored, to, max_int);
     return length == 0 && errno == E2BIG ? TOO_SMALL : length;
 #else
-    (void)buffers, (void)stored, (void)to, (void)most;
+    (void)buffers, (void)stored, (void)to, (void)capacity;
     return 0;
 #endif
 }
 
 static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
-                              size_t stored, char *to, size_t most) {
-    if (id == FILTER_LZF) return lzf_decompress_chunk(buffers, stored, to, most);
-    if (id == H5Z_FILTER_DEFLATE) return inflate_chunk(buffers, stored, to, most);
-    return codec_decompress(id, values, buffers->data, stored, to, most);
+                              size_t stored, char *to, size_t capacity) {
+    if (id == FILTER_LZF) return lzf_decompress_chunk(buffers, stored, to, capacity);
+    if (id == H5Z_FILTER_DEFLATE) return inflate_chunk(buffers, stored, to, capacity);
+    return codec_decompress(id, values, buffers->data, stored, to, capacity);
 }
 
 /* Decompresses `stored` bytes to exactly `plain` bytes, or, if `plain` is 0, to any number up to `bound`. The result
@@ -247,18 +247,18 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                                size_t stored, size_t plain, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
-    size_t length = 0, most = plain ? plain : 4 * stored, limit = plain ? plain : MOST_SHRUNK * stored;
+    size_t length = 0, capacity = plain ? plain : 4 * stored, limit = plain ? plain : MAX_SHRUNK * stored;
     /* Data of codecs.h state their decoded size. */
-    if (!plain && claims) most = limit = codec_decoded_bytes(id, values, buffers->data, stored);
+    if (!plain && claims) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
     if (!plain && limit > bound) limit = bound;
-    if (most > limit) most = limit;
+    if (capacity > limit) capacity = limit;
     do {
         *why = "there is not enough memory to decode it";
-        char *into = to ? to : grow(&buffers->other, &buffers->other_size, most + CHECKSUM_BYTES);
+        char *into = to ? to : grow(&buffers->other, &buffers->other_size, capacity + CHECKSUM_BYTES);
         if (!into) return 0;
-        length = decompress_once(buffers, id, values, stored, into, most);
-        most *= 2;
-    } while (length == TOO_SMALL && most < 2 * limit);
+        length = decompress_once(buffers, id, values, stored, into, capacity);
+        capacity *= 2;
+    } while (length == TOO_SMALL && capacity < 2 * limit);
     *why = id == FILTER_LZF           ? "it is not LZF of a whole chunk"
            : id == H5Z_FILTER_DEFLATE ? "it cannot be inflated"
                                       : "it cannot be decompressed to a whole chunk";

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FIELDS_SHOWN = 12, FIELDS_MOST = 256 }; /* fields of a table in a message, and in a list */
+enum { FIELDS_SHOWN = 12, MAX_FIELDS = 256 }; /* fields of a table in a message, and in a list */
 
 /* Declares the name of a member of a type, which HDF5 allocated. */
 #define OWNED_NAME FREED_BY(free_name)
@@ -195,10 +195,10 @@ static hid_t innermost_type(hid_t type, bool values) {
     return base;
 }
 
-/* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to FIELDS_MOST. */
+/* Adds the names of all fields of a table that hold numbers, "a" or "a/b" for nested tables, up to MAX_FIELDS. */
 static void list_fields(hid_t type, const char *before, struct texts *fields) {
     int members = H5Tget_nmembers(type);
-    for (int i = 0; i < members && fields->count < FIELDS_MOST; i++) {
+    for (int i = 0; i < members && fields->count < MAX_FIELDS; i++) {
         OWNED_NAME char *member_name = H5Tget_member_name(type, (unsigned)i);
         OWNED char *clean = text_clean(member_name ? member_name : "");
         char *name = must_printf("%s%s", before, clean);

@@ -50,20 +50,20 @@ hid_t h5_cache_access(size_t element, const struct shape *shape, const struct sh
  * the other axes. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
-    int64_t room = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
-    while (4 * side * side <= room) side *= 2;
+    int64_t elements_left = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
+    while (4 * side * side <= elements_left) side *= 2;
     int columns = shape->rank - 1, rows = shape->rank - 2;
     if (rows < 0) {
-        chunk.size[columns] = min_int64(shape->size[columns], room);
+        chunk.size[columns] = min_int64(shape->size[columns], elements_left);
         return chunk;
     }
     chunk.size[columns] = min_int64(shape->size[columns], side);
-    chunk.size[rows] = min_int64(shape->size[rows], room / chunk.size[columns]);
-    chunk.size[columns] = min_int64(shape->size[columns], room / chunk.size[rows]);
-    room /= chunk.size[rows] * chunk.size[columns];
+    chunk.size[rows] = min_int64(shape->size[rows], elements_left / chunk.size[columns]);
+    chunk.size[columns] = min_int64(shape->size[columns], elements_left / chunk.size[rows]);
+    elements_left /= chunk.size[rows] * chunk.size[columns];
     for (int axis = rows - 1; axis >= 0; axis--) {
-        chunk.size[axis] = min_int64(shape->size[axis], room);
-        room /= chunk.size[axis];
+        chunk.size[axis] = min_int64(shape->size[axis], elements_left);
+        elements_left /= chunk.size[axis];
     }
     return chunk;
 }

@@ -137,10 +137,10 @@ bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name
 /* Copies `count` elements, every step-th from `first` on, in pieces. */
 static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize_t count, hsize_t step) {
     size_t bytes = H5Tget_size(type);
-    hsize_t most = bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1, now;
+    hsize_t piece = bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1, now;
     bool good = true;
     for (hsize_t done = 0; done < count && good; done += now) {
-        now = count - done < most ? count - done : most;
+        now = count - done < piece ? count - done : piece;
         hsize_t start = first + done * step;
         OWNED_ID hid_t memory = H5Screate_simple(1, &now, NULL), old = H5Dget_space(from), new = H5Dget_space(to);
         char *data = calloc((size_t)now, bytes);

@@ -13,7 +13,7 @@
 
 enum {
     LONGEST_TEXT = 128 << 20, /* bytes */
-    MOST_COMPACT = 65535      /* most attributes in an object header: the limit of HDF5 */
+    MAX_COMPACT = 65535       /* most attributes in an object header: the limit of HDF5 */
 };
 
 /* ---- errors ---- */
@@ -133,7 +133,7 @@ hid_t h5_creation(hid_t class) {
     if (class != H5P_DATASET_CREATE)
         H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
     H5Pset_attr_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-    H5Pset_attr_phase_change(properties, MOST_COMPACT, 0);
+    H5Pset_attr_phase_change(properties, MAX_COMPACT, 0);
     return properties;
 }
 

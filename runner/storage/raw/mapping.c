@@ -15,8 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  (INT64_C(2) << 20)  /* size of one madvise call, which locks the address space */
-#define LEAST_BYTES (INT64_C(16) << 20) /* pages of smaller ranges are not populated ahead */
+#define STEP_BYTES (INT64_C(2) << 20)  /* size of one madvise call, which locks the address space */
+#define MIN_BYTES  (INT64_C(16) << 20) /* pages of smaller ranges are not populated ahead */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and pages are populated by their first write */
 #endif
@@ -79,8 +79,9 @@ static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
 static void *populate(void *argument) {
     struct mapping *mapping = argument;
     for (int64_t offset = 0; (offset = wait_for_room(mapping, offset)) < mapping->bytes; offset += STEP_BYTES) {
-        int64_t left = mapping->bytes - offset;
-        if (madvise(mapping->memory + offset, (size_t)(left < STEP_BYTES ? left : STEP_BYTES), MADV_POPULATE_WRITE))
+        int64_t remaining = mapping->bytes - offset;
+        if (madvise(mapping->memory + offset, (size_t)(remaining < STEP_BYTES ? remaining : STEP_BYTES),
+                    MADV_POPULATE_WRITE))
             break;
     }
     return NULL;
@@ -97,7 +98,7 @@ struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, in
         .memory = memory, .address = address - (uint64_t)before, .bytes = before + bytes, .ahead = ahead};
     pthread_mutex_init(&mapping->mutex, NULL);
     pthread_cond_init(&mapping->changed, NULL);
-    if (ahead > 0 && bytes >= LEAST_BYTES)
+    if (ahead > 0 && bytes >= MIN_BYTES)
         mapping->started = pthread_create(&mapping->thread, NULL, populate, mapping) == 0;
     return mapping;
 }

@@ -264,8 +264,8 @@ static void read_piece(struct reading *reading, int64_t piece, int thread) {
     struct row_run run;
     const char *why = NULL, *from;
     bool straight = rows->walk.step == 1 && !rows->near && is_as_stored(reading);
-    OWNED char *room = straight ? NULL : must_malloc(PIECE_BYTES);
-    struct window window = {room, 0, 0};
+    OWNED char *buffer = straight ? NULL : must_malloc(PIECE_BYTES);
+    struct window window = {buffer, 0, 0};
     for (int64_t number = 0; !why && layout_run(rows, piece, number, &run); number++) {
         char *to = target_at(reading, run.in_box);
         int64_t step;

@@ -178,14 +178,14 @@ static void convert_source(const struct writing *writing, int64_t index, int64_t
 
 static void write_elements(struct writing *writing, int64_t index, int64_t count, haddr_t address,
                            struct casts *casts) {
-    int64_t size = writing->raw->size, most = BLOCK_BYTES / size;
+    int64_t size = writing->raw->size, block_elements = BLOCK_BYTES / size;
     char block[BLOCK_BYTES];
     if (!writing->converts) {
         write_bytes(writing, source_at(writing, index), count * size, address);
         return;
     }
-    for (int64_t at = 0; at < count; at += most) {
-        int64_t some = count - at < most ? count - at : most;
+    for (int64_t at = 0; at < count; at += block_elements) {
+        int64_t some = count - at < block_elements ? count - at : block_elements;
         convert_source(writing, index + at, some, block, casts);
         write_bytes(writing, block, some * size, address + (haddr_t)(at * size));
     }

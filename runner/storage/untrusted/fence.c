@@ -74,13 +74,14 @@ static uintptr_t crash_address(const ucontext_t *context) {
 
 /* Writes a text with a `?` for each character that is not safe to print. */
 static void write_stderr(const char *text) {
-    for (size_t left = strlen(text); left > 0;) {
-        int shown = text_shown(text, left), bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, left);
-        bool clean = shown || (*text == '\n' && left == 1); /* end of the message */
+    for (size_t length = strlen(text); length > 0;) {
+        int shown = text_shown(text, length),
+            bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, length);
+        bool clean = shown || (*text == '\n' && length == 1); /* end of the message */
         if (bytes == 0) bytes = 1;
         if (write(STDERR_FILENO, clean ? text : "?", clean ? (size_t)bytes : 1) < 0) return;
         text += bytes;
-        left -= (size_t)bytes;
+        length -= (size_t)bytes;
     }
 }
 

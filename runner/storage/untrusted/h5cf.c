@@ -23,9 +23,9 @@ static enum dtype type_of_number(hid_t type) {
     return cf_integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
 }
 
-/* Reads at most `most` numbers of an attribute and returns their count; 0: it does not exist or cannot be used.
- * *unusable becomes true if the attribute exists, but holds no numbers, or more than `most`. */
-static int read_numbers(hid_t object, const char *name, int most, struct cf_number numbers[], bool *unusable) {
+/* Reads at most `max` numbers of an attribute and returns their count; 0: it does not exist or cannot be used.
+ * *unusable becomes true if the attribute exists, but holds no numbers, or more than `max`. */
+static int read_numbers(hid_t object, const char *name, int max, struct cf_number numbers[], bool *unusable) {
     FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
     *unusable = false;
     if (!h5_attribute_open(object, name, &attribute)) return 0;
@@ -34,7 +34,7 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
     double reals[2 * CF_MISSING];
     int64_t integers[2 * CF_MISSING] = {0};
     bool is_float = dtype_is_float(dtype);
-    *unusable = (attribute.class != H5T_INTEGER && attribute.class != H5T_FLOAT) || count < 1 || count > most;
+    *unusable = (attribute.class != H5T_INTEGER && attribute.class != H5T_FLOAT) || count < 1 || count > max;
     if (!*unusable) *unusable = H5Aread(attribute.id, H5T_NATIVE_DOUBLE, reals) < 0;
     if (!*unusable && !is_float)
         *unusable = H5Aread(attribute.id, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
@@ -42,12 +42,12 @@ static int read_numbers(hid_t object, const char *name, int most, struct cf_numb
     return *unusable ? 0 : (int)count;
 }
 
-/* Returns a sentence: the attribute is not `least` to `most` numbers, and is ignored. The caller frees. */
-static char *ignored_text(hid_t object, const char *name, int least, int most) {
+/* Returns a sentence: the attribute is not `min` to `max` numbers, and is ignored. The caller frees. */
+static char *ignored_text(hid_t object, const char *name, int min, int max) {
     OWNED char *text = h5_get_text(object, name);
     if (text) return must_printf("attribute %s is the text \"%.60s\", not a number, and is ignored", name, text);
-    if (least < most) return must_printf("attribute %s is not %d to %d numbers, and is ignored", name, least, most);
-    return must_printf("attribute %s is not %s, and is ignored", name, most == 1 ? "one number" : "two numbers");
+    if (min < max) return must_printf("attribute %s is not %d to %d numbers, and is ignored", name, min, max);
+    return must_printf("attribute %s is not %s, and is ignored", name, max == 1 ? "one number" : "two numbers");
 }
 
 /* One call of read_attributes. */
@@ -56,13 +56,13 @@ struct cf_reading {
     char **ignored; /* receives ignored_text of the first such attribute */
 };
 
-/* Reads an attribute of `least` to `most` numbers. Returns their number; 0: it is missing, or ignored as unusable. */
-static int read_attribute(const struct cf_reading *reading, const char *name, int least, int most,
+/* Reads an attribute of `min` to `max` numbers. Returns their number; 0: it is missing, or ignored as unusable. */
+static int read_attribute(const struct cf_reading *reading, const char *name, int min, int max,
                           struct cf_number numbers[]) {
     bool unusable;
-    int count = read_numbers(reading->object, name, most, numbers, &unusable);
-    unusable = unusable || (count > 0 && count < least);
-    if (unusable && !*reading->ignored) *reading->ignored = ignored_text(reading->object, name, least, most);
+    int count = read_numbers(reading->object, name, max, numbers, &unusable);
+    unusable = unusable || (count > 0 && count < min);
+    if (unusable && !*reading->ignored) *reading->ignored = ignored_text(reading->object, name, min, max);
     return unusable ? 0 : count;
 }
 
@@ -140,9 +140,9 @@ static void add_missing(const struct job_missing *missing, enum dtype dtype, str
         const struct job_number *number = &missing->numbers[i];
         struct cf_number *added = &cf->missing[cf->missing_count++];
         *added = (struct cf_number){true, number->is_integer ? INT64 : FLOAT64, number->real, number->integer};
-        uint64_t room = 0;
-        dtype_store(dtype, &room, 0, number->real);
-        double rounded = dtype_load(dtype, &room, 0);
+        uint64_t element = 0;
+        dtype_store(dtype, &element, 0, number->real);
+        double rounded = dtype_load(dtype, &element, 0);
         if (dtype_is_float(dtype) && isfinite(rounded)) *added = (struct cf_number){true, dtype, rounded, 0};
     }
     cf->asked = missing->count;
@@ -214,23 +214,23 @@ static enum status write_number(hid_t dataset, const char *name, const struct cf
 /* Does the type represent the number exactly? If not, no element equals the number, and it must not be written:
  * rounded to the type, it might equal other elements. */
 static bool represents(enum dtype dtype, const struct cf_number *number) {
-    uint64_t room = 0;
-    store_number(dtype, &room, 0, number);
+    uint64_t element = 0;
+    store_number(dtype, &element, 0, number);
     if (isnan(number->real)) return dtype_is_float(dtype);
-    return dtype_load(dtype, &room, 0) == number->real;
+    return dtype_load(dtype, &element, 0) == number->real;
 }
 
 /* Sets *stored to the element that stands for the number in the file; false: none does. With `_Unsigned` the elements
  * of the file are read as the type of the other sign: a number of that type is stored by its bits (65535 as -1). */
 static bool stored_number(const struct decoding *decoding, const struct cf_number *number, struct cf_number *stored) {
-    uint64_t room = 0;
+    uint64_t element = 0;
     *stored = *number;
     if (represents(decoding->stored, number)) return true;
     if (dtype_is_float(decoding->read_as) || !represents(decoding->read_as, number)) return false;
-    store_number(decoding->read_as, &room, 0, number);
+    store_number(decoding->read_as, &element, 0, number);
     stored->dtype = decoding->stored;
-    stored->integer = dtype_load_integer(decoding->stored, &room, 0);
-    stored->real = dtype_load(decoding->stored, &room, 0);
+    stored->integer = dtype_load_integer(decoding->stored, &element, 0);
+    stored->real = dtype_load(decoding->stored, &element, 0);
     return true;
 }
 

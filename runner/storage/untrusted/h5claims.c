@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_CHUNKS (INT64_C(1) << 20)
+#define MAX_CHUNKS (INT64_C(1) << 20)
 
 /* ---- a file's first bytes ---------------------------------------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ static enum status check_chunks(const struct h5_dataset *dataset, double size, c
     double chunks = 1;
     for (int i = 0; i < dataset->shape.rank - dataset->inner; i++)
         chunks *= (double)dataset->shape.size[i] / (double)dataset->chunk.size[i];
-    if (chunks <= MOST_CHUNKS || chunks <= size) return STATUS_OK;
+    if (chunks <= MAX_CHUNKS || chunks <= size) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %.3g chunks, more than the file has bytes; it is not read", path,
                 name, chunks);
 }

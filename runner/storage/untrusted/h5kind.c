@@ -64,7 +64,7 @@ struct rule {
     unsigned mark;      /* the data set has one of these marks */
     const char *path;   /* path from the group that was asked for to the data set's group, with a slash at both ends */
     const char *name;   /* last component of the data set's name */
-    int most_axes;      /* largest number of axes that are longer than 1; 0: any number */
+    int max_axes;       /* largest number of axes that are longer than 1; 0: any number */
     bool only_integers; /* the elements are integers: this excludes a "refractive_index" */
 };
 
@@ -77,16 +77,16 @@ static const struct rule rules[] = {
     {.kind = H5_COORDINATES, .mark = H5_MARK_SCALE},
     {.kind = H5_COORDINATES,
      .name = "t time times timestamp timestamps valid_time lev level levels plev depth height altitude",
-     .most_axes = 1},
+     .max_axes = 1},
     {.kind = H5_COORDINATES,
      .name = "lat lon latitude longitude rlat rlon xlat xlong xlon nav_lat nav_lon",
-     .most_axes = 3},
-    {.kind = H5_COORDINATES, .name = "*_bnds *_bounds", .most_axes = 3},
-    {.kind = H5_COORDINATES, .name = "axis[0-9]* block[0-9]*_items", .most_axes = 1}, /* pandas */
+     .max_axes = 3},
+    {.kind = H5_COORDINATES, .name = "*_bnds *_bounds", .max_axes = 3},
+    {.kind = H5_COORDINATES, .name = "axis[0-9]* block[0-9]*_items", .max_axes = 1}, /* pandas */
     {.kind = H5_CODES, .path = "*/indexes/* */__categories/*", .only_integers = true},
     {.kind = H5_CODES,
      .name = "indptr indices index ids id codes *_id *_ids *_idx *_index *_indices *_codes *_offset *_offsets",
-     .most_axes = 2,
+     .max_axes = 2,
      .only_integers = true},
     {.kind = H5_MASK, .name = "mask *_mask", .only_integers = true},
 };
@@ -104,7 +104,7 @@ static bool is_integer(const struct h5_entry *entry) {
 }
 
 static bool rule_applies(const struct rule *rule, const struct h5_entry *entry, const char *path, const char *name) {
-    return (!rule->mark || entry->marks & rule->mark) && (!rule->most_axes || entry->long_axes <= rule->most_axes) &&
+    return (!rule->mark || entry->marks & rule->mark) && (!rule->max_axes || entry->long_axes <= rule->max_axes) &&
            (!rule->only_integers || is_integer(entry)) && (!rule->name || matches_any(rule->name, name)) &&
            (!rule->path || matches_any(rule->path, path));
 }

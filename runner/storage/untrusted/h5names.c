@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PATHS = 32 };
+enum { MAX_PATHS = 32 };
 
 /* ---- paths ------------------------------------------------------------------------------------------------------- */
 
 /* `folder` NULL: the current folder. */
 static void add_path(struct texts *names, const char *folder, const char *name) {
-    if (names->count == MOST_PATHS) return;
+    if (names->count == MAX_PATHS) return;
     texts_add(names, folder ? must_printf("%s/%s", folder, name) : must_strdup(name));
 }
 
@@ -31,7 +31,7 @@ static void add_prefix_folders(struct texts *names, const char *variable, const 
     char *rest = list;
     for (char *folder; (folder = strsep(&rest, ":"));) {
         OWNED char *whole = expand_origin(folder, origin);
-        if (*whole && names->count < MOST_PATHS - 3)
+        if (*whole && names->count < MAX_PATHS - 3)
             add_path(names, whole, name); /* leaves space for the three paths that are always added */
     }
 }
@@ -90,7 +90,7 @@ static int block_of(const char *stored, const char *name) {
         if (name[before] != *at) return -1;
     if (!*at || strspn(name + before, "0123456789") == 0) return -1;
     long block = strtol(name + before, NULL, 10);
-    if (block < 0 || block >= H5_MOST_BLOCKS) return -1;
+    if (block < 0 || block >= H5_MAX_BLOCKS) return -1;
     bool numbered;
     OWNED char *made = h5_block_name(stored, (int)block, &numbered);
     bool same = strcmp(made, name) == 0;

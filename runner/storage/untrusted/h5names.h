@@ -22,7 +22,7 @@ struct texts h5_names_external(const char *from, const char *name);
  * The caller frees. */
 char *h5_block_name(const char *stored, int block, bool *numbered);
 
-#define H5_MOST_BLOCKS (1 << 20)
+#define H5_MAX_BLOCKS (1 << 20)
 /* Returns the number of the last block that exists, readable or not, even after a missing one, where HDF5 stops; -1:
  * none exists; 0 for names without a number. `from`: the file with the mapping; `links`: link access properties.
  * *found: how many blocks exist up to the last. */

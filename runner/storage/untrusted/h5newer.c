@@ -14,7 +14,7 @@
 
 enum {
     LONGEST = 1 << 20, /* bytes; larger headers are not read */
-    MOST_CHUNKS = 64,  /* continuation chunks that are walked */
+    MAX_CHUNKS = 64,   /* continuation chunks that are walked */
     /* From the specification: */
     CONTINUATION = 0x10, /* message types */
     DATATYPE = 3,
@@ -50,13 +50,13 @@ struct header {
     int found, class; /* version of the message, and class of a data type; -1: not found */
     struct extent {
         uint64_t address, bytes;
-    } chunks[MOST_CHUNKS]; /* continuation chunks to walk */
+    } chunks[MAX_CHUNKS]; /* continuation chunks to walk */
     int count;
 };
 
 /* Records a continuation chunk, or the version of the message to find. */
 static void parse_message(struct header *header, int type, int flags, const unsigned char *data, uint64_t bytes) {
-    if (type == CONTINUATION && bytes >= 16 && header->count < MOST_CHUNKS)
+    if (type == CONTINUATION && bytes >= 16 && header->count < MAX_CHUNKS)
         header->chunks[header->count++] = (struct extent){h5_little_endian(data, 8), h5_little_endian(data + 8, 8)};
     if (type != header->message || bytes == 0 || flags & SHARED || header->found >= 0) return;
     header->found = type == DATATYPE ? data[0] >> 4 : data[0]; /* a data type: version and class in 4 bits each */
