@@ -7,8 +7,8 @@
  *
  * What counts is the time that the CPUs of the affinity mask worked, less the CPU time of this process. The kernel
  * counts it in ticks of 10 ms, with what a hypervisor took. (Involuntary context switches do not count: threads of one
- * process make thousands of them in a second among themselves.) Where the system reports neither, no time is busy; with
- * TILERUN_LOAD=ignore in the environment none is either.
+ * process make thousands of them in a second among themselves.) If the system reports neither, or with
+ * TILERUN_LOAD=ignore in the environment, no time is busy.
  *
  * A virtual machine does not see who uses the other hardware thread of its cores: the kernels take up to twice as long
  * and no counter shows it. probe_seconds does. */
@@ -33,8 +33,8 @@ struct cpu_load cpu_load_earlier(const struct cpu_load *now);
 #define CPU_LOAD_MIN_S 0.2 /* over less time, ticks are coarse */
 bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *after);
 
-/* Times a fixed loop of about 10 us that leaves no room for another thread of its core: where one is busy, the loop
- * takes 1.2 to 1.8 times as long. The longest time over `threads` threads of OpenMP. */
+/* Times a fixed loop of about 10 us that uses its core fully: if another thread of the core is busy, the loop takes 1.2
+ * to 1.8 times as long. Returns the longest time over `threads` threads of OpenMP. */
 double probe_seconds(int threads);
 bool cpu_load_is_ignored(void); /* TILERUN_LOAD=ignore */
 #define PROBE_SHARED 1.1        /* times the fastest probe: above it, the core is shared or its clock is lower */

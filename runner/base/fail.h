@@ -1,7 +1,7 @@
 /* fail.h - defines how functions report errors.
  *
  * A function that can fail returns an `enum status` (0 is success) and takes a `struct error *`, into which it writes
- * one sentence. Functions in between neither print nor exit: main prints `error.text` and returns the status. Where a
+ * one sentence. Functions in between neither print nor exit: main prints `error.text` and returns the status. If a
  * run may fail while the job continues, the sentence becomes that run's `message`. */
 #ifndef RUNNER_FAIL_H
 #define RUNNER_FAIL_H
@@ -56,7 +56,7 @@ char *must_printf(const char *format, ...) __attribute__((format(printf, 1, 2)))
 char *must_vprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 /* Appends to *text, which may be NULL, as printf does, and reallocates it. */
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Like open_memstream, but never loses text for lack of memory. The text is whole after each flush. */
+/* Like open_memstream, but never loses text for lack of memory. The text is complete after each flush. */
 FILE *must_stream(char **text);
 
 /* Declares variables that are released where their scope ends, by a function that takes their address. They must be

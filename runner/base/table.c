@@ -118,8 +118,8 @@ static int total_width(const struct fit *fit) {
     return sum;
 }
 
-/* The column to omit next: of the printed ones with a priority of at least `min_priority` the one with the highest priority,
- * the rightmost of several; -1: there is none. */
+/* The column to omit next: the printed one with the highest priority, the rightmost of several; -1: none has a priority
+ * of at least `min_priority`. */
 static int next_to_omit(const struct fit *fit, int min_priority) {
     int found = -1;
     for (int i = 0; i < fit->table->column_count; i++) {
@@ -173,8 +173,8 @@ static int extreme_text(const struct fit *fit, int sign, int min_width) {
     return found;
 }
 
-/* Makes the table fit into `max_width` by omitting columns; if it still does not fit, also by cutting texts, then headings,
- * then by omitting columns of priority 0. Columns that were cut get the width that is left. */
+/* Makes the table fit into `max_width` by omitting columns; if that does not suffice, also by cutting texts, then
+ * headings, then by omitting columns of priority 0. Columns that were cut share the width that remains. */
 static void choose_widths(struct fit *fit, int max_width) {
     const struct table *table = fit->table;
     omit_columns(fit, max_width, NOTHING);

@@ -1,4 +1,4 @@
-/* table.h - prints a table: text cells under headings, aligned, within a given width. Lines never wrap: where the width
+/* table.h - prints a table: text cells under headings, aligned, within a given width. Lines never wrap: if the width
  * is too small, columns are omitted, and a line below the table names them; if that is not enough, long texts are cut,
  * which a `~` in their middle shows.
  *

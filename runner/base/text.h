@@ -55,7 +55,7 @@ ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at);
 /* Writes bytes from position `at` of a file on. Returns 0, or the errno of its failure. */
 int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at);
 
-/* The length in bytes of the UTF-8 character at `text`, where `length` bytes are left; 0: not valid UTF-8. */
+/* The length in bytes of the UTF-8 character at the beginning of the `length` bytes `text`; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
 /* The first byte of a text that is not UTF-8; NULL: all is. */
 const char *text_not_utf8(const char *text);
@@ -84,7 +84,7 @@ int text_width(const char *text);
 size_t text_fitting(const char *text, int width);
 /* A copy that is at most `width` columns wide: the middle of a longer text is replaced by `~`. The caller frees. */
 char *text_cut(const char *text, int width);
-/* Prints a cleaned text, wrapped at spaces where possible, in lines of at most `max_width` columns (0: one line), each after
+/* Prints a cleaned text, wrapped at spaces if possible, in lines of at most `max_width` columns (0: one line), each after
  * `indent` spaces. */
 void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */

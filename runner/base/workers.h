@@ -14,7 +14,7 @@
 void workers_run(int64_t count, void (*work)(void *context, int64_t item, int thread), void *context);
 
 /* The number of threads that may work on one batch: the processors in the affinity mask at the first call, or fewer
- * where a CPU quota, SLURM_CPUS_PER_TASK or OMP_NUM_THREADS is lower. It does not change afterwards, so scratch memory
+ * if a CPU quota, SLURM_CPUS_PER_TASK or OMP_NUM_THREADS is lower. It does not change afterwards, so scratch memory
  * may be sized by it. The first call must come from the main thread, which it unbinds from the OpenMP place that
  * OMP_PROC_BIND chose. */
 int workers_count(void);

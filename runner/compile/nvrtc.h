@@ -31,7 +31,7 @@ struct cubin {
     char *log;    /* the compiler's messages, with warnings; "": none */
 };
 
-/* Compiles to code for exactly this device: for sm_90a where NVRTC knows it, else for sm_90. The caller calls
+/* Compiles to code for exactly this device: for sm_90a if NVRTC knows it, else for sm_90. The caller calls
  * cubin_free, also after an error. STATUS_USAGE: a mistake in the text; the message begins with FILE:LINE:COLUMN.
  * STATUS_DEVICE: there is no NVRTC; the message names the files that were tried. Several threads may call it at
  * once. */

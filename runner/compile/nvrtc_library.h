@@ -27,7 +27,7 @@ struct nvrtc_library {
     int (*cubin)(void *program, char *bytes);
 };
 
-/* Opens the library once a process; it stays open. `found` is false where there is none. */
+/* Opens the library once a process; it stays open. `found` is false if there is none. */
 const struct nvrtc_library *nvrtc_library(void);
 
 #endif

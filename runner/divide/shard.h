@@ -61,7 +61,7 @@ const char *shard_machine(const struct plan *plan, char text[96]);
  * process does all, long operations by panels, so that finished panels survive an interruption. */
 enum shard_by { SHARD_AUTO, SHARD_BY_RUNS, SHARD_BY_TILES, SHARD_CHECKPOINTED };
 
-/* One process's share of a job. Where a function takes a shard, NULL means the whole job. */
+/* One process's share of a job. A shard that is NULL means the whole job. */
 struct shard {
     int index, count; /* shard `index` of `count`, from 0 */
     int divided; /* the number of shards for which the units were made; not `count` if another division's are reused */

@@ -78,7 +78,7 @@ bool execution_timed_out(const struct execution *execution, const struct run *ru
 /* Fills the row of a run that has exceeded its timeout. Any thread may call it. */
 void execution_set_timeout(const struct execution *execution, const struct run *run, struct result_row *row);
 /* Abandons all trials after their timing has failed, and prepares to retry them. STATUS_OK: all may be retried; *again:
- * the number of the first run to be taken again. STATUS_INTERRUPTED: a signal came. Any other status is the failure's,
+ * the number of the first run to repeat. STATUS_INTERRUPTED: a signal came. Any other status is the failure's,
  * which is final. */
 enum status execution_retry_trials(struct execution *execution, int *again, enum status status, struct error *error);
 /* Closes the devices of a kind, which are opened again when they are needed. */
@@ -92,7 +92,7 @@ void execution_close_devices(struct execution *execution, enum kernel_device kin
 enum status execution_settle_run(struct execution *execution, const struct run *run, int *again, bool *settled,
                                  struct error *error);
 /* Begins a run: afterwards its row is final, or one more trial waits. *again as in execution_time_trials.
- * STATUS_MEMORY: there is no room beside the trials that wait. */
+ * STATUS_MEMORY: the memory does not suffice beside the trials that wait. */
 enum status execution_begin_run(struct execution *execution, const struct run *run, int *again, struct error *error);
 /* Streams and verifies a run: it becomes a trial, or its row is final. */
 enum status execution_begin_trial(struct execution *execution, const struct run *run, struct trial *trial,
@@ -104,8 +104,8 @@ bool execution_fits_beside(const struct execution *execution, const struct run *
 enum status execution_time_trials(struct execution *execution, int *again, struct error *error);
 /* Frees what a trial holds. `keep`: its output stays on the device as a resident. */
 void execution_release_trial(struct trial *trial, bool keep);
-/* Keeps the row of a run without a result as a part, where others need it: `merge` needs the rows of shards, the
- * readers of panels those of panels, and `resume` those of a search. */
+/* Keeps the row of a run without a result as a part, if another process needs the row: in a shard, for `merge`; of a
+ * panel, for the shards that read the panels; in a search, for `resume`. */
 enum status execution_keep_row(struct execution *execution, const struct run *run, const struct result_row *row,
                                struct error *error);
 /* Reports a final row, and records what follows from it for later runs. */
@@ -114,7 +114,7 @@ enum status execution_conclude(struct execution *execution, const struct run *ru
  * failure ends the job. */
 enum status execution_settle_failure(struct execution *execution, const struct run *run, enum status status,
                                      const char *word, struct error *error);
-/* Searches among `count` runs from `first` on: the fastest is then taken like any run, and the others are skipped
+/* Searches among `count` runs from `first` on: the fastest is then run like any other, and the others are skipped
  * (execute_search.c). No trial waits before or after it. */
 enum status execution_search(struct execution *execution, const struct run *first, int *count, struct error *error);
 

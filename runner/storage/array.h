@@ -110,7 +110,7 @@ struct grid array_grid(const struct array *array);
 /* Records that a task reads the array; call it in the order of the tasks. */
 void array_add_reader(struct array *array, int task);
 void array_free(struct array *array);
-/* "input 'X n=512'", or "result of 'product'" where nothing is swept. The caller frees. */
+/* "input 'X n=512'", or "result of 'product'" if nothing is swept. The caller frees. */
 char *array_title(const struct array *array);
 /* The path of file number `number` of an input; NULL: the input has no such file. */
 const char *array_file(const struct array *input, int number);

@@ -1,6 +1,6 @@
 /* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h), and the hashes of its
- * bands. Also opens readers and keeps the list of those that are open, because the hash decides whether a file that was
- * written meanwhile still holds the values that were read. Whoever opens a reader closes it. */
+ * bands. Also opens readers and lists the open ones, because the hash decides whether a file that was written meanwhile still
+ * holds the values that were read. Whoever opens a reader closes it. */
 #include "reader.h"
 
 #include "../../kernels/core/cpu.h"
@@ -39,7 +39,8 @@ static bool band_is_whole_segments(const struct array *array) {
            (band->first % SEGMENT == 0 && (end % SEGMENT == 0 || end == band->input->shape.size[last]));
 }
 
-/* The shape in which an array's segments are numbered, and where the array begins in it. */
+/* Returns the shape whose segments number those of the array: its own, or for a band of complete segments that of the
+ * complete input. `origin`: the position of the array in that shape. */
 static const struct shape *numbering_of(const struct array *array, int64_t origin[MAX_RANK]) {
     memset(origin, 0, MAX_RANK * sizeof *origin);
     if (!array->band.input || !band_is_whole_segments(array)) return &array->shape;
@@ -361,7 +362,7 @@ enum status reader_share(struct reader *reader, struct error *error) {
     return STATUS_OK;
 }
 
-/* Sets hash and losses of a divided array from those of its bands. false: one is not known. */
+/* Sums the hashes and losses of an array's bands to those of the array. false: one of them is not known. */
 static bool sum_bands(const struct readers *readers, struct reader *whole) {
     XXH128_hash_t sum = {0, 0};
     struct casts casts = {0};

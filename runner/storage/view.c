@@ -81,7 +81,8 @@ struct selection view_selection(const struct data_view *view, const struct box *
     return selection;
 }
 
-/* A chunk's end is of use where it falls between two elements of the view: every size / gcd(size, step) of them. */
+/* A chunk's end is of use if it falls between two elements of the view, which happens at every size / gcd(size, step)
+ * elements of the view. */
 struct shape view_grain(const struct data_view *view, const struct shape *chunk) {
     if (view->source.rank == 0 || chunk->rank == 0) return *chunk;
     struct shape grain = {.rank = 0};

@@ -126,8 +126,8 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
     return taken;
 }
 
-/* Reads the hashes in a part, and returns how many readers got one. Does not open a damaged part, in which HDF5 might
- * loop forever. */
+/* Sets the wanted hashes that a part holds, and returns how many readers got one. part_open refuses a damaged part, in
+ * which HDF5 might loop forever; a part that was synced is hashed for that only if it is small. */
 static int recall_part(struct found_part *part, struct wanted *wanted, int count) {
     FENCE(part->path);
     bool synced = part_trailer(part->path) == TRAILER_SYNCED;

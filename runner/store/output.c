@@ -22,8 +22,8 @@
 
 /* The next three decide which attributes of an input a result does not get. */
 
-/* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? A result has its
- * own such attributes. */
+/* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? The writer of a
+ * result sets these attributes itself. */
 static bool is_own(const char *name) {
     return IS_ONE_OF(name, "CLASS", "NAME", "DIMENSION_LABELS", "_ARRAY_DIMENSIONS", "axisLabels", "axes", LINK_TO_FILE,
                      LINK_TO_DATASET);
@@ -195,12 +195,12 @@ enum status copy_output(const struct stored *from, hid_t file, const struct resu
 
 /* ---- opening a part ---- */
 
-enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
+enum status copy_open(const struct results *results, const struct run *run, hid_t adopted, struct stored *from,
                       struct error *error) {
-    *from = (struct stored){.file = become};
+    *from = (struct stored){.file = adopted};
     from->path = results_run_path(results, run);
     from->outer_fence = fence_enter(from->path, 0);
-    if (become >= 0 || run_is_in_panels(results, run)) return STATUS_OK;
+    if (adopted >= 0 || run_is_in_panels(results, run)) return STATUS_OK;
     enum status status = h5_open_file(from->path, &from->file, error); /* its reader may still have it open */
     if (status && strstr(error->text, "cannot be locked") && (from->file = h5_open_unlocked(from->path)) >= 0) {
         *error = (struct error){.status = STATUS_OK};

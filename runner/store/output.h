@@ -10,8 +10,9 @@
 
 #include "results.h"
 
-/* Begins the file at `path`. With *adopted it becomes that run's part, whose objects are then to be moved within the
- * file; if the part cannot be renamed, *adopted is set to NULL and the file is new. Close with publish_end. */
+/* Begins the file at `path`. *adopted: the run whose part becomes the file, by a rename; copy_output then moves the
+ * part's objects within it. If the part cannot be renamed, *adopted becomes NULL. NULL: the file is new. Close with
+ * publish_end. */
 enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
                           struct error *error);
 /* Closes the file and, if it was written without a failure (`status`), syncs it. Returns the first failure. */
@@ -30,10 +31,10 @@ struct stored {
     char *path;
     const char *outer_fence;
 };
-/* Opens the part of a run whose status is ok. `become`: if publish_begin turned the part into the published file,
- * that open file; else negative. Fails if the part is gone: otherwise the file would show the run as done without its
- * output. Call copy_close, whatever the status. */
-enum status copy_open(const struct results *results, const struct run *run, hid_t become, struct stored *from,
+/* Opens the part of a run whose status is ok. `adopted`: the open published file, if publish_begin made it from this
+ * part; else negative. Fails if the part is gone: otherwise the file would show the run as done without its output. Call
+ * copy_close, whatever the status. */
+enum status copy_open(const struct results *results, const struct run *run, hid_t adopted, struct stored *from,
                       struct error *error);
 void copy_close(struct stored *from);
 

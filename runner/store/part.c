@@ -2,7 +2,7 @@
  * its bytes (seal.c), renamed. It stays in its folder until OUTPUT is complete.
  *
  *     /output             the run's result, if something will read it
- *     /seconds            float64[repeats];  beside it, of several samples, /turn and /marks, and where known
+ *     /seconds            float64[repeats];  beside it /turn and /marks of several samples, and, if known,
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
@@ -215,7 +215,7 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
                                 error);
 }
 
-/* Writes which job made the part: `show` prints it, and `merge` names it where the part is another job's. */
+/* Writes which job made the part: `show` prints it, and `merge` names that job if it is another one. */
 static enum status write_origin(const struct part *part, struct error *error) {
     const struct plan *plan = &part->results->units->plan;
     int skipped = 0;

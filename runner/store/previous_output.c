@@ -216,7 +216,7 @@ const struct result_row *results_finished_rows(const struct results *results, in
     return *count > 0 ? results->previous->rows : NULL;
 }
 
-/* Does this process need the runs of a task? A shard needs those that it does, and those whose results these read. */
+/* Does this process need the runs of a task? A shard needs its own tasks, and tasks whose results they read. */
 static bool needs(const struct results *results, int task) {
     const struct units *units = results->units;
     const struct plan *plan = &units->plan;

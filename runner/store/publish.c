@@ -140,15 +140,15 @@ static enum status copy_samples(const struct stored *from, hid_t file, const cha
     return STATUS_OK;
 }
 
-/* Copies output and samples of a run that is ok. `become`: the file that is being written, if it was this run's part
+/* Copies output and samples of a run that is ok. `adopted`: the file that is being written, if it was this run's part
  * before; else negative. */
-static enum status copy_run(const struct results *results, const struct run *run, hid_t become, hid_t file,
+static enum status copy_run(const struct results *results, const struct run *run, hid_t adopted, hid_t file,
                             const struct result_row *row, bool is_result, struct scales *scales, struct error *error) {
     FREED_BY(copy_close) struct stored from = {0};
     char path[64];
     if (!result_row_done(row)) return STATUS_OK;
     snprintf(path, sizeof path, "/samples/%d", row->run);
-    TRY(copy_open(results, run, become, &from, error));
+    TRY(copy_open(results, run, adopted, &from, error));
     TRY(copy_outputs(&from, file, results, run, row, is_result, scales, error));
     return from.file >= 0 ? copy_samples(&from, file, path, error)
                           : panels_write_samples(results, run, file, path, error);
@@ -231,8 +231,8 @@ static enum status write_all(hid_t file, const struct results *results, const st
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         bool is_result = summary->result_run[run->task] == i;
-        hid_t become = run == adopted ? file : H5I_INVALID_HID;
-        if (copy_run(results, run, become, file, &summary->rows[i], is_result, scales, error))
+        hid_t adopted_file = run == adopted ? file : H5I_INVALID_HID;
+        if (copy_run(results, run, adopted_file, file, &summary->rows[i], is_result, scales, error))
             return error->status = STATUS_IO;
     }
     TRY(scales_finish(scales, error));

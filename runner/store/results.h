@@ -115,15 +115,15 @@ char *results_run_path(const struct results *results, const struct run *whole);
 char *results_part_of_key(const struct results *results, const char key[33]);
 /* Was the hash of the part at this path found to be right already? */
 bool results_part_checked(const struct results *results, const char *path);
-/* Records where the part of that key is from now on: it replaces a damaged one that was found elsewhere. */
+/* Records the new path of the part of that key: it replaces a damaged part in another folder. */
 void results_part_made(const struct results *results, const char key[33], const char *path);
-/* Appends a trailer to a closed file: the hash of its bytes, for part_is_whole. `sync`: once they are on the disk. */
+/* Appends a trailer to a closed file: the hash of its bytes, for part_is_intact. `sync`: once they are on the disk. */
 enum status part_seal(const char *path, bool sync, struct error *error);
 /* The content of a file's trailer. SYNCED: the file was on the disk before the trailer, so a crash of the machine has
  * not damaged it. */
 enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
 enum trailer part_trailer(const char *path);
-/* Opens an undamaged part or manifest (part_is_whole), without HDF5's lock; negative: it is damaged or gone. */
+/* Opens an undamaged part or manifest (part_is_intact), without HDF5's lock; negative: it is damaged or gone. */
 hid_t part_open(const char *path, off_t max_hashed_bytes);
 /* Reads the row of an open part; false: it does not have one. */
 bool part_row(hid_t part, const char *path, struct result_row *row);
@@ -136,7 +136,7 @@ enum status results_sync_folder(const char *folder, struct error *error);
  * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
 struct keys *keys_create(const struct units *units, const struct readers *readers);
 void keys_free(struct keys *keys);
-/* The key of a unit's run, or of a whole run, which names its part. They are the same where a run is one unit. */
+/* The key of a unit's run, or of a whole run, which names its part. The two keys are the same if a run is one unit. */
 void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
 void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
 /* The key of a task of the whole, which its result depends on. */
@@ -147,7 +147,7 @@ void keys_of_runs(struct keys *keys, const bool *runs, char key[33]);
 
 /* Writes to a part which inputs its task read: attribute `inputs` (inputs.c). */
 enum status inputs_write(hid_t part, const struct results *results, const struct task *task, struct error *error);
-/* Will the output of this run be read, if it is right? A limit's never is. */
+/* Will the output of this run be read, if it is right? That of a roof never is. */
 bool unit_wants_output(const struct results *results, const struct run *unit);
 /* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
@@ -161,7 +161,8 @@ enum status part_import(struct results *results, const struct run *whole, const 
 void results_close_outputs(const struct results *results);
 /* Does each unit of the run, a panel, have a part of its own? */
 bool run_is_in_panels(const struct results *results, const struct run *whole);
-/* The parts that a run is in, one or those of its panels, and their places in its output. Free with run_parts_free. */
+/* The part of a run, or the parts of its panels, with the box of the run's output that each holds. Free with
+ * run_parts_free. */
 struct run_parts {
     int count;
     struct run_part {

@@ -8,7 +8,7 @@
  * In a file of a `to` (to.h) they lie in its root.
  *
  * netCDF and xarray refuse data sets with scales on some axes only, and scales of another shape than their axis; they
- * take an axis without a scale for another axis that has a scale and the same length. So where a file has a scale,
+ * take an axis without a scale for another axis that has a scale and the same length. So if a file has a scale,
  * each other axis of an output has netCDF's placeholder, which is named after the axis's label, else "axis_1".
  *
  * Scales are read from the inputs when the file is written. A scale that cannot be read any more is left out, and a

@@ -109,7 +109,7 @@ enum trailer part_trailer(const char *path) {
     return descriptor < 0 ? TRAILER_NONE : read_trailer(descriptor, text, &bytes);
 }
 
-bool part_is_whole(const char *path, off_t max_hashed_bytes) {
+bool part_is_intact(const char *path, off_t max_hashed_bytes) {
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (descriptor < 0) return false;
     char found[TRAILER], expected[TRAILER + 1];
@@ -123,7 +123,7 @@ bool part_is_whole(const char *path, off_t max_hashed_bytes) {
 }
 
 hid_t part_open(const char *path, off_t max_hashed_bytes) {
-    return part_is_whole(path, max_hashed_bytes) ? h5_open_unlocked(path) : H5I_INVALID_HID;
+    return part_is_intact(path, max_hashed_bytes) ? h5_open_unlocked(path) : H5I_INVALID_HID;
 }
 
 bool part_row(hid_t part, const char *path, struct result_row *row) {

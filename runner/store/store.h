@@ -94,7 +94,7 @@ struct shard_job {
 };
 /* The state of a shard, from its manifest. */
 struct shard_state {
-    bool begun, done; /* `done`: with all of its units */
+    bool begun, done; /* `done`: all its units are done */
     char *host, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
     char *stopped;    /* why it ended before its last run; NULL: it did not, or a signal or a crash ended it */
     int32_t *units;   /* the numbers of its runs of units */
@@ -107,9 +107,8 @@ struct shard_state {
  * no manifests, or the chosen one is incomplete. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
-/* Finds how shards, of another number, have divided this job: the units of units_make(plan, *divided, *by) include
- * those that these shards have finished. false: there are no such shards, or they divided it in another way than *by
- * asks for. */
+/* Finds how shards of another number have divided this job: units_make(plan, *divided, *by) makes the units that these
+ * shards have finished, too. false: there are no such shards, or they divided the job in another way than *by. */
 bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
 
 /* For `resume`: takes the hashes of inputs from the parts that were made of them, if the inputs' files have not changed
@@ -143,7 +142,8 @@ struct part;
  * true: fills its row. An unusable part is removed. Runs must be asked for, or done, in the order of the plan. `merge`
  * also finds units that made no result, and removes nothing. */
 bool store_find(struct results *results, const struct run *unit, struct result_row *row);
-/* Fills the row of a run of the whole from those of its units. false: one has no row; then it has no status. */
+/* Fills the row of a run of the job from the rows of its units. false: a unit has no row; the filled row then has no
+ * status. */
 bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
                      struct result_row *row);
 /* For `merge`: prints to stderr, by shard, which units have no part, and which parts belong to other jobs.
@@ -158,8 +158,8 @@ struct sink part_sink(struct part *part, struct trace *trace);
 struct casts part_casts(const struct part *part);
 /* A reader, for verification, of the run's inputs and of the output that the sink has written. */
 struct host_reader part_reader(struct part *part);
-/* Once the output is whole and verified: `right` says whether the run made a result. If nothing will read the output,
- * removes it; else closes it, and later runs of the task need not keep theirs unless unit_discard follows. */
+/* Call it when the output is complete and verified. `right`: the run made a result. If nothing will read the output,
+ * removes it; else closes it, and later runs of the task need not keep their outputs unless unit_discard follows. */
 enum status part_finish_output(struct part *part, bool right, struct error *error);
 /* Completes the part: stores row and samples, then closes, checksums and renames the file. The file is not synced: its
  * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
@@ -176,7 +176,7 @@ void store_note_timeout(const struct results *results, const struct run *unit, d
 /* The timeout that the unit has exceeded before, in seconds; NaN: none. */
 double store_timed_out(const struct results *results, const struct run *unit);
 
-/* Makes the stored output of a finished unit the place of its task's result, for later tasks to read. */
+/* Lets later tasks read the result of a unit's task in the unit's stored output. */
 void results_point_at_output(struct results *results, const struct run *unit);
 
 /* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
@@ -234,8 +234,8 @@ char *parts_folder_of(const char *output);
 bool parts_are_locked(const char *parts);
 /* The paths of the finished parts in that folder and in those of shards in it, in no order. */
 struct texts parts_list(const char *parts);
-/* Is the hash in a part's trailer that of the bytes before it? If the file has more than `max_hashed_bytes` bytes, only checks
+/* Does the hash in a part's trailer fit the bytes before it? If the file is larger than `max_hashed_bytes`, only checks
  * that the trailer is well-formed. */
-bool part_is_whole(const char *path, off_t max_hashed_bytes);
+bool part_is_intact(const char *path, off_t max_hashed_bytes);
 
 #endif

@@ -3,7 +3,7 @@
  * Stored formats, from the specifications and sources of the filters (numbers most significant byte first):
  *     zstd         a Zstandard frame
  *     LZ4          total bytes (8), bytes of a block (4); for each block its stored bytes (4) and the block,
- *                  uncompressed where its stored bytes equal its decoded bytes
+ *                  uncompressed if its stored bytes equal its decoded bytes
  *     Blosc        a Blosc 1 buffer
  *     bitshuffle   alone: as described below; with LZ4 or zstd: total bytes (8), bytes of a block (4); for each
  *                  block its stored bytes (4) and the compressed block; then, uncompressed, the elements after the

@@ -69,7 +69,7 @@ enum dtype cf_integer_dtype(size_t bytes, bool is_signed);
 bool decoding_make(const struct cf *attributes, enum dtype stored, struct decoding *decoding, char **useless);
 /* Copies; NULL gives NULL. The caller frees. */
 struct decoding *decoding_copy(const struct decoding *decoding);
-/* All parameters as text: two keys are equal exactly where all elements are decoded equally. The caller frees. */
+/* All parameters as text: two keys are equal exactly if all elements are decoded equally. The caller frees. */
 char *decoding_key(const struct decoding *decoding);
 /* A type that represents all results of both. */
 enum dtype decoding_common(enum dtype one, enum dtype other);

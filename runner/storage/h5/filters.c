@@ -242,15 +242,16 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
     return codec_decompress(id, values, buffers->data, stored, to, capacity);
 }
 
-/* Decompresses `stored` bytes to exactly `plain` bytes, or, if `plain` is 0, to any number up to `bound`. The result
+/* Decompresses `stored` bytes to exactly `plain_bytes` bytes, or, if `plain_bytes` is 0, to any number up to `bound`. The result
  * goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed; *why is the reason. */
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
-                               size_t stored, size_t plain, size_t bound, char *to, const char **why) {
+                               size_t stored, size_t plain_bytes, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
-    size_t length = 0, capacity = plain ? plain : 4 * stored, limit = plain ? plain : MAX_SHRUNK * stored;
+    size_t length = 0, capacity = plain_bytes ? plain_bytes : 4 * stored,
+           limit = plain_bytes ? plain_bytes : MAX_SHRUNK * stored;
     /* Data of codecs.h state their decoded size. */
-    if (!plain && claims) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
-    if (!plain && limit > bound) limit = bound;
+    if (!plain_bytes && claims) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
+    if (!plain_bytes && limit > bound) limit = bound;
     if (capacity > limit) capacity = limit;
     do {
         *why = "there is not enough memory to decode it";
@@ -262,11 +263,11 @@ static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, 
     *why = id == FILTER_LZF           ? "it is not LZF of a whole chunk"
            : id == H5Z_FILTER_DEFLATE ? "it cannot be inflated"
                                       : "it cannot be decompressed to a whole chunk";
-    return length == TOO_SMALL || (plain && length != plain) ? 0 : length;
+    return length == TOO_SMALL || (plain_bytes && length != plain_bytes) ? 0 : length;
 }
 
-/* Compress `plain` bytes of buffers->data into buffers->other and return the number of bytes; 0: it failed. */
-static size_t deflate_chunk(struct filter_buffers *buffers, size_t plain, unsigned level) {
+/* Compress `plain_bytes` bytes of buffers->data into buffers->other and return the number of bytes; 0: it failed. */
+static size_t deflate_chunk(struct filter_buffers *buffers, size_t plain_bytes, unsigned level) {
 #if TILERUN_LIBDEFLATE
     if (!buffers->compressor || buffers->level != level) {
         libdeflate_free_compressor(buffers->compressor);
@@ -274,30 +275,31 @@ static size_t deflate_chunk(struct filter_buffers *buffers, size_t plain, unsign
         buffers->level = level;
     }
     if (!buffers->compressor) return 0;
-    return libdeflate_zlib_compress(buffers->compressor, buffers->data, plain, buffers->other, buffers->other_size);
+    return libdeflate_zlib_compress(buffers->compressor, buffers->data, plain_bytes, buffers->other,
+                                    buffers->other_size);
 #else
     uLongf length = (uLongf)buffers->other_size;
-    bool good =
-        compress2((Bytef *)buffers->other, &length, (const Bytef *)buffers->data, (uLong)plain, (int)level) == Z_OK;
+    bool good = compress2((Bytef *)buffers->other, &length, (const Bytef *)buffers->data, (uLong)plain_bytes,
+                          (int)level) == Z_OK;
     return good ? (size_t)length : 0;
 #endif
 }
 
-static size_t lzf_compress_chunk(struct filter_buffers *buffers, size_t plain) {
+static size_t lzf_compress_chunk(struct filter_buffers *buffers, size_t plain_bytes) {
 #if TILERUN_LZF
-    if (plain > UINT_MAX || buffers->other_size > UINT_MAX) return 0;
-    return lzf_compress(buffers->data, (unsigned)plain, buffers->other, (unsigned)buffers->other_size);
+    if (plain_bytes > UINT_MAX || buffers->other_size > UINT_MAX) return 0;
+    return lzf_compress(buffers->data, (unsigned)plain_bytes, buffers->other, (unsigned)buffers->other_size);
 #else
-    (void)buffers, (void)plain;
+    (void)buffers, (void)plain_bytes;
     return 0;
 #endif
 }
 
-static size_t compress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, unsigned level, size_t plain) {
-    if (!grow(&buffers->other, &buffers->other_size, codec_bound(plain) + CHECKSUM_BYTES)) return 0;
-    if (id == FILTER_LZF) return lzf_compress_chunk(buffers, plain);
-    if (id == H5Z_FILTER_DEFLATE) return deflate_chunk(buffers, plain, level);
-    return codec_compress(buffers->data, plain, buffers->other, buffers->other_size, (int)level);
+static size_t compress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, unsigned level, size_t plain_bytes) {
+    if (!grow(&buffers->other, &buffers->other_size, codec_bound(plain_bytes) + CHECKSUM_BYTES)) return 0;
+    if (id == FILTER_LZF) return lzf_compress_chunk(buffers, plain_bytes);
+    if (id == H5Z_FILTER_DEFLATE) return deflate_chunk(buffers, plain_bytes, level);
+    return codec_compress(buffers->data, plain_bytes, buffers->other, buffers->other_size, (int)level);
 }
 
 /* ---- all filters ------------------------------------------------------------------------------------------------- */
@@ -308,8 +310,8 @@ static bool is_skipped(unsigned mask, int filter) {
 
 /* The input size of filter i when the chunk was written; 0: not known, because a compressor or an unsupported filter
  * came before it. */
-static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain) {
-    size_t bytes = plain;
+static size_t bytes_before(const struct filters *filters, unsigned mask, int i, size_t plain_bytes) {
+    size_t bytes = plain_bytes;
     if (filters->first_supported > 0) return 0;
     for (int j = 0; j < i; j++) {
         if (is_skipped(mask, j)) continue;
@@ -327,7 +329,7 @@ static int last_decoded(const struct filters *filters, unsigned mask) {
 }
 
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *buffers, size_t stored,
-                           size_t plain, char *to, const char **why) {
+                           size_t plain_bytes, char *to, const char **why) {
     size_t bytes = stored;
     const int last = filters->first_supported > 0 ? -1 : last_decoded(filters, mask);
     for (int i = filters->count - 1; i >= filters->first_supported; i--) {
@@ -340,10 +342,10 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
                 return NULL;
             continue;
         }
-        char *into = i == last && (is_compressor(filters->id[i]) || bytes == plain) ? to : NULL;
+        char *into = i == last && (is_compressor(filters->id[i]) || bytes == plain_bytes) ? to : NULL;
         if (is_compressor(filters->id[i])) {
             bytes = decompress_chunk(buffers, filters->id[i], filters->values[i], bytes,
-                                     bytes_before(filters, mask, i, plain), 2 * plain + LONGER, into, why);
+                                     bytes_before(filters, mask, i, plain_bytes), 2 * plain_bytes + LONGER, into, why);
             if (bytes == 0) return NULL;
         } else {
             *why = "there is not enough memory to decode it";
@@ -352,16 +354,16 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
             size_t size = filters->values[i][0] ? filters->values[i][0] : 1;
             bytes_unshuffle((unsigned char *)buffers->data, (unsigned char *)unshuffled, bytes, size);
         }
-        if (into) return *why = NULL, into; /* `to` holds all `plain` bytes */
+        if (into) return *why = NULL, into; /* `to` holds all `plain_bytes` bytes */
         swap_buffers(buffers);
     }
-    *why = bytes == plain || filters->first_supported > 0 ? NULL : "it does not have the size of a chunk";
+    *why = bytes == plain_bytes || filters->first_supported > 0 ? NULL : "it does not have the size of a chunk";
     return buffers->data;
 }
 
-const char *filters_encode(const struct filters *filters, struct filter_buffers *buffers, size_t plain,
+const char *filters_encode(const struct filters *filters, struct filter_buffers *buffers, size_t plain_bytes,
                            size_t *stored) {
-    size_t bytes = plain;
+    size_t bytes = plain_bytes;
     for (int i = 0; i < filters->count; i++) {
         if (filters->id[i] == H5Z_FILTER_FLETCHER32) {
             if (!grow(&buffers->data, &buffers->size, bytes + CHECKSUM_BYTES)) return NULL;

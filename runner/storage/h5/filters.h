@@ -29,8 +29,8 @@ void filters_register(void);
 /* Returns NULL if tilerun or HDF5 can decode filter `number`. Else names it and what to install: "filter 32013 (ZFP),
  * which is not installed here: `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=...`". The caller frees. */
 char *filters_missing(hid_t creation, unsigned number);
-/* filters_missing for the first such filter of a data set. Where an optional filter was missing as well when the data
- * set was written, all chunks skip it, and it is not needed. */
+/* filters_missing for the first missing filter that the data set needs. An optional filter is not needed if it was
+ * missing when the data set was written, because all chunks then skip it. */
 char *filters_needed(hid_t dataset, hid_t creation);
 
 /* Reads the filters from the creation properties of a data set. false: this module does not support one, or there are
@@ -58,14 +58,15 @@ void filter_lanes_free(struct filter_lanes *lanes);
  * plain ones for filters_encode. NULL: out of memory. */
 char *filter_buffers_reserve(struct filter_buffers *buffers, size_t bytes);
 
-/* Decodes `stored` bytes in the buffer by the supported filters, except those in `mask` (bit i: filter i was not
- * applied). Returns the `plain` decoded bytes: at `to`, which may be NULL and has that size, if the last step could
- * write there; else in a buffer of `buffers`. If unsupported filters remain, returns the partly decoded bytes, which
- * are not much longer. *why is NULL, or the reason of a failure, after which the contents of `to` are undefined. */
+/* Decodes `stored` bytes in the buffer by the supported filters, except the filters in `mask` (bit i: filter i was not
+ * applied). Returns the `plain_bytes` decoded bytes: in `to` (NULL, or `plain_bytes` long) if the last filter can write
+ * there, else in one of `buffers`. If unsupported filters remain, returns the partly decoded bytes, which are
+ * not much longer. *why: NULL, or why decoding failed; the contents of `to` are then undefined. */
 const char *filters_decode(const struct filters *filters, unsigned mask, struct filter_buffers *buffers, size_t stored,
-                           size_t plain, char *to, const char **why);
-/* Encodes `plain` bytes in the buffer. Returns the `*stored` encoded bytes, in a buffer of `buffers`; NULL: out of
+                           size_t plain_bytes, char *to, const char **why);
+/* Encodes `plain_bytes` bytes in the buffer. Returns the `*stored` encoded bytes, in one of `buffers`; NULL: out of
  * memory. */
-const char *filters_encode(const struct filters *filters, struct filter_buffers *buffers, size_t plain, size_t *stored);
+const char *filters_encode(const struct filters *filters, struct filter_buffers *buffers, size_t plain_bytes,
+                           size_t *stored);
 
 #endif

@@ -20,8 +20,8 @@ struct h5_element {
  * "holds strings; ...", which the caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
 
-/* The size of an element in its file, where addresses have `address_bytes`. H5Tget_size returns the size in memory,
- * where texts and sequences of varying length have another. */
+/* The size of an element in a file whose addresses have `address_bytes` bytes. H5Tget_size returns the size in memory,
+ * which differs for texts and sequences of varying length. */
 size_t h5_stored_bytes(hid_t type, size_t address_bytes);
 
 /* Adds the names of the numeric fields of a table, or of arrays of tables: what `field` may be. */

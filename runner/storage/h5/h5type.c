@@ -59,8 +59,8 @@ void h5_prepare(void) {
     /* When the process ends, HDF5 must not try again to close a file that could not be closed because of a full
      * disk. */
     H5dont_atexit();
-    /* The files of external storage are beside their file, not in the current folder. Where that folder is gone, or
-     * its name is too long for HDF5, HDF5 would crash for want of it: then there are no such files. */
+    /* The files of external storage are beside their file, not in the current folder. If the current folder is gone, or
+     * its name is too long, HDF5 would crash looking for it: the prefix /dev/null keeps HDF5 from looking. */
     char folder[1024];
     setenv("HDF5_EXTFILE_PREFIX", getcwd(folder, sizeof folder) ? "${ORIGIN}" : "/dev/null", 0);
     h5_record_errors();

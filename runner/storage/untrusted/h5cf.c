@@ -111,8 +111,8 @@ static bool is_netcdf(const struct h5_dataset *dataset, bool has_attributes) {
     return !by_tilerun && (marked || (has_attributes && has_netcdf_scales(dataset->id, dataset->shape.rank)));
 }
 
-/* Reads the attributes of a data set. Without _FillValue in a file of netCDF, the fill value is netCDF's default, but
- * not where _Unsigned changes the type. */
+/* Reads the attributes of a data set. Without _FillValue in a file of netCDF, the fill value is netCDF's default,
+ * unless _Unsigned changes the type. */
 static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, char **ignored) {
     struct cf_reading reading = {dataset->id, ignored};
     *cf = (struct cf){.sign = CF_SIGN_AS_STORED};

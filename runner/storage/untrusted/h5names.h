@@ -7,10 +7,13 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-/* Returns the paths for the target of an external link, or for a source of a virtual data set, in the file `from`. They
- * are an absolute name as it is; then its last component, or a relative name, in each folder of an environment variable
- * (HDF5_EXT_PREFIX, HDF5_VDS_PREFIX), separated by colons, where ${ORIGIN} is the folder of `from`; in the folder of
- * `from`; in the current folder; and in the folder of the file behind `from`, if `from` is a symbolic link. */
+/* Returns the paths for the target of an external link, or for a source of a virtual data set, in the file `from`:
+ *     1. an absolute name as it is; then the last component of an absolute name, or a relative name, in:
+ *     2. each folder of an environment variable (HDF5_EXT_PREFIX, HDF5_VDS_PREFIX), which colons separate; ${ORIGIN}
+ *        stands for the folder of `from`
+ *     3. the folder of `from`
+ *     4. the current folder
+ *     5. the folder of the target of `from`, if `from` is a symbolic link */
 struct texts h5_names_of(const char *from, const char *name, const char *variable);
 /* Returns the path of a file of external storage: in the folder of HDF5_EXTFILE_PREFIX, which is the folder of `from`
  * unless the user has set the variable. */
@@ -23,7 +26,7 @@ struct texts h5_names_external(const char *from, const char *name);
 char *h5_block_name(const char *stored, int block, bool *numbered);
 
 #define H5_MAX_BLOCKS (1 << 20)
-/* Returns the number of the last block that exists, readable or not, even after a missing one, where HDF5 stops; -1:
+/* Returns the number of the last block that exists, readable or not, even after a missing one, at which HDF5 stops; -1:
  * none exists; 0 for names without a number. `from`: the file with the mapping; `links`: link access properties.
  * *found: how many blocks exist up to the last. */
 int h5_last_block(const char *from, const char *file, const char *dataset, hid_t links, int *found);

@@ -19,7 +19,7 @@ enum status h5_find_absent(hid_t dataset, const char *path, const char *name, co
  * a.h5, which is not there". NULL: all can be read, or the data set is not virtual. The caller frees. */
 char *h5_absent_source(hid_t dataset, const char *path);
 
-/* Replaces H5Dread where H5Dread would fail or need too many open files: opens and closes each source in turn, and sets
+/* Replaces H5Dread if H5Dread would fail or need too many open files: opens and closes each source in turn, and sets
  * the elements that no source has to the fill value. */
 herr_t h5_read_by_source(hid_t dataset, hid_t type, hid_t memory_space, hid_t file_space, void *data);
 
