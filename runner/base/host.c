@@ -73,8 +73,8 @@ static bool list_contains(const char *list, const char *name) {
     return false;
 }
 
-/* The smallest limit of the control groups of this process, in version 1 only of the groups of `controller`. `v2`, `v1`:
- * the formats (min_limit) of the path of the file that holds a group's limit, in cgroup version 2 and 1. */
+/* The smallest limit of the control groups of this process, in version 1 only of the groups of `controller`. `v2`,
+ * `v1`: the formats (min_limit) of the path of the file that holds a group's limit, in cgroup version 2 and 1. */
 static int64_t group_limit(const char *groups, const char *root, const char *controller, const char *v2, const char *v1,
                            int64_t (*read)(const char *path)) {
     int64_t limit = INT64_MAX;

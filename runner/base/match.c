@@ -90,13 +90,13 @@ int match_folder_length(const char *pattern) {
 
 /* ---- similar names ----------------------------------------------------------------------------------------------- */
 
-struct candidate {
+struct similar_name {
     char *name;
     int similarity;
 };
 
 static int compare_candidates(const void *one, const void *other) {
-    const struct candidate *a = one, *b = other;
+    const struct similar_name *a = one, *b = other;
     if (a->similarity != b->similarity) return a->similarity > b->similarity ? -1 : 1;
     return match_compare(a->name, b->name);
 }
@@ -123,12 +123,12 @@ char *match_none(const char *pattern) {
     OWNED char *escaped = length > 0 ? must_printf("%.*s", length, pattern) : must_strdup("./");
     OWNED char *folder = match_unescape(escaped);
     OWNED_FOLDER DIR *list = opendir(folder);
-    OWNED struct candidate *near = NULL;
+    OWNED struct similar_name *near = NULL;
     for (struct dirent *entry; list && (entry = readdir(list));) {
         OWNED char *path = must_printf("%s%s", folder, entry->d_name);
         int alike = is_file(path) ? similarity(entry->d_name, pattern + length) : 0;
         if (alike == 0) continue;
-        *APPEND(near, count) = (struct candidate){must_strdup(entry->d_name), alike};
+        *APPEND(near, count) = (struct similar_name){must_strdup(entry->d_name), alike};
     }
     if (near) qsort(near, (size_t)count, sizeof *near, compare_candidates);
     char *text = must_printf("0 files match %s; %s%s", pattern, folder,

@@ -20,7 +20,7 @@ void samples_free(struct samples *samples) {
 }
 
 /* The arrays' capacity is the smallest power of two, at least 16, that holds `count`. */
-void samples_append(struct samples *samples, double seconds, const struct conditions *conditions, int turn) {
+void samples_append(struct samples *samples, double seconds, const struct sample_conditions *conditions, int turn) {
     int count = samples->count;
     if (count == 0 || (count >= 16 && (count & (count - 1)) == 0)) {
         size_t capacity = count == 0 ? 16 : 2 * (size_t)count;
@@ -57,7 +57,7 @@ static double median_condition(const struct samples *samples, bool clock) {
     OWNED double *known = must_malloc((size_t)samples->count * sizeof *known);
     int count = 0;
     for (int i = 0; i < samples->count; i++) {
-        const struct conditions *conditions = &samples->conditions[i];
+        const struct sample_conditions *conditions = &samples->conditions[i];
         double value = clock ? conditions->clock_mhz : conditions->probe_s;
         if (!isnan(value)) known[count++] = value;
     }

@@ -13,13 +13,13 @@ enum throttle {
     THROTTLE_OTHER = 4, /* because of its power supply, or for another hardware reason */
 };
 /* A device's clock, power and temperature at a moment; unknown numbers are NaN. */
-struct conditions {
+struct sample_conditions {
     float clock_mhz, power_w, temperature_c; /* clock_mhz: the graphics clock */
     unsigned throttle;                       /* enum throttle */
     bool busy;                               /* other processes used the CPUs meanwhile */
     double probe_s;                          /* probe_seconds beside the sample; of a GPU unknown */
 };
-#define CONDITIONS_UNKNOWN ((struct conditions){NAN, NAN, NAN, 0, false, NAN})
+#define CONDITIONS_UNKNOWN ((struct sample_conditions){NAN, NAN, NAN, 0, false, NAN})
 
 /* The marks of a sample, beside those of enum throttle: it lies beyond Tukey's outer fences, which are three
  * interquartile ranges outside the quartiles; other programs used the CPUs or their cores. */
@@ -28,14 +28,14 @@ struct conditions {
 
 struct samples {
     int count;
-    double *seconds;               /* for each sample: the time of one launch */
-    struct conditions *conditions; /* for each sample */
-    int *turn;                     /* for each sample: the number of its turn (measure.h); NULL: unknown */
+    double *seconds;                      /* for each sample: the time of one launch */
+    struct sample_conditions *conditions; /* for each sample */
+    int *turn;                            /* for each sample: the number of its turn (measure.h); NULL: unknown */
     double min_s;  /* the shortest time between the two events of a sample, for all its launches; 0: unknown */
     bool unsteady; /* the warm-up ended before the times were steady */
     bool busy;     /* other processes used the CPUs, counted over all of them */
 };
-void samples_append(struct samples *samples, double seconds, const struct conditions *conditions, int turn);
+void samples_append(struct samples *samples, double seconds, const struct sample_conditions *conditions, int turn);
 void samples_free(struct samples *samples);
 
 struct statistics {

@@ -84,8 +84,8 @@ int text_width(const char *text);
 size_t text_fitting(const char *text, int width);
 /* A copy that is at most `width` columns wide: the middle of a longer text is replaced by `~`. The caller frees. */
 char *text_cut(const char *text, int width);
-/* Prints a cleaned text, wrapped at spaces if possible, in lines of at most `max_width` columns (0: one line), each after
- * `indent` spaces. */
+/* Prints a cleaned text, wrapped at spaces if possible, in lines of at most `max_width` columns (0: one line), each
+ * after `indent` spaces. */
 void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */
 bool text_is_log(void);

@@ -36,7 +36,7 @@ double range_end(void) {
     return now_s();
 }
 
-struct span {
+struct traced_span {
     int run;
     enum stage stage;
     int slot;
@@ -51,7 +51,7 @@ struct trace {
     double started_s;
     pthread_mutex_t mutex; /* guards the members below */
     char **runs;
-    struct span *spans;
+    struct traced_span *spans;
     int run_count;
     long count, capacity;
 };
@@ -84,7 +84,7 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
         trace->capacity = trace->capacity ? 2 * trace->capacity : 1024;
         trace->spans = must_realloc(trace->spans, (unsigned long)trace->capacity * sizeof *trace->spans);
     }
-    trace->spans[trace->count++] = (struct span){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
+    trace->spans[trace->count++] = (struct traced_span){trace->run_count - 1, stage, slot, step, bytes, begin_s, end_s};
     pthread_mutex_unlock(&trace->mutex);
 }
 
@@ -100,7 +100,7 @@ static void write_event(FILE *file, bool *any, const char *phase, const char *na
     *any = true;
 }
 
-static int thread_of(const struct span *span) {
+static int thread_of(const struct traced_span *span) {
     return (int)span->stage * SLOTS + span->slot % SLOTS;
 }
 
@@ -109,7 +109,7 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
     size_t threads = STAGE_COUNT * SLOTS, runs = (size_t)trace->run_count + 1;
     OWNED bool *thread_named = must_zeroed(runs * threads), *run_named = must_zeroed(runs);
     for (long i = 0; i < trace->count; i++) {
-        const struct span *span = &trace->spans[i];
+        const struct traced_span *span = &trace->spans[i];
         size_t run = (size_t)span->run + 1, thread = (size_t)thread_of(span); /* run -1 becomes 0 */
         if (!run_named[run]) {
             write_event(file, any, "M", "process_name", span->run, 0);
@@ -128,7 +128,7 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
 
 static void write_spans(const struct trace *trace, FILE *file, bool *any) {
     for (long i = 0; i < trace->count; i++) {
-        const struct span *span = &trace->spans[i];
+        const struct traced_span *span = &trace->spans[i];
         write_event(file, any, "X", stage_names[span->stage], span->run, thread_of(span));
         fprintf(file, ",\"cat\":\"stage\",\"ts\":%.3f,\"dur\":%.3f,\"args\":{",
                 (span->begin_s - trace->started_s) * 1e6, (span->end_s - span->begin_s) * 1e6);

@@ -42,14 +42,14 @@ static const char *const error_kinds[] = {": error: ", ": catastrophic error: ",
 static const char *const warning_kinds[] = {": warning ", NULL};
 
 /* A line "FILE(NUMBER): error: MESSAGE" of a log, with the source line and the caret that follow it. */
-struct report {
+struct diagnostic {
     const char *file, *message, *code;
     int file_length, column; /* column 0: not known */
     long number;
 };
 
-/* Does a line have this form, with one of `kinds`? Then fills the report. */
-static bool read_report(const char *line, const char *const *kinds, struct report *report) {
+/* Does a line have this form, with one of `kinds`? Then fills the diagnostic. */
+static bool read_diagnostic(const char *line, const char *const *kinds, struct diagnostic *diagnostic) {
     const char *end = line + line_length(line);
     for (; *kinds; kinds++) {
         const char *kind = strstr(line, *kinds);
@@ -59,7 +59,7 @@ static bool read_report(const char *line, const char *const *kinds, struct repor
         const char *caret = next_line(code);
         int blanks = (int)strspn(caret, " ");
         bool pointed = line_length(caret) == blanks + 1 && caret[blanks] == '^' && blanks >= LOG_INDENT;
-        *report = (struct report){
+        *diagnostic = (struct diagnostic){
             line, message, code, (int)(open - line), pointed ? blanks - LOG_INDENT + 1 : 0, strtol(open + 1, NULL, 10)};
         return true;
     }
@@ -67,35 +67,36 @@ static bool read_report(const char *line, const char *const *kinds, struct repor
 }
 
 /* "FILE:LINE:COLUMN: MESSAGE", the source line and a caret; the caller frees. */
-static char *report_text(const struct report *report, const char *kind) {
-    char *text = must_printf("%.*s:%ld:", report->file_length, report->file, report->number);
-    if (report->column) must_append(&text, "%d:", report->column);
-    must_append(&text, " %s%.*s", kind, line_length(report->message), report->message);
-    if (report->column)
-        must_append(&text, "\n  %.*s\n  %*s^", line_length(report->code), report->code, report->column - 1 + LOG_INDENT,
-                    "");
+static char *report_text(const struct diagnostic *diagnostic, const char *kind) {
+    char *text = must_printf("%.*s:%ld:", diagnostic->file_length, diagnostic->file, diagnostic->number);
+    if (diagnostic->column) must_append(&text, "%d:", diagnostic->column);
+    must_append(&text, " %s%.*s", kind, line_length(diagnostic->message), diagnostic->message);
+    if (diagnostic->column)
+        must_append(&text, "\n  %.*s\n  %*s^", line_length(diagnostic->code), diagnostic->code,
+                    diagnostic->column - 1 + LOG_INDENT, "");
     return text;
 }
 
 /* Reports the first error of a log. */
 static enum status fail_located(const struct nvrtc_source *source, const char *log, struct error *error) {
-    struct report report = {.file = NULL};
-    for (const char *line = log; *line && !report.file; line = next_line(line)) read_report(line, error_kinds, &report);
-    if (!report.file) return fail(error, STATUS_USAGE, "%s cannot be compiled: %s", source->name, log);
-    if (strncmp(report.file, "__nv_name_map(", 14) == 0)
+    struct diagnostic diagnostic = {.file = NULL};
+    for (const char *line = log; *line && !diagnostic.file; line = next_line(line))
+        read_diagnostic(line, error_kinds, &diagnostic);
+    if (!diagnostic.file) return fail(error, STATUS_USAGE, "%s cannot be compiled: %s", source->name, log);
+    if (strncmp(diagnostic.file, "__nv_name_map(", 14) == 0)
         return fail(error, STATUS_USAGE, "%s:1:1: it defines no kernel (__global__ function) called '%s'", source->name,
                     source->kernel);
-    bool headers = !strstr(report.message, "open source file") || nvrtc_include_folder();
-    OWNED char *text = report_text(&report, "");
+    bool headers = !strstr(diagnostic.message, "open source file") || nvrtc_include_folder();
+    OWNED char *text = report_text(&diagnostic, "");
     return fail(error, STATUS_USAGE, "%s%s", text,
                 headers ? "" : "\nno headers of the CUDA toolkit were found: set CUDA_HOME");
 }
 
 void nvrtc_warnings(const char *log, char **warnings) {
-    struct report report;
+    struct diagnostic diagnostic;
     for (const char *line = log; *line; line = next_line(line)) {
-        if (!read_report(line, warning_kinds, &report)) continue;
-        OWNED char *text = report_text(&report, "warning ");
+        if (!read_diagnostic(line, warning_kinds, &diagnostic)) continue;
+        OWNED char *text = report_text(&diagnostic, "warning ");
         must_append(warnings, "%s\n", text);
     }
 }

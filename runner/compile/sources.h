@@ -27,8 +27,8 @@ struct sources {
  * after an error. */
 enum status sources_read(const char *path, struct sources *sources, struct error *error);
 void sources_free(struct sources *sources);
-/* The SHA-256 of all names and texts, in hexadecimal. `folder`: adds the toolkit's headers in this folder that the texts
- * include; NULL: adds none. */
+/* The SHA-256 of all names and texts, in hexadecimal. `folder`: adds the toolkit's headers in this folder that the
+ * texts include; NULL: adds none. */
 void sources_hash(const struct sources *sources, const char *folder, char sha256[65]);
 
 /* Writes the SHA-256 of bytes as 64 hex digits and a NUL. */

@@ -29,7 +29,7 @@ struct divisible {
     double read_bytes_per_s, write_bytes_per_s;
 };
 
-struct outcome {
+struct division_outcome {
     double longest_s, compute_s; /* the longest total, and the longest computing time, of a shard */
     double files_s;
 };
@@ -38,9 +38,9 @@ static double files_seconds(const struct divisible *job, const struct shard_load
     return sum->read_bytes / job->read_bytes_per_s + sum->write_bytes / job->write_bytes_per_s;
 }
 
-static struct outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
+static struct division_outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
     OWNED struct numbered_load *loads = deal(groups, shards);
-    struct outcome outcome = {0};
+    struct division_outcome outcome = {0};
     struct shard_load sum = {0};
     for (int s = 0; s < shards; s++) {
         outcome.longest_s = fmax(outcome.longest_s, loads[s].load.seconds + loads[s].waits_s);
@@ -52,7 +52,7 @@ static struct outcome outcome_of(const struct divisible *job, const struct shard
 }
 
 /* Divides the job anew, because its panels depend on the number of shards. */
-static struct outcome outcome_among(const struct divisible *job, int shards) {
+static struct division_outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
         (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))
         return outcome_of(job, job->groups, shards);
@@ -67,7 +67,7 @@ static int find_files_shards(const struct divisible *job) {
     int before = 0, with = 1;
     double last = INFINITY;
     for (;; with = with > MAX_SHARDS / 2 ? MAX_SHARDS : 2 * with) {
-        const struct outcome outcome = outcome_among(job, with);
+        const struct division_outcome outcome = outcome_among(job, with);
         if (outcome.files_s >= outcome.compute_s) break;
         bool stuck = with > job->groups->count && outcome.compute_s > 0.99 * last;
         if (with == MAX_SHARDS || stuck) return 0;
@@ -76,7 +76,7 @@ static int find_files_shards(const struct divisible *job) {
     }
     while (with - before > 1) {
         int middle = before + (with - before) / 2;
-        const struct outcome outcome = outcome_among(job, middle);
+        const struct division_outcome outcome = outcome_among(job, middle);
         *(outcome.files_s >= outcome.compute_s ? &with : &before) = middle;
     }
     return with;
@@ -109,7 +109,7 @@ static void add_up(struct division *division) {
 }
 
 static void compare(struct division *division, const struct divisible *job) {
-    const struct outcome whole = outcome_of(job, job->groups, 1);
+    const struct division_outcome whole = outcome_of(job, job->groups, 1);
     division->files_s = files_seconds(job, &division->sum);
     division->all_at_once_s = fmax(division->longest_s, division->files_s);
     division->one_process_s = fmax(whole.longest_s, whole.files_s);

@@ -167,7 +167,7 @@ static int *count_panels(const struct shard_groups *groups, int shards, enum sha
 /* ---- arrays ------------------------------------------------------------------------------------------------------ */
 
 /* Elements first .. first + count - 1 of a loop. */
-struct band {
+struct loop_band {
     int loop;
     int64_t first, count;
 };
@@ -178,19 +178,19 @@ static int64_t begin_of(int64_t extent, int panel, int panels, int64_t grain) {
     return panel < panels ? (first + grain / 2) / grain * grain : extent;
 }
 
-static struct band band_of(const struct geometry *geometry, int loop, int panel, int panels) {
+static struct loop_band band_of(const struct geometry *geometry, int loop, int panel, int panels) {
     int64_t extent = geometry->extent[loop], grain = 1;
     for (int i = 0; i < geometry->inputs; i++)
         if (axis_of(&geometry->in[i], loop) == geometry->in[i].shape.rank - 1 &&
             extent / panels >= ALIGNED_SEGMENTS * READER_SEGMENT)
             grain = READER_SEGMENT;
     int64_t first = begin_of(extent, panel, panels, grain);
-    return (struct band){loop, first, begin_of(extent, panel + 1, panels, grain) - first};
+    return (struct loop_band){loop, first, begin_of(extent, panel + 1, panels, grain) - first};
 }
 
 /* Appends the band of an input and returns its number; returns the input's own number if it lacks the loop. */
 static int add_band(struct plan *plan, const struct plan *whole, int input, const struct operand *operand,
-                    const struct band *band) {
+                    const struct loop_band *band) {
     int axis = array_axis_of(operand, band->loop);
     if (axis < 0) return input;
     struct array *array = &plan->arrays[plan->input_count];
@@ -227,7 +227,7 @@ static char *panel_text(const struct operand *out, const struct box *box, int ax
 }
 
 /* Makes a panel of a task: bands of its inputs, and the geometry that follows from their shapes. */
-static void make_panel(struct units *units, int number, const struct task *from, const struct band *band) {
+static void make_panel(struct units *units, int number, const struct task *from, const struct loop_band *band) {
     struct plan *plan = &units->plan;
     struct task *task = &plan->tasks[number];
     struct shape shapes[MAX_INPUTS];
@@ -265,7 +265,7 @@ static void make_tasks(struct units *units, const int *counts) {
             units->whole_task[number] = t;
             struct shape shape = operand_array(&from->geometry.out);
             units->boxes[number] = box_whole(&shape);
-            struct band band = band_of(&from->geometry, loop, p, counts[t]);
+            struct loop_band band = band_of(&from->geometry, loop, p, counts[t]);
             if (counts[t] > 1) make_panel(units, number, from, &band);
         }
     }

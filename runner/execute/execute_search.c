@@ -22,7 +22,7 @@
 #define FIRST_SAMPLES 3
 #define FIRST_SHARE   0.75 /* of the budget, for the first round */
 
-struct candidate {
+struct search_candidate {
     const struct run *run;
     uint64_t order; /* its position in the first round is by this number */
     bool begun;     /* in this search or an earlier one */
@@ -30,39 +30,39 @@ struct candidate {
     double seconds; /* its time; INFINITY: not known yet; NaN: it has none */
 };
 
-struct search {
+struct variant_search {
     struct execution *execution;
-    struct candidate *candidates; /* the fastest first, once a round is over */
-    int count, remaining;         /* `left`: those that are still in */
-    int tried;                    /* that have begun */
+    struct search_candidate *candidates; /* the fastest first, once a round is over */
+    int count, remaining;                /* `left`: those that are still in */
+    int tried;                           /* that have begun */
     double begun_s, budget_s;
 };
 
-static struct result_row *row_of(const struct search *search, const struct candidate *candidate) {
+static struct result_row *row_of(const struct variant_search *search, const struct search_candidate *candidate) {
     return &search->execution->rows[candidate->run->number];
 }
 
-static bool is_final(const struct search *search, const struct candidate *candidate) {
+static bool is_final(const struct variant_search *search, const struct search_candidate *candidate) {
     return atomic_load(&search->execution->final[candidate->run->number]);
 }
 
 /* Has the search used up this share of its budget? It tries at least one candidate. */
-static bool is_over(const struct search *search, double share) {
+static bool is_over(const struct variant_search *search, double share) {
     return search->tried > 0 && now_s() - search->begun_s > share * search->budget_s;
 }
 
 static int by_order(const void *one, const void *other) {
-    const struct candidate *a = one, *b = other;
+    const struct search_candidate *a = one, *b = other;
     return (a->order > b->order) - (a->order < b->order);
 }
 
 static int by_seconds(const void *one, const void *other) {
-    const struct candidate *a = one, *b = other;
+    const struct search_candidate *a = one, *b = other;
     if (isnan(a->seconds) || isnan(b->seconds)) return isnan(a->seconds) - isnan(b->seconds);
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-static struct trial *trial_of(const struct search *search, const struct run *run) {
+static struct trial *trial_of(const struct variant_search *search, const struct run *run) {
     for (int i = 0; i < search->execution->waiting; i++)
         if (search->execution->trials[i].run == run) return &search->execution->trials[i];
     return NULL;
@@ -75,8 +75,8 @@ static void drop_trial(struct trial *trial) {
     trial->timed = true; /* an empty place is not measured */
 }
 
-static enum status keep(const struct search *search, const struct candidate *candidate, const char *status,
-                        const char *message, struct error *error) {
+static enum status keep(const struct variant_search *search, const struct search_candidate *candidate,
+                        const char *status, const char *message, struct error *error) {
     struct result_row *row = row_of(search, candidate);
     execution_set_status(row, status, message);
     return execution_keep_row(search->execution, candidate->run, row, error);
@@ -85,8 +85,8 @@ static enum status keep(const struct search *search, const struct candidate *can
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
 /* Takes the latest samples of a candidate, whose trial waits. */
-static enum status settle_candidate(struct search *search, struct candidate *candidate, struct trial *trial,
-                                    struct error *error) {
+static enum status settle_candidate(struct variant_search *search, struct search_candidate *candidate,
+                                    struct trial *trial, struct error *error) {
     enum status status = trial->measurement.status;
     candidate->finished = true;
     candidate->seconds = status ? NAN : trial->row->kernel_median_s;
@@ -97,7 +97,7 @@ static enum status settle_candidate(struct search *search, struct candidate *can
     return execution_settle_failure(search->execution, candidate->run, status, word, error);
 }
 
-static enum status time_candidates(struct search *search, int64_t samples, struct error *error) {
+static enum status time_candidates(struct variant_search *search, int64_t samples, struct error *error) {
     int again;
     enum status status = execution_measure_briefly(search->execution, samples, error);
     if (status) return execution_retry_trials(search->execution, &again, status, error);
@@ -108,7 +108,8 @@ static enum status time_candidates(struct search *search, int64_t samples, struc
     return STATUS_OK;
 }
 
-static enum status begin_candidate(struct search *search, struct candidate *candidate, struct error *error) {
+static enum status begin_candidate(struct variant_search *search, struct search_candidate *candidate,
+                                   struct error *error) {
     struct execution *execution = search->execution;
     const struct run *run = candidate->run;
     int again, capability = execution->plan->facts[run->device].compute_capability;
@@ -126,9 +127,9 @@ static enum status begin_candidate(struct search *search, struct candidate *cand
 }
 
 /* The first candidate that must begin in this round; NULL: none. */
-static struct candidate *find_next(const struct search *search) {
+static struct search_candidate *find_next(const struct variant_search *search) {
     for (int i = 0; i < search->remaining; i++) {
-        struct candidate *candidate = &search->candidates[i];
+        struct search_candidate *candidate = &search->candidates[i];
         if (!candidate->finished && !is_final(search, candidate) && !trial_of(search, candidate->run)) return candidate;
     }
     return NULL;
@@ -136,10 +137,10 @@ static struct candidate *find_next(const struct search *search) {
 
 /* Times all remaining candidates with `samples` samples each. Candidates for which the first round's budget does
  * not suffice stay untried. */
-static enum status time_round(struct search *search, int64_t samples, struct error *error) {
+static enum status time_round(struct variant_search *search, int64_t samples, struct error *error) {
     struct execution *execution = search->execution;
     for (;;) {
-        struct candidate *next = find_next(search);
+        struct search_candidate *next = find_next(search);
         if (next && samples == FIRST_SAMPLES && is_over(search, FIRST_SHARE)) {
             next->finished = true;
             continue;
@@ -156,10 +157,10 @@ static enum status time_round(struct search *search, int64_t samples, struct err
 }
 
 /* Ranks the candidates, and drops the slower half and those without a time. */
-static void drop_slower(struct search *search) {
+static void drop_slower(struct variant_search *search) {
     int timed = 0;
     for (int i = 0; i < search->remaining; i++) {
-        struct candidate *candidate = &search->candidates[i];
+        struct search_candidate *candidate = &search->candidates[i];
         bool failed = is_final(search, candidate) && !result_row_done(row_of(search, candidate));
         if (failed || isinf(candidate->seconds)) candidate->seconds = NAN;
         timed += !isnan(candidate->seconds);
@@ -169,7 +170,7 @@ static void drop_slower(struct search *search) {
     search->remaining = (timed + 1) / 2;
 }
 
-static enum status halve(struct search *search, struct error *error) {
+static enum status halve(struct variant_search *search, struct error *error) {
     const struct run_options *options = &search->execution->plan->tasks[search->candidates[0].run->task].operation->run;
     for (int64_t samples = FIRST_SAMPLES;; samples *= 2) {
         TRY(time_round(search, samples < options->repeat_max ? samples : options->repeat_max, error));
@@ -183,14 +184,15 @@ static enum status halve(struct search *search, struct error *error) {
 /* ---- the winner -------------------------------------------------------------------------------------------------- */
 
 /* Runs the candidates, the fastest first, until one gives a result. *winner NULL: none did. */
-static enum status choose_winner(struct search *search, const struct candidate **winner, struct error *error) {
+static enum status choose_winner(struct variant_search *search, const struct search_candidate **winner,
+                                 struct error *error) {
     struct execution *execution = search->execution;
     OWNED char *remark = must_printf("search: the fastest of %d combinations", search->tried);
     enum status status = STATUS_OK;
     *winner = NULL;
     execution->remark = search->tried > 0 ? remark : NULL;
     for (int i = 0; i < search->count && !*winner && !status; i++) {
-        struct candidate *candidate = &search->candidates[i];
+        struct search_candidate *candidate = &search->candidates[i];
         const struct run *run = candidate->run;
         for (int again = run->number; again == run->number && !status && !is_final(search, candidate);) {
             again = -1;
@@ -204,7 +206,7 @@ static enum status choose_winner(struct search *search, const struct candidate *
     return status;
 }
 
-static void report_winner(const struct search *search, const struct candidate *winner) {
+static void report_winner(const struct variant_search *search, const struct search_candidate *winner) {
     struct execution *execution = search->execution;
     char name[320], time[32] = "", took[32];
     execution_name_run(execution, winner ? winner->run : search->candidates[0].run, name);
@@ -223,13 +225,13 @@ static void report_winner(const struct search *search, const struct candidate *w
 
 /* Collects the runs of the search that are not skipped, and the findings of an earlier search. *known: that search was
  * complete. */
-static enum status collect(struct search *search, const struct run *first, int count, bool *known,
+static enum status collect(struct variant_search *search, const struct run *first, int count, bool *known,
                            struct error *error) {
     struct execution *execution = search->execution;
     bool done = false, all = true, timed = job_is_timed(&execution->plan->tasks[first->task].operation->run);
     uint64_t seed = (uint64_t)first->variant->search.seed;
     for (int i = 0; i < count; i++) {
-        struct candidate candidate = {.run = &first[i], .seconds = NAN, .order = (uint64_t)i};
+        struct search_candidate candidate = {.run = &first[i], .seconds = NAN, .order = (uint64_t)i};
         const struct result_row *row = row_of(search, &candidate);
         bool settled;
         int again = -1;
@@ -251,9 +253,9 @@ static enum status collect(struct search *search, const struct run *first, int c
     return STATUS_OK;
 }
 
-static enum status conclude_rest(struct search *search, bool known, struct error *error) {
+static enum status conclude_rest(struct variant_search *search, bool known, struct error *error) {
     for (int i = 0; i < search->count; i++) {
-        struct candidate *candidate = &search->candidates[i];
+        struct search_candidate *candidate = &search->candidates[i];
         if (is_final(search, candidate)) continue;
         execution_set_status(row_of(search, candidate), "skipped",
                              candidate->begun ? "search: slower" : "search: not tried");
@@ -262,11 +264,11 @@ static enum status conclude_rest(struct search *search, bool known, struct error
     return STATUS_OK;
 }
 
-static enum status search_runs(struct search *search, const struct run *first, int count, struct error *error) {
+static enum status search_runs(struct variant_search *search, const struct run *first, int count, struct error *error) {
     bool known, timed = job_is_timed(&search->execution->plan->tasks[first->task].operation->run);
     TRY(collect(search, first, count, &known, error));
     if (known || search->count == 0) return conclude_rest(search, true, error);
-    const struct candidate *winner;
+    const struct search_candidate *winner;
     if (timed) TRY(halve(search, error));
     execution_abandon(search->execution);
     TRY(choose_winner(search, &winner, error));
@@ -278,10 +280,10 @@ enum status execution_search(struct execution *execution, const struct run *firs
     const struct task *task = &execution->plan->tasks[first->task];
     int max_count = task->first_run + task->run_count - first->number;
     for (*count = 1; *count < max_count && first[*count].search == first->search;) ++*count;
-    OWNED struct candidate *candidates = must_zeroed((size_t)*count * sizeof *candidates);
-    struct search search = {.execution = execution,
-                            .candidates = candidates,
-                            .begun_s = now_s(),
-                            .budget_s = first->variant->search.budget_s};
+    OWNED struct search_candidate *candidates = must_zeroed((size_t)*count * sizeof *candidates);
+    struct variant_search search = {.execution = execution,
+                                    .candidates = candidates,
+                                    .begun_s = now_s(),
+                                    .budget_s = first->variant->search.budget_s};
     return search_runs(&search, first, *count, error);
 }

@@ -297,7 +297,7 @@ static enum status measure_all(struct bench *bench, struct error *error) {
     return measure_memory(bench, &read_case, &limits->cached_read_bytes_per_s, error);
 }
 
-static struct conditions unknown_conditions(struct device *device) {
+static struct sample_conditions unknown_conditions(struct device *device) {
     (void)device;
     return CONDITIONS_UNKNOWN;
 }

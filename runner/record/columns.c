@@ -116,9 +116,9 @@ static size_t whole_length(const char *text, size_t size) {
     return length - last + 1 < wanted ? last - 1 : length;
 }
 
-static struct cell swept_cell(const struct column *column, int number) {
+static struct column_value swept_cell(const struct column *column, int number) {
     const struct swept_column *swept = column->swept;
-    struct cell cell = {.kind = column->kind, .text = swept->text[number], .real = swept->number[number]};
+    struct column_value cell = {.kind = column->kind, .text = swept->text[number], .real = swept->number[number]};
     cell.absent = !cell.text[0];
     cell.length = whole_length(cell.text, column->size);
     /* Integers print as integers even in a column that holds reals because some rows lack the parameter. */
@@ -129,10 +129,10 @@ static struct cell swept_cell(const struct column *column, int number) {
     return cell;
 }
 
-struct cell column_cell(const struct column *column, const struct result_row *row, int number) {
+struct column_value column_cell(const struct column *column, const struct result_row *row, int number) {
     if (column->swept) return swept_cell(column, number);
     const void *at = (const char *)row + column->offset;
-    struct cell cell = {.kind = column->kind, .real = NAN};
+    struct column_value cell = {.kind = column->kind, .real = NAN};
     switch (column->kind) {
     case COLUMN_TEXT:
         cell.text = at;

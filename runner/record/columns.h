@@ -35,7 +35,7 @@ struct columns columns_of_tags(const struct tag *tags, int count, int rows);
 void columns_free(struct columns *columns);
 
 /* The value of a row in a column. */
-struct cell {
+struct column_value {
     enum column_kind kind;
     bool absent;      /* the row does not depend on the parameter: NaN or "" in HDF5 */
     const char *text; /* not NUL-terminated: `length` excludes a truncated last character */
@@ -44,6 +44,6 @@ struct cell {
     double real;
 };
 /* `number`: the row's index in the rows that were passed to columns_of. */
-struct cell column_cell(const struct column *column, const struct result_row *row, int number);
+struct column_value column_cell(const struct column *column, const struct result_row *row, int number);
 
 #endif

@@ -150,7 +150,7 @@ static hid_t row_type(const struct column *columns, int count, bool packed) {
     return type;
 }
 
-static void pack_cell(const struct column *column, const struct cell *cell, char *to) {
+static void pack_cell(const struct column *column, const struct column_value *cell, char *to) {
     double real = cell->kind == COLUMN_INT64 ? (double)cell->integer : cell->real;
     int32_t small = (int32_t)cell->integer;
     switch (column->kind) {
@@ -167,7 +167,7 @@ static char *pack_rows(const struct column *columns, int column_count, const str
     char *packed = must_zeroed(bytes), *to = packed; /* zeros behind the end of texts */
     for (int r = 0; r < count; r++)
         for (int i = 0; i < column_count; to += columns[i++].size) {
-            struct cell cell = column_cell(&columns[i], &rows[r], r);
+            struct column_value cell = column_cell(&columns[i], &rows[r], r);
             pack_cell(&columns[i], &cell, to);
         }
     return packed;

@@ -199,7 +199,7 @@ static enum status read_samples(const struct results_file *file, int run, struct
             return fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());
     }
     for (int i = 0; i < count; i++) {
-        struct conditions conditions = {
+        struct sample_conditions conditions = {
             .clock_mhz = known[CLOCK_MHZ] ? (float)values[CLOCK_MHZ][i] : NAN,
             .power_w = known[POWER_W] ? (float)values[POWER_W][i] : NAN,
             .temperature_c = known[TEMPERATURE_C] ? (float)values[TEMPERATURE_C][i] : NAN,

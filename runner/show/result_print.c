@@ -19,7 +19,7 @@ static void print_real(double value, FILE *to) {
 }
 
 /* Prints a cell. JSON has neither NaN nor infinity. */
-static void print_cell(const struct cell *cell, bool json, FILE *to) {
+static void print_cell(const struct column_value *cell, bool json, FILE *to) {
     bool unknown = cell->kind == COLUMN_REAL && (json ? !isfinite(cell->real) : isnan(cell->real));
     if (cell->absent || unknown)
         fputs(json ? "null" : "", to);
@@ -34,8 +34,9 @@ static void print_cell(const struct cell *cell, bool json, FILE *to) {
 }
 
 /* The value of a view's row in a column; `text` holds a text. */
-static struct cell view_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
-    struct cell cell = {.kind = COLUMN_REAL};
+static struct column_value view_cell(const struct view *view, const struct view_column *column, int row,
+                                     char text[VIEW_CELL]) {
+    struct column_value cell = {.kind = COLUMN_REAL};
     view_column_text(view, column, row, text);
     cell.text = text;
     cell.length = strlen(text);
@@ -68,8 +69,8 @@ static void print_data(const struct data *data, int rows, int columns, bool json
             if (json) fprintf(to, "\"%s\": ", name);
             if (r < 0) fputs(name, to);
             if (r < 0) continue;
-            const struct cell cell = view ? view_cell(view, &view->shown[i], view->order[r], text)
-                                          : column_cell(&data->all.items[i], &data->rows[r], r);
+            const struct column_value cell = view ? view_cell(view, &view->shown[i], view->order[r], text)
+                                                  : column_cell(&data->all.items[i], &data->rows[r], r);
             print_cell(&cell, json, to);
         }
         putc(json ? '}' : '\n', to);

@@ -210,13 +210,13 @@ bool view_column_is_time(const struct view_column *column) {
 
 double view_column_number(const struct view *view, const struct view_column *column, int row) {
     if (column->measure && column->measure->number) return column->measure->number(view, row);
-    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    struct column_value cell = column_cell(column->column, &view->rows[row], row);
     return cell.kind == COLUMN_REAL ? cell.real : (double)cell.integer;
 }
 
 bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer) {
     if (column->measure && column->measure->number) return false;
-    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    struct column_value cell = column_cell(column->column, &view->rows[row], row);
     *integer = cell.integer;
     return !cell.absent && (cell.kind == COLUMN_INT32 || cell.kind == COLUMN_INT64);
 }
@@ -224,7 +224,7 @@ bool view_column_integer(const struct view *view, const struct view_column *colu
 void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
     text[0] = '\0';
     if (!view_column_is_text(column)) return;
-    struct cell cell = column_cell(column->column, &view->rows[row], row);
+    struct column_value cell = column_cell(column->column, &view->rows[row], row);
     if (!cell.absent) snprintf(text, VIEW_CELL, "%.*s", (int)cell.length, cell.text);
 }
 
@@ -237,7 +237,7 @@ void view_column_cell(const struct view *view, const struct view_column *column,
     } else if (view_column_is_text(column)) {
         view_column_text(view, column, row, text);
     } else {
-        struct cell cell = column_cell(column->column, &view->rows[row], row);
+        struct column_value cell = column_cell(column->column, &view->rows[row], row);
         if (cell.absent || (cell.kind == COLUMN_REAL && isnan(cell.real))) return;
         if (cell.kind == COLUMN_REAL)
             snprintf(text, VIEW_CELL, "%.6g", cell.real);

@@ -14,7 +14,7 @@
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* One block of `widen`. */
-struct widening {
+struct operand_widening {
     enum dtype from_type, to_type;
     int64_t count; /* elements of the block */
     const char *from;
@@ -23,7 +23,7 @@ struct widening {
 
 static void widen_some(void *context, int64_t item, int thread) {
     (void)thread;
-    const struct widening *block = context;
+    const struct operand_widening *block = context;
     int64_t start = item * WIDENED, remaining = block->count - start;
     struct casts ignored = {0}; /* a wider type loses nothing but rounding */
     convert_elements(block->from_type, block->from + start * (int64_t)dtype_size(block->from_type),
@@ -41,7 +41,8 @@ static void widen(const struct operand_reading *reading, int64_t count, void *el
     if (from == to || count == 0) return;
     OWNED char *memory = must_malloc((size_t)((count < PIECE ? count : PIECE) * size));
     for (int64_t start = 0; start < count; start += PIECE) {
-        struct widening block = {from, to, count - start < PIECE ? count - start : PIECE, memory, data + start * wide};
+        struct operand_widening block = {from, to, count - start < PIECE ? count - start : PIECE, memory,
+                                         data + start * wide};
         memcpy(memory, narrow + start * size, (size_t)(block.count * size));
         workers_run((block.count + WIDENED - 1) / WIDENED, widen_some, &block);
     }

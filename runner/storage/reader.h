@@ -101,8 +101,8 @@ void reader_casts_set(struct reader *reader, const struct casts *casts);
 
 /* "3 of 65536 elements overflowed float16, 2 ..."; NULL: nothing was lost. The caller frees. */
 char *reader_cast_losses(const struct reader *reader);
-/* "6 of 12 elements are fill values: 1 source is missing, '/d' in b.h5, which is not there"; NULL: no source is missing.
- * The caller frees. */
+/* "6 of 12 elements are fill values: 1 source is missing, '/d' in b.h5, which is not there"; NULL: no source is
+ * missing. The caller frees. */
 char *reader_absent_sources(const struct reader *reader);
 
 /* "decoded as CF says: stored * 0.01 + 273.15; 12 of 400 missing". NULL: not all elements are counted yet, or decoding

@@ -1,6 +1,6 @@
 /* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h), and the hashes of its
- * bands. Also opens readers and lists the open ones, because the hash decides whether a file that was written meanwhile still
- * holds the values that were read. Whoever opens a reader closes it. */
+ * bands. Also opens readers and lists the open ones, because the hash decides whether a file that was written meanwhile
+ * still holds the values that were read. Whoever opens a reader closes it. */
 #include "reader.h"
 
 #include "../../kernels/core/cpu.h"

@@ -32,8 +32,8 @@ struct stored {
     const char *outer_fence;
 };
 /* Opens the part of a run whose status is ok. `adopted`: the open published file, if publish_begin made it from this
- * part; else negative. Fails if the part is gone: otherwise the file would show the run as done without its output. Call
- * copy_close, whatever the status. */
+ * part; else negative. Fails if the part is gone: otherwise the file would show the run as done without its output.
+ * Call copy_close, whatever the status. */
 enum status copy_open(const struct results *results, const struct run *run, hid_t adopted, struct stored *from,
                       struct error *error);
 void copy_close(struct stored *from);

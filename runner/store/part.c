@@ -200,9 +200,9 @@ static enum status write_samples(hid_t file, const struct samples *samples, stru
     static const struct {
         const char *path, *unit;
         size_t member;
-    } known[] = {{"/clock_mhz", "MHz", offsetof(struct conditions, clock_mhz)},
-                 {"/power_w", "W", offsetof(struct conditions, power_w)},
-                 {"/temperature_c", "degC", offsetof(struct conditions, temperature_c)}};
+    } known[] = {{"/clock_mhz", "MHz", offsetof(struct sample_conditions, clock_mhz)},
+                 {"/power_w", "W", offsetof(struct sample_conditions, power_w)},
+                 {"/temperature_c", "degC", offsetof(struct sample_conditions, temperature_c)}};
     if (!samples || samples->count == 0) return STATUS_OK;
     TRY(results_write_vector(file, "/seconds", FLOAT64, samples->count, samples->seconds, "s", error));
     if (samples->count == 1) return STATUS_OK; /* a single sample has no turns, and the row has its clock */

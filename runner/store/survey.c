@@ -46,14 +46,14 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
 /* Prints a line for each shard that lacks runs. */
 static void print_shards(const struct plan *plan, const bool *missing, const struct shard_job *job) {
     int count = job->shards;
-    struct tally {
+    struct shard_tally {
         int runs, lacks, first;
     };
-    OWNED struct tally *tallies = must_zeroed((size_t)count * sizeof *tallies);
+    OWNED struct shard_tally *tallies = must_zeroed((size_t)count * sizeof *tallies);
     OWNED int *of_task = shard_split(plan, count);
     int printed = 0;
     for (int r = plan->run_count - 1; r >= 0; r--) {
-        struct tally *tally = &tallies[of_task[plan->runs[r].task]];
+        struct shard_tally *tally = &tallies[of_task[plan->runs[r].task]];
         tally->runs++;
         tally->lacks += missing[r];
         if (missing[r]) tally->first = r;

@@ -33,8 +33,9 @@ enum status to_begin(const struct results *results, struct error *error);
 void to_leave(const struct results *results);
 void to_close(struct results *results);
 
-/* With --resume, after the inputs were hashed and OUTPUT was opened: sets *done to false if a file lacks results that the
- * job writes to it, or that OUTPUT refers to in it. STATUS_USAGE: a file belongs to another job, and may not be overwritten. */
+/* With --resume, after the inputs were hashed and OUTPUT was opened: sets *done to false if a file lacks results that
+ * the job writes to it, or that OUTPUT refers to in it. STATUS_USAGE: a file belongs to another job, and may not be
+ * overwritten. */
 enum status to_resume(const struct results *results, bool *done, struct error *error);
 
 /* Decides which files are written: those whose results were all made. Reports the others. */

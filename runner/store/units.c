@@ -160,7 +160,7 @@ static void add_row(struct result_row *sum, const struct result_row *row, const 
 /* Adds sample i of a panel to sample i of the run, for each i that all panels have. */
 static void add_samples(struct samples *sum, const char *path, bool first) {
     OWNED_DATASET struct h5_dataset *dataset = NULL;
-    const struct conditions unknown = CONDITIONS_UNKNOWN;
+    const struct sample_conditions unknown = CONDITIONS_UNKNOWN;
     if (h5_open(path, "/seconds", &dataset, IGNORED)) {
         sum->count = 0;
         return;

@@ -304,9 +304,9 @@ static enum status cpu_profile(struct device *device, bool on, struct error *err
 }
 
 /* Probes the cores after the launches in the queue, by the thread that made them. */
-static struct conditions cpu_conditions(struct device *device) {
+static struct sample_conditions cpu_conditions(struct device *device) {
     struct cpu_device *cpu = cpu_of(device);
-    struct conditions conditions = CONDITIONS_UNKNOWN;
+    struct sample_conditions conditions = CONDITIONS_UNKNOWN;
     if (cpu_load_is_ignored()) return conditions;
     submit(device, QUEUE_COMPUTE, &(struct work){.run = do_probe}, IGNORED);
     pthread_mutex_lock(&cpu->mutex);

@@ -344,7 +344,7 @@ static enum status cuda_synchronize(struct device *device, struct error *error) 
     return STATUS_OK;
 }
 
-static struct conditions cuda_conditions(struct device *device) {
+static struct sample_conditions cuda_conditions(struct device *device) {
     return nvml_conditions(&cuda_of(device)->nvml);
 }
 

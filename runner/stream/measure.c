@@ -82,7 +82,7 @@ static enum status launch_once(struct timing *timing, struct error *error) {
 }
 
 /* Takes one sample and sets timing->seconds. Meanwhile it reads the conditions of the first device. */
-static enum status time_sample(struct timing *timing, struct conditions *conditions, struct error *error) {
+static enum status time_sample(struct timing *timing, struct sample_conditions *conditions, struct error *error) {
     TRY(interrupt_check(error));
     for (int i = 0; i < timing->count; i++) {
         const struct device_timing *part = &timing->parts[i];
@@ -109,7 +109,7 @@ static enum status time_sample(struct timing *timing, struct conditions *conditi
 }
 
 /* Appends the latest sample to the results. */
-static void keep_sample(struct timing *timing, const struct conditions *conditions, int turn) {
+static void keep_sample(struct timing *timing, const struct sample_conditions *conditions, int turn) {
     double between = timing->seconds * timing->launches, *least = &timing->measurement->samples.min_s;
     if (*least == 0 || between < *least) *least = between;
     timing->spent_s += between;
@@ -180,7 +180,7 @@ static enum status reach_steady(struct timing *timing, struct error *error) {
 /* Makes the untimed launches of the options, one launch for choose_batch, and more until the times are steady. */
 static enum status warm_up(struct timing *timing, struct error *error) {
     const struct run_options *options = timing->measurement->options;
-    struct conditions conditions = CONDITIONS_UNKNOWN;
+    struct sample_conditions conditions = CONDITIONS_UNKNOWN;
     for (int64_t i = 0; i < options->warmup; i++) TRY(launch_once(timing, error));
     TRY(time_sample(timing, &conditions, error));
     choose_batch(timing);
@@ -215,7 +215,7 @@ static enum status take_turn(struct timing *timing, int turn, bool alone, struct
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
     if (!alone && !timing->measurement->options->cold && !timing->lead && timing->seconds < LONG_S)
         TRY(launch_once(timing, error));
-    struct conditions conditions = CONDITIONS_UNKNOWN;
+    struct sample_conditions conditions = CONDITIONS_UNKNOWN;
     for (int i = 0; i < samples && timing->measurement->samples.count < most; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
         while (is_too_short(timing)) { /* each time the number of launches grows at least tenfold */

@@ -45,8 +45,8 @@ void nvml_open(const char *bus, struct nvml *nvml) {
     if (!complete) nvml_close(nvml);
 }
 
-struct conditions nvml_conditions(const struct nvml *nvml) {
-    struct conditions now = CONDITIONS_UNKNOWN;
+struct sample_conditions nvml_conditions(const struct nvml *nvml) {
+    struct sample_conditions now = CONDITIONS_UNKNOWN;
     unsigned value;
     unsigned long long reasons = 0;
     if (!nvml->card) return now;

@@ -456,7 +456,7 @@ bool stream_measurement(struct stream *stream, const struct run_options *options
                 stream->lanes[i].device, &stream->lanes[i].launch, poisoned_output(&stream->lanes[i])};
     if (stream->tiling->steps == 1 && !once) return true;
     struct device *first = stream->team->devices[0];
-    struct conditions now = once ? CONDITIONS_UNKNOWN : first->conditions(first);
+    struct sample_conditions now = once ? CONDITIONS_UNKNOWN : first->conditions(first);
     if (stream->tiling->steps >= 1) samples_append(&measurement->samples, stream->result.times.kernel_s, &now, 0);
     return false;
 }

@@ -134,7 +134,7 @@ static inline enum status do_run(struct fixture *f, struct results *results, int
     const struct run *run = &f->runs[number];
     const struct shape *shape = &f->tasks[run->task].geometry.out.shape;
     double seconds[3] = {1e-3, 2e-3, 3e-3};
-    struct conditions conditions[3] = {
+    struct sample_conditions conditions[3] = {
         {1980, 300, 40, 0, false, NAN}, CONDITIONS_UNKNOWN, {1980, 310, 41, THROTTLE_HEAT, false, NAN}};
     int turn[3] = {1, 1, 2};
     float first = -1;

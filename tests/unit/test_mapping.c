@@ -24,7 +24,7 @@ static unsigned char byte_at(int64_t i) {
 }
 
 /* Writes bytes [begin, end) of the mapping. */
-static void write_piece(struct mapping *mapping, int64_t begin, int64_t end) {
+static void write_piece(struct file_mapping *mapping, int64_t begin, int64_t end) {
     char *from = malloc((size_t)(end - begin));
     for (int64_t i = begin; i < end; i++) from[i - begin] = (char)byte_at(i);
     assert_true(mapping_write(mapping, (uint64_t)(BEFORE + begin), from, end - begin));
@@ -44,7 +44,7 @@ static void compare(void) {
 static void write_all(int64_t ahead, int64_t piece, unsigned pause_us) {
     assert_int_equal(ftruncate(file, 0), 0);
     assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
-    struct mapping *mapping = mapping_open(file, BEFORE, BYTES, ahead);
+    struct file_mapping *mapping = mapping_open(file, BEFORE, BYTES, ahead);
     assert_non_null(mapping);
     for (int64_t at = 0; at < BYTES; at += piece) {
         write_piece(mapping, at, at + piece < BYTES ? at + piece : BYTES);
@@ -64,7 +64,7 @@ static void pieces_in_order(void **state) {
 static void pieces_backwards(void **state) {
     assert_int_equal(ftruncate(file, 0), 0);
     assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
-    struct mapping *mapping = mapping_open(file, BEFORE, BYTES, BYTES);
+    struct file_mapping *mapping = mapping_open(file, BEFORE, BYTES, BYTES);
     for (int64_t at = BYTES; at > 0; at -= MIB) write_piece(mapping, at > MIB ? at - MIB : 0, at);
     mapping_close(mapping);
     compare();
@@ -87,7 +87,7 @@ static void cut_short(void **state) {
     bool written[64];
     int64_t step = BYTES / 64;
     assert_int_equal(posix_fallocate(file, 0, BEFORE + BYTES), 0);
-    struct mapping *mapping = mapping_open(file, BEFORE, BYTES, 4 * MIB);
+    struct file_mapping *mapping = mapping_open(file, BEFORE, BYTES, 4 * MIB);
     assert_int_equal(ftruncate(file, BEFORE + BYTES / 2), 0);
 #pragma omp parallel for
     for (int i = 0; i < 64; i++) written[i] = mapping_write(mapping, (uint64_t)(BEFORE + i * step), page, sizeof page);

@@ -120,8 +120,8 @@ static enum status sim_synchronize(struct device *device, struct error *error) {
     (void)device, (void)error;
     return STATUS_OK;
 }
-static struct conditions sim_conditions(struct device *device) {
-    struct conditions now = CONDITIONS_UNKNOWN;
+static struct sample_conditions sim_conditions(struct device *device) {
+    struct sample_conditions now = CONDITIONS_UNKNOWN;
     struct simulated *sim = simulated_of(device);
     if (sim->probes) now.probe_s = sim->probes[sim->clock_readings];
     now.clock_mhz = (float)(1000 + sim->clock_readings++);

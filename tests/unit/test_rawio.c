@@ -241,9 +241,9 @@ static void write_and_compare(const struct shape *shape, const struct h5_layout 
     const struct write_source source = {box_values, FLOAT32, NULL};
     struct box whole = box_whole(shape);
     struct selection all = selection_of_box(&whole);
-    struct cells cells = layout_cells(&all, shape, tile);
+    struct chunk_cells cells = layout_cells(&all, shape, tile);
     for (int64_t number = cells.count - 1; number >= 0; number--) { /* backwards, because any order must work */
-        struct cell cell = layout_cell(&cells, number);
+        struct chunk_cell cell = layout_cell(&cells, number);
         struct box box = {.rank = shape->rank};
         memcpy(box.start, cell.corner, sizeof box.start);
         memcpy(box.count, cell.count, sizeof box.count);
@@ -291,7 +291,7 @@ static void whole_chunks_are_known(void **state) {
     static const bool whole[][6] = {{true, true, true, true, true, true}, {false, false, false, true, true, false}};
     for (int b = 0; b < 2; b++) {
         struct selection selection = selection_of_box(&boxes[b]);
-        struct cells cells = layout_cells(&selection, &shape, &chunk);
+        struct chunk_cells cells = layout_cells(&selection, &shape, &chunk);
         assert_int_equal(cells.count, 6);
         for (int number = 0; number < 6; number++)
             assert_int_equal(layout_cell(&cells, number).covers_chunk, whole[b][number]);

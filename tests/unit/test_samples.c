@@ -46,7 +46,7 @@ static double normal(unsigned short seed[3]) {
 /* Samples of turns: those of a turn share an offset. */
 static struct samples draw(int turns, int each, double between, double within, unsigned short seed[3]) {
     struct samples samples = {.count = 0};
-    struct conditions unknown = CONDITIONS_UNKNOWN;
+    struct sample_conditions unknown = CONDITIONS_UNKNOWN;
     for (int turn = 0; turn < turns; turn++) {
         double offset = between * normal(seed);
         for (int i = 0; i < each; i++) samples_append(&samples, 1 + offset + within * normal(seed), &unknown, turn);
@@ -116,7 +116,7 @@ static void all_samples_of_a_turn_count(void **state) {
 static const char *flags_of(const double *seconds, int count, unsigned throttle, char text[FLAGS_TEXT]) {
     struct samples samples = {.count = 0};
     for (int i = 0; i < count; i++) {
-        struct conditions conditions = CONDITIONS_UNKNOWN;
+        struct sample_conditions conditions = CONDITIONS_UNKNOWN;
         conditions.throttle = i == count / 2 ? throttle : 0;
         samples_append(&samples, seconds[i], &conditions, i / 3);
     }
@@ -146,7 +146,7 @@ static void what_is_doubtful_is_flagged(void **state) {
     assert_string_equal(flags_of(outlier, 40, THROTTLE_HEAT, text), "throttled,outliers");
     assert_string_equal(flags_of(drift, 40, 0, text), "drift");
     struct samples one = {.count = 0};
-    struct conditions hot = CONDITIONS_UNKNOWN;
+    struct sample_conditions hot = CONDITIONS_UNKNOWN;
     hot.throttle = THROTTLE_HEAT | THROTTLE_OTHER;
     for (int i = 0; i < 10; i++) samples_append(&one, i == 3 ? 1.0 : 1e-3, &hot, i);
     unsigned char *marks = samples_marks(&one);
@@ -161,7 +161,7 @@ static void a_quarter_of_busy_samples_makes_a_run_busy(void **state) {
         struct samples samples = {.count = 0};
         char text[FLAGS_TEXT];
         for (int i = 0; i < 20; i++) {
-            struct conditions conditions = CONDITIONS_UNKNOWN;
+            struct sample_conditions conditions = CONDITIONS_UNKNOWN;
             conditions.busy = i < busy;
             samples_append(&samples, 1e-3, &conditions, i);
         }

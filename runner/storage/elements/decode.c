@@ -173,7 +173,7 @@ struct decoding *decoding_copy(const struct decoding *decoding) {
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
 /* Elements that are decoded together. */
-struct block {
+struct decoded_block {
     int64_t count;
     const void *from;
     double doubles[BLOCK];   /* values */
@@ -188,7 +188,7 @@ static bool has_exact(const struct decoding *decoding) {
     return exact;
 }
 
-static void mask_missing_numbers(const struct decoding *decoding, struct block *block) {
+static void mask_missing_numbers(const struct decoding *decoding, struct decoded_block *block) {
     for (int m = 0; m < decoding->mark_count; m++) {
         const struct decode_mark mark = decoding->marks[m];
         if (mark.exact)
@@ -210,7 +210,7 @@ static double round_if(bool to_float32, double value) {
 /* Marks the elements beyond a bound as missing. For the upper bound both sides are turned round (-x, ~x), so that
  * one comparison serves both bounds. */
 static void mask_beyond(const struct decoding *decoding, const struct decode_mark *bound, bool is_low,
-                        struct block *block) {
+                        struct decoded_block *block) {
     uint64_t flip = is_low ? 0 : ~UINT64_C(0), limit = ordered(bound->integer, decoding->read_as) ^ flip;
     double sign = is_low ? 1 : -1, minimum = sign * round_if(bound->narrow, bound->real);
     if (bound->exact)
@@ -222,13 +222,13 @@ static void mask_beyond(const struct decoding *decoding, const struct decode_mar
 }
 
 /* Applies the bounds of stored elements, or those of decoded ones. */
-static void mask_outside(const struct decoding *decoding, bool decoded, struct block *block) {
+static void mask_outside(const struct decoding *decoding, bool decoded, struct decoded_block *block) {
     if (decoding->has_low && decoding->low.decoded == decoded) mask_beyond(decoding, &decoding->low, true, block);
     if (decoding->has_high && decoding->high.decoded == decoded) mask_beyond(decoding, &decoding->high, false, block);
 }
 
 /* Rounds after each operation, in the type of the arithmetic: NumPy uses no fused multiply-add. */
-static void scale(const struct decoding *decoding, struct block *block) {
+static void scale(const struct decoding *decoding, struct decoded_block *block) {
     const struct cf_number *factor = &decoding->attributes.factor, *offset = &decoding->attributes.offset;
     int64_t count = block->count;
     if (decoding->computed == FLOAT64) {
@@ -243,8 +243,8 @@ static void scale(const struct decoding *decoding, struct block *block) {
     for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)block->floats[i];
 }
 
-static void decode_block(const struct decoding *decoding, bool exact, struct block *block, enum dtype wanted, void *to,
-                         struct casts *casts) {
+static void decode_block(const struct decoding *decoding, bool exact, struct decoded_block *block, enum dtype wanted,
+                         void *to, struct casts *casts) {
     int64_t count = block->count, missing = 0;
     enum dtype result = decoding->result;
     bool copies_bits =
@@ -278,7 +278,7 @@ void decode_elements(const struct decoding *decoding, const void *from, int64_t 
         convert_elements(decoding->read_as, from, count, wanted, to, casts);
         return;
     }
-    struct block block;
+    struct decoded_block block;
     bool exact = has_exact(decoding);
     for (int64_t at = 0; at < count; at += BLOCK) {
         block.count = count - at < BLOCK ? count - at : BLOCK;

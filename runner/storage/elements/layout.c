@@ -149,8 +149,9 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
 
 /* ---- chunked ----------------------------------------------------------------------------------------------------- */
 
-struct cells layout_cells(const struct selection *selection, const struct shape *shape, const struct shape *chunk) {
-    struct cells cells = {.selection = *selection, .chunk = *chunk, .extent = *shape, .count = 1};
+struct chunk_cells layout_cells(const struct selection *selection, const struct shape *shape,
+                                const struct shape *chunk) {
+    struct chunk_cells cells = {.selection = *selection, .chunk = *chunk, .extent = *shape, .count = 1};
     for (int axis = 0; axis < selection->rank; axis++) {
         int64_t size = chunk->size[axis], count = selection->count[axis], step = selection->step[axis];
         int64_t last = selection->start[axis] + (count - 1) * step;
@@ -163,9 +164,9 @@ struct cells layout_cells(const struct selection *selection, const struct shape 
     return cells;
 }
 
-struct cell layout_cell(const struct cells *cells, int64_t number) {
+struct chunk_cell layout_cell(const struct chunk_cells *cells, int64_t number) {
     const struct selection *selection = &cells->selection;
-    struct cell cell = {.covers_chunk = true};
+    struct chunk_cell cell = {.covers_chunk = true};
     int64_t stride = 1;
     for (int axis = selection->rank - 1; axis >= 0; axis--) {
         int64_t start = selection->start[axis], step = selection->step[axis], size = cells->chunk.size[axis];
@@ -190,13 +191,13 @@ struct cell layout_cell(const struct cells *cells, int64_t number) {
     return cell;
 }
 
-int64_t layout_cell_elements(const struct cells *cells, const struct cell *cell) {
+int64_t layout_cell_elements(const struct chunk_cells *cells, const struct chunk_cell *cell) {
     int64_t elements = 1;
     for (int axis = 0; axis < cells->selection.rank; axis++) elements *= cell->count[axis];
     return elements;
 }
 
-struct walk layout_cell_walk(const struct cells *cells, const struct cell *cell, bool dense) {
+struct walk layout_cell_walk(const struct chunk_cells *cells, const struct chunk_cell *cell, bool dense) {
     const struct selection *selection = &cells->selection;
     return walk_of(selection->rank, dense, cell->count, selection->step, cell->in_chunk, cells->chunk.size,
                    cell->in_box, selection->count);

@@ -58,7 +58,7 @@ bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct r
 
 /* ---- chunked: the cells of the grid of chunks that have selected elements ---------------------------------------- */
 
-struct cells {
+struct chunk_cells {
     struct selection selection;
     struct shape chunk, extent;
     int64_t grid[MAX_RANK]; /* chunks along each axis of the data set */
@@ -67,20 +67,21 @@ struct cells {
     int64_t count; /* number of cells */
 };
 
-struct cells layout_cells(const struct selection *selection, const struct shape *shape, const struct shape *chunk);
+struct chunk_cells layout_cells(const struct selection *selection, const struct shape *shape,
+                                const struct shape *chunk);
 
 /* The elements that a selection and one chunk share. */
-struct cell {
+struct chunk_cell {
     int64_t number;           /* chunk number in the row-major order of the grid */
     int64_t corner[MAX_RANK]; /* first element of the chunk in the data set */
     int64_t in_chunk[MAX_RANK], in_box[MAX_RANK], count[MAX_RANK];
     bool covers_chunk; /* the selection contains all elements of the chunk within the data set */
 };
 /* Cell number 0 .. count - 1. */
-struct cell layout_cell(const struct cells *cells, int64_t number);
-int64_t layout_cell_elements(const struct cells *cells, const struct cell *cell);
+struct chunk_cell layout_cell(const struct chunk_cells *cells, int64_t number);
+int64_t layout_cell_elements(const struct chunk_cells *cells, const struct chunk_cell *cell);
 /* The walk from the chunk to the packed box. */
-struct walk layout_cell_walk(const struct cells *cells, const struct cell *cell, bool dense);
+struct walk layout_cell_walk(const struct chunk_cells *cells, const struct chunk_cell *cell, bool dense);
 /* The number of chunks in a data set. */
 int64_t layout_chunks(const struct shape *shape, const struct shape *chunk);
 

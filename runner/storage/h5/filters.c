@@ -242,8 +242,9 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
     return codec_decompress(id, values, buffers->data, stored, to, capacity);
 }
 
-/* Decompresses `stored` bytes to exactly `plain_bytes` bytes, or, if `plain_bytes` is 0, to any number up to `bound`. The result
- * goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed; *why is the reason. */
+/* Decompresses `stored` bytes to exactly `plain_bytes` bytes, or, if `plain_bytes` is 0, to any number up to `bound`.
+ * The result goes to `to`, or to buffers->other if `to` is NULL. Returns the number of bytes; 0: it failed; *why is the
+ * reason. */
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                                size_t stored, size_t plain_bytes, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;

@@ -202,8 +202,8 @@ static enum status read_arrays(struct h5_dataset *dataset, const struct selectio
     struct cut cut = cut_box(&packed, NULL, element_bytes < ARRAYS_BYTES ? ARRAYS_BYTES / (element_bytes + 1) : 1);
     if (box_elements(&packed) == 0 || box_elements(&taken) == 0) return STATUS_OK;
     if (box_elements(&taken) == shape_elements(&inner)) return transfer(dataset, &outer, data, false, error);
-    struct cells cells = layout_cells(&part, &inner, &inner);
-    struct cell cell = layout_cell(&cells, 0);
+    struct chunk_cells cells = layout_cells(&part, &inner, &inner);
+    struct chunk_cell cell = layout_cell(&cells, 0);
     struct walk walk = layout_cell_walk(&cells, &cell, false);
     char *to = data;
     OWNED char *memory = NULL;

@@ -21,7 +21,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; older kernels refuse it, and pages are populated by their first write */
 #endif
 
-struct mapping {
+struct file_mapping {
     char *memory;     /* start of the page in which the range begins */
     uint64_t address; /* position of that page in the file */
     int64_t bytes, ahead;
@@ -50,7 +50,7 @@ static void install_handler(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
-bool mapping_write(const struct mapping *mapping, uint64_t address, const void *from, int64_t bytes) {
+bool mapping_write(const struct file_mapping *mapping, uint64_t address, const void *from, int64_t bytes) {
     sigjmp_buf back;
     volatile bool written = false;
     writing = &back;
@@ -66,7 +66,7 @@ bool mapping_write(const struct mapping *mapping, uint64_t address, const void *
 
 /* Waits until `offset` is less than `ahead` bytes beyond the written bytes. Returns the next offset: a later one if the
  * writers overtook it, the end if the mapping closes. */
-static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
+static int64_t wait_for_room(struct file_mapping *mapping, int64_t offset) {
     pthread_mutex_lock(&mapping->mutex);
     while (!mapping->closing && offset - mapping->written >= mapping->ahead)
         pthread_cond_wait(&mapping->changed, &mapping->mutex);
@@ -77,7 +77,7 @@ static int64_t wait_for_room(struct mapping *mapping, int64_t offset) {
 }
 
 static void *populate(void *argument) {
-    struct mapping *mapping = argument;
+    struct file_mapping *mapping = argument;
     for (int64_t offset = 0; (offset = wait_for_room(mapping, offset)) < mapping->bytes; offset += STEP_BYTES) {
         int64_t remaining = mapping->bytes - offset;
         if (madvise(mapping->memory + offset, (size_t)(remaining < STEP_BYTES ? remaining : STEP_BYTES),
@@ -87,14 +87,14 @@ static void *populate(void *argument) {
     return NULL;
 }
 
-struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead) {
+struct file_mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead) {
     int64_t page = sysconf(_SC_PAGESIZE), before = (int64_t)(address % (uint64_t)page);
     void *memory =
         mmap(NULL, (size_t)(before + bytes), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, (off_t)address - before);
     if (memory == MAP_FAILED) return NULL;
     install_handler();
-    struct mapping *mapping = must_malloc(sizeof *mapping);
-    *mapping = (struct mapping){
+    struct file_mapping *mapping = must_malloc(sizeof *mapping);
+    *mapping = (struct file_mapping){
         .memory = memory, .address = address - (uint64_t)before, .bytes = before + bytes, .ahead = ahead};
     pthread_mutex_init(&mapping->mutex, NULL);
     pthread_cond_init(&mapping->changed, NULL);
@@ -103,7 +103,7 @@ struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, in
     return mapping;
 }
 
-void mapping_close(struct mapping *mapping) {
+void mapping_close(struct file_mapping *mapping) {
     if (!mapping) return;
     pthread_mutex_lock(&mapping->mutex);
     mapping->closing = true;
@@ -116,7 +116,7 @@ void mapping_close(struct mapping *mapping) {
     free(mapping);
 }
 
-void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end) {
+void mapping_written(struct file_mapping *mapping, uint64_t begin, uint64_t end) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = begin - begin % page;
     madvise(mapping->memory + (first - mapping->address), (size_t)(end - first), MADV_DONTNEED);
     pthread_mutex_lock(&mapping->mutex);

@@ -8,19 +8,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mapping;
+struct file_mapping;
 
 /* Maps bytes [address, address + bytes) of a file; NULL: it cannot be mapped. The blocks of the range must be
  * allocated, or a write would fail on a full disk. If the range will be written from beginning to end, pages are
  * populated up to `ahead` bytes before the writes; else pass 0. Populated pages count as resident memory of the
  * process. mapping_close frees the mapping. */
-struct mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead);
-void mapping_close(struct mapping *mapping);
+struct file_mapping *mapping_open(int descriptor, uint64_t address, int64_t bytes, int64_t ahead);
+void mapping_close(struct file_mapping *mapping);
 
 /* Writes `bytes` bytes at `address` in the file; thread-safe. false: another process truncated the file, or the disk
  * failed. */
-bool mapping_write(const struct mapping *mapping, uint64_t address, const void *from, int64_t bytes);
+bool mapping_write(const struct file_mapping *mapping, uint64_t address, const void *from, int64_t bytes);
 /* Releases the pages of the written range [begin, end) from the process; the page cache keeps them. */
-void mapping_written(struct mapping *mapping, uint64_t begin, uint64_t end);
+void mapping_written(struct file_mapping *mapping, uint64_t begin, uint64_t end);
 
 #endif

@@ -142,7 +142,7 @@ struct reading {
     struct trace *trace;
     const struct read_target *target; /* NULL: chunks are only checked */
     struct rows rows;                 /* contiguous */
-    struct cells cells;               /* chunked */
+    struct chunk_cells cells;         /* chunked */
     atomic_llong next;                /* next piece or cell */
     pthread_mutex_t mutex;
     struct read_counts counts; /* the mutex guards `counts` and `failure` */
@@ -299,7 +299,7 @@ void rawread_limit_plain(int threads) {
 static enum status look_up_chunks(struct reading *reading) {
     struct rawread *raw = reading->raw;
     struct error error = {.status = STATUS_OK};
-    struct cell cell;
+    struct chunk_cell cell;
     enum status status = STATUS_OK;
     int rank = raw->extent.rank;
     h5_lock();
@@ -318,7 +318,7 @@ static enum status look_up_chunks(struct reading *reading) {
 }
 
 /* Copies the selected part of a decoded chunk to its position in the target. */
-static void scatter(const struct reading *reading, const struct cell *cell, const char *decoded,
+static void scatter(const struct reading *reading, const struct chunk_cell *cell, const char *decoded,
                     struct read_counts *counts) {
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
@@ -330,7 +330,7 @@ static void scatter(const struct reading *reading, const struct cell *cell, cons
 }
 
 /* Like scatter, but for a chunk that was never stored: its elements are the fill value. */
-static void scatter_fill(const struct reading *reading, const struct cell *cell, struct read_counts *counts) {
+static void scatter_fill(const struct reading *reading, const struct chunk_cell *cell, struct read_counts *counts) {
     const struct rawread *raw = reading->raw;
     struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     size_t size = dtype_size(reading->target->dtype);
@@ -349,14 +349,14 @@ static void scatter_fill(const struct reading *reading, const struct cell *cell,
 }
 
 /* Does the chunk extend beyond the data set? */
-static bool is_partial(const struct rawread *raw, const struct cell *cell) {
+static bool is_partial(const struct rawread *raw, const struct chunk_cell *cell) {
     for (int axis = 0; axis < raw->extent.rank; axis++)
         if (cell->corner[axis] + raw->chunk.size[axis] > raw->extent.size[axis]) return true;
     return false;
 }
 
 /* The address of a chunk in the target, if the chunk is contiguous there and unchanged; else NULL. */
-static char *whole_target(const struct reading *reading, const struct cell *cell) {
+static char *whole_target(const struct reading *reading, const struct chunk_cell *cell) {
     const struct rawread *raw = reading->raw;
     const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
@@ -368,7 +368,7 @@ static char *whole_target(const struct reading *reading, const struct cell *cell
 
 /* Reads and decodes a chunk, and copies its selected elements to the target. Without a target it only checks that the
  * chunk can be decoded. */
-static void read_chunk(struct reading *reading, const struct cell *cell, int lane) {
+static void read_chunk(struct reading *reading, const struct chunk_cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
     const struct h5_chunk_place *chunk = &raw->chunks[cell->number].place;
     struct read_counts counts = {0};
@@ -406,7 +406,7 @@ static void read_lane(void *context, int64_t lane, int thread) {
     (void)thread;
     struct reading *reading = context;
     for (int64_t number; (number = atomic_fetch_add(&reading->next, 1)) < reading->cells.count;) {
-        struct cell cell = layout_cell(&reading->cells, number);
+        struct chunk_cell cell = layout_cell(&reading->cells, number);
         read_chunk(reading, &cell, (int)lane);
     }
 }

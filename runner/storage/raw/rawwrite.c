@@ -35,13 +35,13 @@
 
 struct rawwrite {
     struct h5_dataset *dataset;
-    int descriptor, *failure; /* the file's; errno of its first failed write (h5_descriptor) */
-    bool mappable;            /* blocks are allocated, and the file system writes mappings fast */
-    struct mapping *mapping;  /* maps all unfiltered data; NULL: pwrite is used */
-    int64_t size;             /* bytes of an element */
-    haddr_t address;          /* contiguous */
-    haddr_t *addresses;       /* addresses of unfiltered chunks, in row-major order of the grid */
-    int64_t chunk_bytes;      /* bytes of an unencoded chunk; 0: contiguous */
+    int descriptor, *failure;     /* the file's; errno of its first failed write (h5_descriptor) */
+    bool mappable;                /* blocks are allocated, and the file system writes mappings fast */
+    struct file_mapping *mapping; /* maps all unfiltered data; NULL: pwrite is used */
+    int64_t size;                 /* bytes of an element */
+    haddr_t address;              /* contiguous */
+    haddr_t *addresses;           /* addresses of unfiltered chunks, in row-major order of the grid */
+    int64_t chunk_bytes;          /* bytes of an unencoded chunk; 0: contiguous */
     struct filters filters;
     struct filter_lanes lanes; /* filtered chunks only */
 };
@@ -73,10 +73,10 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct box whole = box_whole(shape);
     struct selection all = selection_of_box(&whole);
-    struct cells cells = layout_cells(&all, shape, &raw->dataset->chunk);
+    struct chunk_cells cells = layout_cells(&all, shape, &raw->dataset->chunk);
     raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
     for (int64_t number = 0; number < cells.count; number++) {
-        struct cell cell = layout_cell(&cells, number);
+        struct chunk_cell cell = layout_cell(&cells, number);
         struct h5_chunk_place place;
         hsize_t corner[MAX_RANK];
         for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
@@ -147,13 +147,13 @@ struct writing {
     struct rawwrite *raw;
     struct trace *trace;
     const struct write_source *source;
-    bool converts;         /* the source has another type than the data set */
-    struct rows rows;      /* contiguous */
-    struct cells cells;    /* chunked */
-    atomic_llong next;     /* next piece or cell */
-    atomic_int failure;    /* errno of a failure; 0: none */
-    pthread_mutex_t mutex; /* held while a filtered chunk is written; guards `error` and the casts of the source */
-    struct error error;    /* first failure of HDF5 */
+    bool converts;            /* the source has another type than the data set */
+    struct rows rows;         /* contiguous */
+    struct chunk_cells cells; /* chunked */
+    atomic_llong next;        /* next piece or cell */
+    atomic_int failure;       /* errno of a failure; 0: none */
+    pthread_mutex_t mutex;    /* held while a filtered chunk is written; guards `error` and the casts of the source */
+    struct error error;       /* first failure of HDF5 */
 };
 
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
@@ -223,7 +223,7 @@ static void write_plain_chunks(void *context, int64_t lane, int thread) {
     int64_t size = writing->raw->size;
     struct casts casts = {0};
     for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
-        struct cell cell = layout_cell(&writing->cells, number);
+        struct chunk_cell cell = layout_cell(&writing->cells, number);
         struct walk walk = layout_cell_walk(&writing->cells, &cell, true);
         for (int64_t row = 0; row < walk.rows; row++) {
             int64_t in_chunk, in_box;
@@ -251,7 +251,7 @@ static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *en
 }
 
 static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
-    struct mapping *mapping = writing->raw->mapping;
+    struct file_mapping *mapping = writing->raw->mapping;
     haddr_t begin, end;
     workers_run(mapping ? MAPPERS : writing->converts ? workers_count() : 1, work, writing);
     if (!mapping) return;
@@ -268,13 +268,13 @@ static void keep_error(struct writing *writing, const struct error *error) {
     writing->failure = EIO; /* stops all lanes */
 }
 
-static int64_t cell_bytes(const struct writing *writing, const struct cell *cell) {
+static int64_t cell_bytes(const struct writing *writing, const struct chunk_cell *cell) {
     return layout_cell_elements(&writing->cells, cell) * writing->raw->size;
 }
 
 /* Gathers the elements that the box has in a chunk: one row after the other (`packed`), or each at its place in the
  * chunk, where bytes outside the data set are zero. NULL: out of memory. */
-static char *gather_chunk(const struct writing *writing, const struct cell *cell, bool packed, int lane,
+static char *gather_chunk(const struct writing *writing, const struct chunk_cell *cell, bool packed, int lane,
                           struct casts *casts) {
     const struct rawwrite *raw = writing->raw;
     const int64_t bytes = packed ? cell_bytes(writing, cell) : raw->chunk_bytes;
@@ -290,8 +290,8 @@ static char *gather_chunk(const struct writing *writing, const struct cell *cell
     return decoded;
 }
 
-static enum status place_chunk(const struct writing *writing, const struct cell *cell, size_t bytes, haddr_t *address,
-                               struct error *error) {
+static enum status place_chunk(const struct writing *writing, const struct chunk_cell *cell, size_t bytes,
+                               haddr_t *address, struct error *error) {
     const struct h5_dataset *dataset = writing->raw->dataset;
     hsize_t corner[MAX_RANK];
     int rank = dataset->shape.rank;
@@ -303,7 +303,7 @@ static enum status place_chunk(const struct writing *writing, const struct cell 
 }
 
 /* Gathers, encodes and writes a chunk that the box covers completely. Only the write holds the mutex. */
-static void write_whole_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
+static void write_whole_chunk(struct writing *writing, const struct chunk_cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};
     size_t bytes = 0;
@@ -325,7 +325,7 @@ static void write_whole_chunk(struct writing *writing, const struct cell *cell, 
 }
 
 /* Lets HDF5 write a part of a chunk: it can change an encoded chunk, and caches chunks for that. */
-static void write_partial_chunk(struct writing *writing, const struct cell *cell, int lane, struct casts *casts) {
+static void write_partial_chunk(struct writing *writing, const struct chunk_cell *cell, int lane, struct casts *casts) {
     struct rawwrite *raw = writing->raw;
     struct error error = {.status = STATUS_OK};
     struct box box = {.rank = raw->dataset->shape.rank};
@@ -345,7 +345,7 @@ static void write_filtered(void *context, int64_t lane, int thread) {
     struct writing *writing = context;
     struct casts casts = {0};
     for (int64_t number; (number = atomic_fetch_add(&writing->next, 1)) < writing->cells.count;) {
-        struct cell cell = layout_cell(&writing->cells, number);
+        struct chunk_cell cell = layout_cell(&writing->cells, number);
         if (writing->failure) break;
         if (cell.covers_chunk)
             write_whole_chunk(writing, &cell, (int)lane, &casts);

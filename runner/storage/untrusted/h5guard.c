@@ -129,8 +129,8 @@ static void check_source(struct h5_guard *guard, const char *path, const char *f
     if (found >= 0) check_file(guard, names.items[found], dataset);
 }
 
-/* Checks the sources of a mapping, for all blocks that exist. Checks block 0 first: only then may h5_last_block list the
- * folder that holds the blocks. */
+/* Checks the sources of a mapping, for all blocks that exist. Checks block 0 first: only then may h5_last_block list
+ * the folder that holds the blocks. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     struct h5_guard *guard = context;
     const char *path = guard->chain[guard->depth - 1].path;

@@ -97,13 +97,13 @@ static int block_of(const char *stored, const char *name) {
     return same ? (int)block : -1;
 }
 
-struct search {
+struct block_search {
     const char *stored; /* last component of the stored name */
     int last;           /* number of the last block that exists; -1: none */
     int found;          /* how many blocks exist */
 };
 
-static void count_name(struct search *search, const char *name) {
+static void count_name(struct block_search *search, const char *name) {
     int block = block_of(search->stored, name);
     search->found += block >= 0;
     if (block > search->last) search->last = block;
@@ -111,7 +111,7 @@ static void count_name(struct search *search, const char *name) {
 
 /* Returns the part of a stored name before the last slash, with the number of block 0, and notes the last component in
  * `search`. The caller frees. */
-static char *split_name(const char *stored, struct search *search) {
+static char *split_name(const char *stored, struct block_search *search) {
     const char *slash = strrchr(stored, '/');
     bool numbered;
     OWNED char *parent = must_printf("%.*s", slash ? (int)(slash - stored) : 0, stored);
@@ -120,7 +120,7 @@ static char *split_name(const char *stored, struct search *search) {
 }
 
 /* Searches the folder of a path for names whose last component is numbered. */
-static void search_folder(const char *path, struct search *search) {
+static void search_folder(const char *path, struct block_search *search) {
     OWNED char *folder = split_name(path, search);
     OWNED_FOLDER DIR *open = opendir(*folder ? folder : *path == '/' ? "/" : ".");
     for (const struct dirent *entry; open && (entry = readdir(open));) count_name(search, entry->d_name);
@@ -134,7 +134,7 @@ static herr_t count_link(hid_t group, const char *name, const H5L_info_t *link, 
 }
 
 /* Searches the group of a data set, in the first file that can be opened. */
-static void search_group(const struct texts *names, const char *dataset, hid_t links, struct search *search) {
+static void search_group(const struct texts *names, const char *dataset, hid_t links, struct block_search *search) {
     OWNED char *parent = split_name(dataset, search);
     OWNED_ID hid_t file = H5I_INVALID_HID;
     for (int i = 0; i < names->count && file < 0; i++) file = h5_open_to_read(names->items[i], H5P_DEFAULT);
@@ -145,17 +145,17 @@ static void search_group(const struct texts *names, const char *dataset, hid_t l
 
 /* Searches the folder if the file's name is numbered, otherwise the group in the file. */
 int h5_last_block(const char *from, const char *file, const char *dataset, hid_t links, int *found) {
-    struct search search = {.last = -1};
+    struct block_search search = {.last = -1};
     bool same = strcmp(file, ".") == 0, file_numbered, dataset_numbered;
     OWNED char *first = h5_block_name(file, 0, &file_numbered);
     free(h5_block_name(dataset, 0, &dataset_numbered));
     const char *searched = same ? from : file_numbered ? file : first;
     FREED_BY(texts_clear) struct texts names = h5_names_of(from, searched, "HDF5_VDS_PREFIX");
     if (!file_numbered && !dataset_numbered)
-        search = (struct search){.last = 0, .found = 1};
+        search = (struct block_search){.last = 0, .found = 1};
     else if (file_numbered)
         for (int i = 0; i < names.count; i++) {
-            struct search folder = {.last = -1};
+            struct block_search folder = {.last = -1};
             search_folder(names.items[i], &folder);
             if (folder.last > search.last) search.last = folder.last;
             if (folder.found > search.found) search.found = folder.found;

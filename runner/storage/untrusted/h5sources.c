@@ -58,7 +58,7 @@ static hid_t open_file(const char *from, const char *name, char **why) {
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
 /* One mapping: `place`, a selection of the virtual data set, shows `part` of a source. */
-struct mapping {
+struct source_mapping {
     hid_t whole;       /* the virtual data set, */
     const char *path;  /* and its file */
     char *file, *name; /* file and name of the source */
@@ -66,22 +66,22 @@ struct mapping {
 };
 
 /* Returns mapping number `number` as the file stores it: with %b in its names, and unlimited selections. */
-static struct mapping stored_mapping(hid_t whole, hid_t creation, const char *path, size_t number) {
+static struct source_mapping stored_mapping(hid_t whole, hid_t creation, const char *path, size_t number) {
     char file[PATH_MAX] = "", name[PATH_MAX] = "";
     H5Pget_virtual_filename(creation, number, file, sizeof file);
     H5Pget_virtual_dsetname(creation, number, name, sizeof name);
-    return (struct mapping){.whole = whole,
-                            .path = path,
-                            .file = must_strdup(file),
-                            .name = must_strdup(name),
-                            .place = H5Pget_virtual_vspace(creation, number),
-                            .part = H5Pget_virtual_srcspace(creation, number)};
+    return (struct source_mapping){.whole = whole,
+                                   .path = path,
+                                   .file = must_strdup(file),
+                                   .name = must_strdup(name),
+                                   .place = H5Pget_virtual_vspace(creation, number),
+                                   .part = H5Pget_virtual_srcspace(creation, number)};
 }
 
 /* Returns a copy of a mapping with the names of block number `block`. */
-static struct mapping block_mapping(const struct mapping *stored, int block) {
+static struct source_mapping block_mapping(const struct source_mapping *stored, int block) {
     bool numbered;
-    struct mapping mapping = *stored;
+    struct source_mapping mapping = *stored;
     mapping.file = h5_block_name(stored->file, block, &numbered);
     mapping.name = h5_block_name(stored->name, block, &numbered);
     mapping.place = H5Scopy(stored->place);
@@ -90,14 +90,14 @@ static struct mapping block_mapping(const struct mapping *stored, int block) {
 }
 
 /* Replaces both selections of a mapping. */
-static void set_selections(struct mapping *mapping, hid_t place, hid_t part) {
+static void set_selections(struct source_mapping *mapping, hid_t place, hid_t part) {
     H5Sclose(mapping->place);
     H5Sclose(mapping->part);
     mapping->place = place;
     mapping->part = part;
 }
 
-static void close_mapping(const struct mapping *mapping) {
+static void close_mapping(const struct source_mapping *mapping) {
     H5Sclose(mapping->place);
     H5Sclose(mapping->part);
     free(mapping->file);
@@ -105,7 +105,7 @@ static void close_mapping(const struct mapping *mapping) {
 }
 
 /* Opens the source of a mapping; if it fails, `dataset` is negative and `why` has the reason. */
-static struct source open_source(const struct source_walk *walk, const struct mapping *mapping) {
+static struct source open_source(const struct source_walk *walk, const struct source_mapping *mapping) {
     const char *file = mapping->file, *name = mapping->name;
     struct source source = {H5I_INVALID_HID, H5I_INVALID_HID, NULL};
     source.file = strcmp(file, ".") == 0 ? H5Iget_file_id(mapping->whole) : open_file(mapping->path, file, &source.why);
@@ -134,7 +134,7 @@ static void close_source(const struct source *source) {
 }
 
 /* Counts `elements` elements of the source of a mapping as absent. */
-static void count_absent(const struct source_walk *walk, const struct mapping *mapping, hssize_t elements,
+static void count_absent(const struct source_walk *walk, const struct source_mapping *mapping, hssize_t elements,
                          const char *why) {
     const char *file = mapping->file, *name = mapping->name;
     if (!walk->absent) return;
@@ -161,7 +161,7 @@ static hid_t box_of_place(hid_t place, int rank) {
 
 /* Fits a mapping whose part is H5S_ALL, which does not state the shape of the source. HDF5 maps the same number of
  * elements of any shape, and fails if their number has changed. false: no shape fits the place. */
-static bool fit_whole_source(struct source_walk *walk, struct mapping *mapping, hid_t space) {
+static bool fit_whole_source(struct source_walk *walk, struct source_mapping *mapping, hid_t space) {
     bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
     hid_t part = same ? H5Scopy(space) : box_of_place(mapping->place, H5Sget_simple_extent_ndims(space));
     if (!same && walk->absent) walk->absent->read_by_source = true;
@@ -172,7 +172,7 @@ static bool fit_whole_source(struct source_walk *walk, struct mapping *mapping, 
 }
 
 /* Removes the part of a mapping that is outside a shape. */
-static void remove_outside(struct mapping *mapping, int rank, const hsize_t size[]) {
+static void remove_outside(struct source_mapping *mapping, int rank, const hsize_t size[]) {
     OWNED_ID hid_t inside = h5_slab_box(rank, size);
     hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, inside);
     hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, inside);
@@ -180,7 +180,7 @@ static void remove_outside(struct mapping *mapping, int rank, const hsize_t size
 }
 
 /* Fits a mapping to the shape of its source. Returns why a part of it is absent; NULL: nothing is. */
-static char *fit_to_source(struct source_walk *walk, struct mapping *mapping, hid_t source) {
+static char *fit_to_source(struct source_walk *walk, struct source_mapping *mapping, hid_t source) {
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
@@ -209,7 +209,7 @@ static hssize_t shared_points(hid_t place, hid_t part, hid_t seen) {
 }
 
 /* Visits the elements of a source that the seen elements of the virtual data set show. */
-static void visit_part(struct source_walk *walk, const struct mapping *mapping, hid_t source, hid_t seen,
+static void visit_part(struct source_walk *walk, const struct source_mapping *mapping, hid_t source, hid_t seen,
                        hid_t memory) {
     OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen),
                    space = H5Dget_space(source);
@@ -222,7 +222,7 @@ static void visit_part(struct source_walk *walk, const struct mapping *mapping, 
 }
 
 /* Visits the source of a mapping, if a part of the mapping is seen, and counts the seen elements that it lacks. */
-static void visit_mapping(struct source_walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+static void visit_mapping(struct source_walk *walk, struct source_mapping *mapping, hid_t seen, hid_t memory) {
     h5_as_slab(mapping->place);
     hssize_t wanted = shared_points(mapping->place, mapping->place, seen), present = 0;
     if (wanted == 0) return;
@@ -243,7 +243,7 @@ static void visit_mapping(struct source_walk *walk, struct mapping *mapping, hid
 
 /* Checks that the source of a mapping exists, although none of its elements are seen: it still determines the length of
  * the virtual data set. */
-static void check_exists(const struct source_walk *walk, const struct mapping *mapping) {
+static void check_exists(const struct source_walk *walk, const struct source_mapping *mapping) {
     if (!walk->absent) return;
     FREED_BY(close_source) struct source source = open_source(walk, mapping);
     if (source.dataset < 0) count_absent(walk, mapping, 0, source.why);
@@ -259,7 +259,7 @@ static hsize_t length_along(hid_t dataset, int axis) {
 
 /* Visits a mapping with numbered sources: block number i of it shows all of source number i, at a place that moves
  * along the unlimited axis. */
-static void visit_blocks(struct source_walk *walk, const struct mapping *stored, hid_t seen, hid_t memory) {
+static void visit_blocks(struct source_walk *walk, const struct source_mapping *stored, hid_t seen, hid_t memory) {
     struct h5_slab slab = h5_slab_of(stored->place);
     const int axis = slab.unlimited;
     const hsize_t length = length_along(stored->whole, axis);
@@ -269,7 +269,7 @@ static void visit_blocks(struct source_walk *walk, const struct mapping *stored,
     for (int i = 0; i <= last && !walk->error.status; i++, slab.start[axis] += slab.stride[axis]) {
         bool within = slab.start[axis] < length; /* HDF5 counts blocks up to the last that it can open */
         if (!within && !h5_slab_reaches(seen, axis, length)) break;
-        FREED_BY(close_mapping) struct mapping mapping = block_mapping(stored, i);
+        FREED_BY(close_mapping) struct source_mapping mapping = block_mapping(stored, i);
         if (within) {
             set_selections(&mapping, H5Scopy(seen), H5Scopy(mapping.part));
             H5Sselect_hyperslab(mapping.place, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
@@ -281,7 +281,7 @@ static void visit_blocks(struct source_walk *walk, const struct mapping *stored,
 }
 
 /* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
-static void visit_unlimited(struct source_walk *walk, struct mapping *mapping, hid_t seen, hid_t memory) {
+static void visit_unlimited(struct source_walk *walk, struct source_mapping *mapping, hid_t seen, hid_t memory) {
     const hsize_t length = length_along(mapping->whole, h5_slab_of(mapping->place).unlimited);
     const hsize_t slices = h5_slab_slices(mapping->place, length);
     set_selections(mapping, h5_slab_limited(mapping->place, slices), h5_slab_limited(mapping->part, slices));
@@ -297,13 +297,13 @@ static void visit_virtual(struct source_walk *walk, hid_t dataset, hid_t creatio
     H5Pget_virtual_count(creation, &count);
     if (!walk->absent) h5_fill(creation, walk->type, memory, walk->data);
     for (size_t i = 0; i < count && !walk->error.status; i++) {
-        FREED_BY(close_mapping) const struct mapping stored = stored_mapping(dataset, creation, path, i);
+        FREED_BY(close_mapping) const struct source_mapping stored = stored_mapping(dataset, creation, path, i);
         const bool place_unlimited = h5_slab_of(stored.place).unlimited >= 0;
         const bool part_unlimited = h5_slab_of(stored.part).unlimited >= 0;
         if (place_unlimited && !part_unlimited) {
             visit_blocks(walk, &stored, seen, memory);
         } else {
-            struct mapping mapping = block_mapping(&stored, 0); /* replaces each "%%" in its names by "%" */
+            struct source_mapping mapping = block_mapping(&stored, 0); /* replaces each "%%" in its names by "%" */
             (place_unlimited ? visit_unlimited : visit_mapping)(walk, &mapping, seen, memory);
             close_mapping(&mapping);
         }
