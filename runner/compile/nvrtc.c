@@ -67,7 +67,7 @@ static bool read_diagnostic(const char *line, const char *const *kinds, struct d
 }
 
 /* "FILE:LINE:COLUMN: MESSAGE", the source line and a caret; the caller frees. */
-static char *report_text(const struct diagnostic *diagnostic, const char *kind) {
+static char *diagnostic_text(const struct diagnostic *diagnostic, const char *kind) {
     char *text = must_printf("%.*s:%ld:", diagnostic->file_length, diagnostic->file, diagnostic->number);
     if (diagnostic->column) must_append(&text, "%d:", diagnostic->column);
     must_append(&text, " %s%.*s", kind, line_length(diagnostic->message), diagnostic->message);
@@ -87,7 +87,7 @@ static enum status fail_located(const struct nvrtc_source *source, const char *l
         return fail(error, STATUS_USAGE, "%s:1:1: it defines no kernel (__global__ function) called '%s'", source->name,
                     source->kernel);
     bool headers = !strstr(diagnostic.message, "open source file") || nvrtc_include_folder();
-    OWNED char *text = report_text(&diagnostic, "");
+    OWNED char *text = diagnostic_text(&diagnostic, "");
     return fail(error, STATUS_USAGE, "%s%s", text,
                 headers ? "" : "\nno headers of the CUDA toolkit were found: set CUDA_HOME");
 }
@@ -96,7 +96,7 @@ void nvrtc_warnings(const char *log, char **warnings) {
     struct diagnostic diagnostic;
     for (const char *line = log; *line; line = next_line(line)) {
         if (!read_diagnostic(line, warning_kinds, &diagnostic)) continue;
-        OWNED char *text = report_text(&diagnostic, "warning ");
+        OWNED char *text = diagnostic_text(&diagnostic, "warning ");
         must_append(warnings, "%s\n", text);
     }
 }
