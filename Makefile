@@ -123,7 +123,7 @@ UNITS   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test
 # reads this file again and finds it. `make -n` also remakes what it includes, and must install nothing.
 NEEDED    := $(or $(if $(filter check test,$(MAKECMDGOALS)),test),$(filter demo,$(MAKECMDGOALS)))
 bring_deps = @BUILD='$(BUILD)' CC='$(CC)' HDF5_DIR='$(HDF5_DIR)' YAML_DIR='$(YAML_DIR)' DEPS='$(DEPS)' \
-             PYTHON='$(PYTHON)' tests/deps.sh
+             PYTHON='$(PYTHON)' CUDA='$(CUDA)' tests/deps.sh
 ifeq ($(findstring n,$(firstword -$(MAKEFLAGS))),)
 ifneq ($(NEEDED),)
 include $(BUILD)/deps.mk

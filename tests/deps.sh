@@ -82,12 +82,17 @@ header() {
 }
 program() { command -v "$1" > /dev/null; }
 compiler() { program "${CC:-cc}"; }
+# A program with CUDA is linked by the C compiler, with the C++ library of that very compiler.
+cuda_linker() {
+    [ "${CUDA:-0}" != 1 ] || { compiler && echo 'int main;' | ${CC:-cc} -w -x c - -o /dev/null -lstdc++ 2> /dev/null; }
+}
 hdf5_finder() { program pkg-config || header hdf5.h; }
 module() { ! apt_serves || alone "$debian" -c "import $1" 2> /dev/null; }
 
 # needed by | without it there is no build, or less is done | apt | dnf | conda-forge | is it there?
 table='
 demo | build | gcc                  | gcc                  | c-compiler    | compiler
+demo | build | g++                  | gcc-c++              | cxx-compiler  | cuda_linker
 demo | build | libc6-dev            | glibc-devel          | c-compiler    | header stdio.h
 demo | build | make                 | make                 | make          | program make
 demo | build | pkg-config           | pkgconf-pkg-config   | pkg-config    | hdf5_finder

@@ -19,9 +19,11 @@ HEADERS = {
     "openssl/sha.h": "libssl-dev", "libdeflate.h": "libdeflate-dev", "liblzf/lzf.h": "liblzf-dev",
     "cmocka.h": "libcmocka-dev",
 }
+# The last lines of the programs that the compiler is tried with: the second kind is linked with the C++ library.
+LINES = {**{f"#include <{header}>": package for header, package in HEADERS.items()}, "int main;": "g++"}
 PROGRAMS = {"cc": "gcc", "make": "make", "pkg-config": "pkg-config", "h5dump": "hdf5-tools", "valgrind": "valgrind"}
 LESS = {"libdeflate-dev", "liblzf-dev", "hdf5-tools", "valgrind", "python3-pytest-xdist"}
-FOR_DEMO = {*HEADERS.values(), *PROGRAMS.values()} - {"libcmocka-dev", "valgrind"}
+FOR_DEMO = {*LINES.values(), *PROGRAMS.values()} - {"libcmocka-dev", "valgrind"}
 
 # The programs that deps.sh may call, in one: by the name that it is called by. WORLD is its folder.
 PRETENDER = """#!%s -IS
@@ -84,12 +86,12 @@ def apt_get():
             terms["modules"].append(special.get(package, package.removeprefix("python3-")))
             add_python(debian, terms["modules"], venv=False)
         else:
-            with open(world / "headers", "a") as headers:
-                headers.writelines(f"#include <{h}>\\n" for h, p in HEADERS.items() if p == package)
+            with open(world / "lines", "a") as lines:
+                lines.writelines(f"{line}\\n" for line, p in LINES.items() if p == package)
             for program in [q for q, p in PROGRAMS.items() if p == package]:
                 (world / "bin" / program).symlink_to(world / ("cc" if program == "cc" else "no"))
 
-HEADERS, PROGRAMS = state["all_headers"], state["all_programs"]
+LINES, PROGRAMS = state["all_lines"], state["all_programs"]
 if name.startswith("python"):
     python()
 elif name == "apt-get":
@@ -105,7 +107,7 @@ elif name == "sudo":
 """
 
 # Called so often that they had better be quick.
-QUICK = {"cc": 'while read -r line; do last=$line; done; grep -qxF "$last" WORLD/headers', "no": "exit 1"}
+QUICK = {"cc": 'while read -r line; do last=$line; done; grep -qxF "$last" WORLD/lines', "no": "exit 1"}
 
 
 class World:
@@ -128,10 +130,10 @@ class World:
         self.state = {
             "root": chance(0.5), "sudo": chance(0.5), "apt": chance(0.8), "update": chance(0.8), "pypi": chance(0.6),
             "unknown": some(sorted(LESS), 0.1),
-            "modules": [*MODULES, "xdist"], "all_headers": HEADERS, "all_programs": PROGRAMS,
+            "modules": [*MODULES, "xdist"], "all_lines": LINES, "all_programs": PROGRAMS,
         }
-        self.headers, self.programs = some(HEADERS, there), some(PROGRAMS, there)
-        (folder / "headers").write_text("".join(f"#include <{header}>\n" for header in self.headers))
+        self.lines, self.programs = some(LINES, there), some(PROGRAMS, there)
+        (folder / "lines").write_text("".join(f"{line}\n" for line in self.lines))
         for name in self.programs:
             (folder / "bin" / name).symlink_to(folder / ("cc" if name == "cc" else "no"))
         for name in (*some(["apt-get"], 0.8), *some(["sudo"], 0.8), "id"):
@@ -151,6 +153,7 @@ class World:
                 self.pythons[where]["prefix"] = str(path.parent)
             (folder / where / "python3.json").write_text(json.dumps(self.pythons[where]))
         self.environment = {"PATH": ":".join(str(folder / d) for d in ("first", "second", "bin")), "BUILD": "build"}
+        self.environment["CUDA"] = "01"[chance(0.5)]
         if chance(0.2):
             self.environment["PYTHONPATH"] = "/somewhere"
         if chance(0.2):
@@ -171,7 +174,9 @@ class World:
 
     def missing(self, goal):
         """Debian's names of what is not there, without the modules."""
-        lost = {p for h, p in HEADERS.items() if h not in self.headers or "cc" not in self.programs}
+        lost = {p for line, p in LINES.items() if line not in self.lines or "cc" not in self.programs}
+        if self.environment["CUDA"] == "0":
+            lost.discard("g++")
         lost |= {p for q, p in PROGRAMS.items() if q not in self.programs}
         if "libhdf5-dev" not in lost:
             lost.discard("pkg-config")
