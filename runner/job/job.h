@@ -49,7 +49,8 @@ struct job_search {
 
 struct job_variant {
     const struct yaml_node *where;
-    struct job_source *source; /* NULL: a built-in variant */
+    const struct yaml_node *entry; /* of the list `variants`; NULL: there is no list, so it is `auto` */
+    struct job_source *source;     /* NULL: a built-in variant */
     struct job_search search;
     char *name;  /* "tiled"; "auto" */
     char *label; /* "tiled,tile=16": the name and the parameters that the job gives, in its order */

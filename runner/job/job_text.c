@@ -156,53 +156,67 @@ const struct yaml_node *definition_get(const struct job_reader *reader, const st
     return value ? value : yaml_get(reader->defaults, key);
 }
 
-/* Prints a variant with a source and its chosen values. */
-static void print_source(FILE *to, const struct job_variant *variant) {
-    const struct yaml_node *map = variant->source->map;
-    const char *before = "{";
-    for (int i = 0; i < map->count; i++) {
-        const struct yaml_node *value = map->items[i];
-        if (strcmp(map->keys[i]->text, "search") == 0) continue;
-        for (int j = 0; j < variant->count; j++)
-            if (strcmp(variant->names[j], map->keys[i]->text) == 0) value = variant->parameter_where[j];
-        fprintf(to, "%s%s: ", before, map->keys[i]->text);
-        print_node(to, value);
+/* Prints a variant that --only selects, as the job file spells it. `values`: it is selected by its label, so it has one
+ * value of each parameter, for which its `where` holds. A condition that always holds, "$t == $t", keeps the operation
+ * swept by each parameter of the set `uses`, so that its results keep their labels. */
+static void print_variant(FILE *to, const struct parameters *parameters, const struct job_variant *variant, bool values,
+                          uint64_t uses) {
+    const struct yaml_node *entry = variant->entry, *where = values ? NULL : yaml_get(entry, "where");
+    bool named = !entry || entry->text;
+    uint64_t idle = uses & ~(values ? 0 : parameters_used(parameters, entry));
+    for (int j = 0; j < variant->count && values; j++)
+        idle &= ~parameters_used(parameters, variant->parameter_where[j]);
+    bool plain = named && idle == 0 && (variant->count == 0 || !values);
+    if (named) fputs(plain ? "" : "{name: ", to);
+    if (named && entry) print_node(to, entry);
+    if (named && !entry) fputs(variant->name, to);
+    if (plain) return;
+    const char *before = named ? ", " : "{";
+    for (int i = 0; !named && i < entry->count; i++) {
+        const char *key = entry->keys[i]->text;
+        bool skip = strcmp(key, "where") == 0 || (values && strcmp(key, "search") == 0);
+        for (int j = 0; j < variant->count && values; j++) skip |= strcmp(variant->names[j], key) == 0;
+        if (skip) continue;
+        fprintf(to, "%s%s: ", before, key);
+        print_node(to, entry->items[i]);
         before = ", ";
     }
-    fputc('}', to);
-}
-
-/* Prints a variant that --only selects, as the job file spells it. `list` NULL: the job file lists none, so `auto`. */
-static void print_variant(FILE *to, const struct job_variant *variant, const struct yaml_node *list) {
-    if (variant->source) {
-        print_source(to, variant);
-        return;
-    }
-    if (variant->count) fputs("{name: ", to);
-    if (list)
-        print_node(to, variant->where);
-    else
-        fputs(variant->name, to);
-    for (int j = 0; j < variant->count; j++) {
-        fprintf(to, ", %s: ", variant->names[j]);
+    for (int j = 0; j < variant->count && values; j++) {
+        fprintf(to, "%s%s: ", before, variant->names[j]);
         print_node(to, variant->parameter_where[j]);
+        before = ", ";
     }
-    if (variant->count) fputc('}', to);
+    before = ", where: [";
+    for (int i = 0; where && i < (where->kind == YAML_LIST ? where->count : 1); i++, before = ", ") {
+        fputs(before, to);
+        print_node(to, where->kind == YAML_LIST ? where->items[i] : where);
+    }
+    for (int i = 0; i < parameters->count; i++) {
+        if (!(idle >> i & 1)) continue;
+        fprintf(to, "%s\"$%s == $%s\"", before, parameters->items[i].name, parameters->items[i].name);
+        before = ", ";
+    }
+    fputs(where || idle ? "]}" : "}", to);
 }
 
 /* The list of variants that --only selects: those of all combinations, each once. NULL: there is none. The caller
  * frees. */
 static char *chosen_variants(const struct job_reader *reader, const struct definition *definition) {
-    const struct yaml_node *list = yaml_get(definition->node, "variants");
+    const struct parameters *parameters = &reader->parameters;
+    uint64_t uses = parameters_used(parameters, yaml_get(definition->node, "variants")) & parameters->swept;
     struct texts printed = {0};
     char *chosen = NULL;
     for (int i = 0; definition->only_count && i < definition->count; i++) {
         if (definition->instances[i] < 0) continue;
         const struct job_operation *operation = &reader->job->operations[definition->instances[i]];
         for (int v = 0; v < operation->variant_count; v++) {
+            const struct job_variant *variant = &operation->variants[v];
+            bool values = true;
+            for (int k = 0; k < definition->only_count; k++)
+                values &= strcmp(definition->only[k].label, variant->name) != 0;
             char *text;
             FILE *to = must_stream(&text);
-            print_variant(to, &operation->variants[v], list);
+            print_variant(to, parameters, variant, values, uses);
             fclose(to);
             int same = 0;
             while (same < printed.count && strcmp(printed.items[same], text) != 0) same++;

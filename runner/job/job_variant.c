@@ -195,7 +195,7 @@ static void read_search(struct job_reader *reader, const struct yaml_node *map, 
 }
 
 static void read_variant(struct job_reader *reader, struct job_operation *operation, const struct yaml_node *node) {
-    struct job_variant variant = {.where = node};
+    struct job_variant variant = {.where = node, .entry = node};
     const struct yaml_node *source = yaml_get(node, "source");
     const struct yaml_node *name = node->kind == YAML_MAP ? yaml_get(node, "name") : node;
     if (!name && !source) {

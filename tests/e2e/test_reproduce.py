@@ -105,6 +105,23 @@ def test_only_what_ran(there, folder):
     assert [row["variant"] for row in harness.Results(folder / "kept_one.h5").rows] == ["cpu"]
 
 
+@pytest.mark.parametrize("only", ["b:blocked", "b:blas", "b:blas,threads=1", "b:blas,c", "b"])
+def test_variants_that_a_sweep_does_not_serve(folder, only):
+    """The parameters of the variants that --only leaves out stay in the labels; a variant's `where` stays, too."""
+    variants = [{"name": "tiled", "tile": "$t"}, "blocked"]
+    variants += [{"name": "blas", "threads": [1, 2], "where": "$threads * 40 < $n + 20"}]
+    harness.write_job(folder / "job.yaml", parameters={"t": [8, 16], "n": [32, 80]}, defaults={"warmup": 0, "repeat": 1},
+                      inputs={"A": {"random": {"shape": ["$n", 32]}}, "B": {"random": {"shape": [32, 8]}}},
+                      operations=[{"id": "b", "op": "matmul", "inputs": ["A", "B"], "variants": variants},
+                                  {"id": "c", "op": "transpose", "inputs": ["b"]}])  # fmt: skip
+    harness.run_folder(folder, "--only", only)
+    edit.set_all_samples(folder / "out.h5", lambda run: SLOW)
+    reproduce(folder / "out.h5", "-o", folder / "kept.h5")
+    names = [[(row["operation"], row["variant"], row["parameters"]) for row in harness.Results(folder / name).rows]
+             for name in ("out.h5", "kept.h5")]  # fmt: skip
+    assert names[0] == names[1] and "t=8,n=32" in names[0][0]
+
+
 @pytest.mark.parametrize("arguments, name", [(["-o", "kept.h5"], "kept.h5"), (["--keep"], "run.reproduced.h5")])
 def test_keeps_the_new_results(run, arguments, name):
     reproduce(run.name, *arguments, cwd=run.parent)
