@@ -9,11 +9,11 @@ void axes_begin(struct axes *axes) {
     axes->group[axes->groups++] = 0;
 }
 
-void axes_append(struct axes *axes, int64_t size, int of) {
+void axes_append(struct axes *axes, int64_t size, int array_axis) {
     axes->size[axes->rank] = size;
-    axes->of[axes->rank++] = of;
+    axes->array_axis[axes->rank++] = array_axis;
     axes->group[axes->groups - 1]++;
-    if (of >= axes->array_rank) axes->array_rank = of + 1;
+    if (array_axis >= axes->array_rank) axes->array_rank = array_axis + 1;
 }
 
 struct shape axes_merged_shape(const struct axes *axes) {
@@ -62,8 +62,8 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
     TRY(operation->geometry(&merged.options, small, dtypes, geometry, error));
     for (int i = 0; i < inputs; i++) geometry->in[i].axes = merged.in[i];
     geometry->out.axes = merged.out;
-    struct shape whole = operand_array(&geometry->out);
-    if (operation->inputs == 1 || options->map) shape_format(options->map ? &whole : &shapes[0], geometry->shape_text);
+    struct shape out = operand_array(&geometry->out);
+    if (operation->inputs == 1 || options->map) shape_format(options->map ? &out : &shapes[0], geometry->shape_text);
     return STATUS_OK;
 }
 
@@ -74,21 +74,21 @@ bool operand_is_plain(const struct operand *operand) {
 bool operand_is_rearranged(const struct operand *operand) {
     const struct axes *axes = &operand->axes;
     for (int axis = 0, next = 0; axis < axes->rank; axis++) {
-        if (axes->of[axis] < 0 && axes->size[axis] != 1) return true;
-        if (axes->of[axis] < 0) continue;
-        if (axes->of[axis] < next) return true;
-        next = axes->of[axis] + 1;
+        if (axes->array_axis[axis] < 0 && axes->size[axis] != 1) return true;
+        if (axes->array_axis[axis] < 0) continue;
+        if (axes->array_axis[axis] < next) return true;
+        next = axes->array_axis[axis] + 1;
     }
     return false;
 }
 
 bool operands_alike(const struct operand *one, const struct operand *other) {
-    bool same = one->dtype == other->dtype && one->shape.rank == other->shape.rank;
-    for (int axis = 0; axis < one->shape.rank && same; axis++) same = one->shape.size[axis] == other->shape.size[axis];
+    bool same = one->dtype == other->dtype && shape_equal(&one->shape, &other->shape);
     if (!same || (!operand_is_rearranged(one) && !operand_is_rearranged(other))) return same;
     same = one->axes.rank == other->axes.rank;
     for (int axis = 0; axis < one->axes.rank && same; axis++)
-        same = one->axes.of[axis] == other->axes.of[axis] && one->axes.size[axis] == other->axes.size[axis];
+        same = one->axes.array_axis[axis] == other->axes.array_axis[axis] &&
+               one->axes.size[axis] == other->axes.size[axis];
     return same;
 }
 
@@ -97,7 +97,7 @@ struct shape operand_array(const struct operand *operand) {
     if (operand_is_plain(operand)) return operand->shape;
     struct shape shape = {.rank = axes->array_rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
     for (int axis = 0; axis < axes->rank; axis++)
-        if (axes->of[axis] >= 0) shape.size[axes->of[axis]] = axes->size[axis];
+        if (axes->array_axis[axis] >= 0) shape.size[axes->array_axis[axis]] = axes->size[axis];
     return shape;
 }
 
@@ -107,7 +107,7 @@ struct shape operand_array(const struct operand *operand) {
 struct split {
     const struct operand *operand;
     const struct box *box;
-    take_box *take;
+    box_callback *call;
     void *context;
     struct error *error;
     struct box part; /* a box of unmerged axes; set for the groups that were split so far */
@@ -130,8 +130,8 @@ static int64_t first_box(const int64_t *size, int axes, int64_t start, int64_t e
         rest /= size[axis];
     }
     if (level == axes) return 1; /* the group has no axes */
-    int64_t steps = (end - start) / stride, room = size[level] - at[level];
-    count[level] = steps < room ? steps : room;
+    int64_t steps = (end - start) / stride, remaining = size[level] - at[level];
+    count[level] = steps < remaining ? steps : remaining;
     return count[level] * stride;
 }
 
@@ -153,9 +153,10 @@ static bool is_one_box(const struct split *split, int group) {
     return true;
 }
 
-static enum status take_groups(struct split *split, int group) {
+/* Calls split->call for each box, with the axes of groups 0 to group - 1 of split->part already set. */
+static enum status split_groups(struct split *split, int group) {
     const struct axes *axes = &split->operand->axes;
-    if (group == axes->groups) return split->take(split->context, &split->part, split->error);
+    if (group == axes->groups) return split->call(split->context, &split->part, split->error);
     int axis = first_axis(axes, group);
     int64_t start = split->box->start[group], end = start + split->box->count[group];
     bool one = is_one_box(split, group + 1);
@@ -163,14 +164,14 @@ static enum status take_groups(struct split *split, int group) {
     while (start < end && status == STATUS_OK) { /* element by element if the inner groups form several boxes */
         start += first_box(axes->size + axis, axes->group[group], start, one ? end : start + 1,
                            split->part.start + axis, split->part.count + axis);
-        status = take_groups(split, group + 1);
+        status = split_groups(split, group + 1);
     }
     return status;
 }
 
-enum status operand_boxes(const struct operand *operand, const struct box *box, take_box *take, void *context,
+enum status operand_boxes(const struct operand *operand, const struct box *box, box_callback *call, void *context,
                           struct error *error) {
-    if (operand_is_plain(operand)) return take(context, box, error);
-    struct split split = {operand, box, take, context, error, {.rank = operand->axes.rank}};
-    return box_elements(box) > 0 ? take_groups(&split, 0) : STATUS_OK;
+    if (operand_is_plain(operand)) return call(context, box, error);
+    struct split split = {operand, box, call, context, error, {.rank = operand->axes.rank}};
+    return box_elements(box) > 0 ? split_groups(&split, 0) : STATUS_OK;
 }

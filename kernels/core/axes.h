@@ -6,8 +6,8 @@
  *     reduce axis 1 of a x b x c x d    a | b | c d        transpose 2 3 0 1    a b | c d
  *     scale                             a b | c | d        matmul               stacks merged | m | k
  *
- * If merging neighbours does not suffice, the host rearranges the axes while it reads (axes.of is then not ascending):
- * a reduction of axes 0 and 2 of a x b x c sees b | a c. */
+ * If merging neighbours does not suffice, the host rearranges the axes while it reads: a reduction of axes 0 and 2 of
+ * a x b x c sees b | a c. Then axes.array_axis is not ascending. */
 #ifndef KERNELS_AXES_H
 #define KERNELS_AXES_H
 
@@ -21,8 +21,8 @@ struct merged {
 
 /* Begins the next axis of the operand, a group of merged axes. An empty group has size 1. */
 void axes_begin(struct axes *axes);
-/* Appends axis number `of` of an array to the last group; -1: the array's one element is repeated along it. */
-void axes_append(struct axes *axes, int64_t size, int of);
+/* Appends axis number `array_axis` of an array to the last group; -1: the array's one element is repeated along it. */
+void axes_append(struct axes *axes, int64_t size, int array_axis);
 struct shape axes_merged_shape(const struct axes *axes);
 
 /* Fills the geometry for shapes of any rank: calls operation->geometry, after operation->merge if that is needed. */
@@ -31,8 +31,7 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
 
 /* Does the operand have the axes of its array, with none merged? */
 bool operand_is_plain(const struct operand *operand);
-/* Have the operand's axes another order than the array's, or are elements repeated, so that boxes must be
- * rearranged? */
+/* Must boxes be rearranged, because the operand's axes have another order than the array's, or elements are repeated? */
 bool operand_is_rearranged(const struct operand *operand);
 /* Does a box of one operand have the same elements, order and type as the same box of the other? Both operands must be
  * of the same array. */
@@ -40,10 +39,10 @@ bool operands_alike(const struct operand *one, const struct operand *other);
 /* The shape of the array. */
 struct shape operand_array(const struct operand *operand);
 
-/* Calls `take` for each box of unmerged axes that a box of the operand consists of, in the order of the packed
+/* Calls `call` for each box of unmerged axes that a box of the operand consists of, in the order of the packed
  * elements. Ends at the first status other than STATUS_OK and returns it. */
-typedef enum status take_box(void *context, const struct box *box, struct error *error);
-enum status operand_boxes(const struct operand *operand, const struct box *box, take_box *take, void *context,
+typedef enum status box_callback(void *context, const struct box *box, struct error *error);
+enum status operand_boxes(const struct operand *operand, const struct box *box, box_callback *call, void *context,
                           struct error *error);
 
 #endif

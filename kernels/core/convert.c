@@ -177,7 +177,7 @@ static void integers_to(enum dtype from_type, const int64_t *from, int64_t count
     }
 }
 
-/* The whole number `value` modulo 2^64. */
+/* An integer in float64, modulo 2^64. */
 static int64_t modulo(double value) {
     double rest = fabs(value) < 0x1p63 ? value : fmod(value, 0x1p64);
     if (fabs(rest) < 0x1p63) return (int64_t)rest;
@@ -186,13 +186,13 @@ static int64_t modulo(double value) {
 
 static void doubles_to_integers(const double *from, int64_t count, enum dtype to_type, void *to, struct casts *casts) {
     int bits = 8 * (int)dtype_size(to_type) - dtype_is_signed(to_type);
-    double above = ldexp(1, bits), least = dtype_is_signed(to_type) ? -above : 0;
+    double above = ldexp(1, bits), lowest = dtype_is_signed(to_type) ? -above : 0;
     for (int64_t i = 0; i < count; i++) {
         bool finite = fabs(from[i]) < INFINITY;
-        double whole = finite ? trunc(from[i]) : 0;
-        dtype_store_integer(to_type, to, i, modulo(whole));
-        casts->wrapped += !finite || whole < least || whole >= above;
-        casts->truncated += finite && whole != from[i];
+        double integer = finite ? trunc(from[i]) : 0;
+        dtype_store_integer(to_type, to, i, modulo(integer));
+        casts->wrapped += !finite || integer < lowest || integer >= above;
+        casts->truncated += finite && integer != from[i];
     }
 }
 

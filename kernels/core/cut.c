@@ -3,8 +3,8 @@
 
 #include "cpu.h"
 
-/* The most elements that a grain has within a box. One is added to the count of a short axis, so that an empty axis
- * does not make the product 0. */
+/* The largest number of elements of a grain within a box. The 1 added to a count keeps the product of an empty box above
+ * 0. */
 static int64_t grain_elements(const struct box *box, const struct shape *grain) {
     int64_t elements = 1;
     for (int axis = 0; axis < grain->rank; axis++) elements *= min_int64(grain->size[axis], box->count[axis] + 1);
@@ -12,29 +12,29 @@ static int64_t grain_elements(const struct box *box, const struct shape *grain) 
 }
 
 struct cut cut_box(const struct box *box, const struct grid *grid, int64_t elements) {
-    struct cut cut = {.whole = *box, .pieces = 1};
+    struct cut cut = {.box = *box, .pieces = 1};
     int64_t grain = grid ? grain_elements(box, &grid->grain) : 1;
-    bool in_grains = grid && grid->grain.rank > 0 && (grid->whole || grain <= elements);
-    int64_t room = in_grains ? elements / grain : elements; /* number of grains, or elements, that fit into a piece */
+    bool in_grains = grid && grid->grain.rank > 0 && (grid->keep_grains || grain <= elements);
+    int64_t capacity = in_grains ? elements / grain : elements; /* grains, or elements, that fit into a piece */
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         int64_t unit = in_grains ? grid->grain.size[axis] : 1, start = box->start[axis], count = box->count[axis];
         int64_t in_array = start + (grid ? grid->shift[axis] : 0);
         cut.origin[axis] = start - in_array % unit;
         int64_t units = count > 0 ? ceil_div(start + count - cut.origin[axis], unit) : 0;
-        int64_t take = min_int64(units, room > 1 ? room : 1);
-        cut.step[axis] = take * unit;
-        cut.count[axis] = take > 0 ? ceil_div(units, take) : 0;
+        int64_t units_per_piece = min_int64(units, capacity > 1 ? capacity : 1);
+        cut.step[axis] = units_per_piece * unit;
+        cut.count[axis] = units_per_piece > 0 ? ceil_div(units, units_per_piece) : 0;
         cut.pieces *= cut.count[axis];
-        room /= take > 0 ? take : 1;
+        capacity /= units_per_piece > 0 ? units_per_piece : 1;
     }
     return cut;
 }
 
 struct box cut_piece(const struct cut *cut, int64_t number) {
-    struct box piece = {.rank = cut->whole.rank};
+    struct box piece = {.rank = cut->box.rank};
     for (int axis = piece.rank - 1; axis >= 0; axis--) {
-        int64_t start = cut->whole.start[axis], first = cut->origin[axis] + number % cut->count[axis] * cut->step[axis];
-        int64_t end = min_int64(first + cut->step[axis], start + cut->whole.count[axis]);
+        int64_t start = cut->box.start[axis], first = cut->origin[axis] + number % cut->count[axis] * cut->step[axis];
+        int64_t end = min_int64(first + cut->step[axis], start + cut->box.count[axis]);
         piece.start[axis] = first > start ? first : start;
         piece.count[axis] = end - piece.start[axis];
         number /= cut->count[axis];
@@ -42,8 +42,8 @@ struct box cut_piece(const struct cut *cut, int64_t number) {
     return piece;
 }
 
-int64_t cut_most_elements(const struct cut *cut) {
+int64_t cut_max_elements(const struct cut *cut) {
     int64_t elements = cut->pieces > 0;
-    for (int axis = 0; axis < cut->whole.rank; axis++) elements *= min_int64(cut->step[axis], cut->whole.count[axis]);
+    for (int axis = 0; axis < cut->box.rank; axis++) elements *= min_int64(cut->step[axis], cut->box.count[axis]);
     return elements;
 }

@@ -10,12 +10,12 @@
 struct grid {
     struct shape grain;      /* a chunk; rank 0: one element */
     int64_t shift[MAX_RANK]; /* position in the array = position of the box + shift */
-    bool whole; /* a grain that is larger than a piece may be becomes one piece; false: it is cut anywhere */
+    bool keep_grains;        /* a grain larger than a piece may be becomes a piece all the same; false: it is cut */
 };
 
 /* A box that is cut into pieces, which are numbered in row-major order. */
 struct cut {
-    struct box whole;
+    struct box box;
     int64_t origin[MAX_RANK]; /* start of the grain in which the box begins */
     int64_t step[MAX_RANK];   /* size of an inner piece along each axis */
     int64_t count[MAX_RANK];  /* number of pieces along each axis */
@@ -27,7 +27,7 @@ struct cut {
 struct cut cut_box(const struct box *box, const struct grid *grid, int64_t elements);
 /* Returns piece number 0 .. pieces - 1. */
 struct box cut_piece(const struct cut *cut, int64_t number);
-/* No piece has more elements than this. */
-int64_t cut_most_elements(const struct cut *cut);
+/* The number of elements of the largest piece. */
+int64_t cut_max_elements(const struct cut *cut);
 
 #endif

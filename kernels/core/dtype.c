@@ -6,7 +6,7 @@ static const struct {
     const char *name;
     size_t size;
     bool is_float, is_signed;
-    double epsilon, least, largest;
+    double epsilon, smallest, largest;
 } types[DTYPE_COUNT] = {
     [FLOAT32] = {"float32", 4, true, true, 0x1p-23, 0x1p-149, 0x1.fffffep127},
     [FLOAT64] = {"float64", 8, true, true, 0x1p-52, 0x1p-1074, 0x1.fffffffffffffp1023},
@@ -42,16 +42,16 @@ double dtype_epsilon(enum dtype dtype) {
     return types[dtype].epsilon;
 }
 
-double dtype_least(enum dtype dtype) {
-    return types[dtype].least;
+double dtype_smallest(enum dtype dtype) {
+    return types[dtype].smallest;
 }
 
 double dtype_largest(enum dtype dtype) {
     return types[dtype].largest;
 }
 
-/* The largest number of bits b for which the type represents all whole numbers below 2^b. */
-static int whole_bits(enum dtype dtype) {
+/* The largest b for which the type represents all integers from 0 to 2^b - 1. */
+static int integer_bits(enum dtype dtype) {
     return types[dtype].is_float ? 1 - ilogb(types[dtype].epsilon)
                                  : 8 * (int)types[dtype].size - types[dtype].is_signed;
 }
@@ -60,14 +60,14 @@ bool dtype_holds(enum dtype wide, enum dtype narrow) {
     if (types[narrow].is_float && !types[wide].is_float) return false;
     if (types[narrow].is_float && types[wide].largest < types[narrow].largest) return false;
     bool sign = types[wide].is_signed || !types[narrow].is_signed;
-    return sign && whole_bits(wide) >= whole_bits(narrow);
+    return sign && integer_bits(wide) >= integer_bits(narrow);
 }
 
-enum dtype dtype_common(enum dtype as, const enum dtype of[], int count) {
-    const enum dtype candidates[] = {as, of[0], of[count - 1], FLOAT32};
+enum dtype dtype_common(enum dtype as, const enum dtype others[], int count) {
+    const enum dtype candidates[] = {as, others[0], others[count - 1], FLOAT32};
     for (size_t c = 0; c < sizeof candidates / sizeof *candidates; c++) {
         bool holds = types[candidates[c]].is_float && dtype_holds(candidates[c], as);
-        for (int i = 0; i < count; i++) holds = holds && dtype_holds(candidates[c], of[i]);
+        for (int i = 0; i < count; i++) holds = holds && dtype_holds(candidates[c], others[i]);
         if (holds) return candidates[c];
     }
     return FLOAT64;

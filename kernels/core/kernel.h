@@ -51,14 +51,14 @@ enum dtype {
 const char *dtype_name(enum dtype dtype); /* "float32" */
 size_t dtype_size(enum dtype dtype);      /* bytes of one element */
 bool dtype_is_float(enum dtype dtype);
-bool dtype_is_signed(enum dtype dtype); /* floats and int8..int64 */
-double dtype_epsilon(enum dtype dtype); /* a float's spacing at 1.0; 0 for integers */
-double dtype_least(enum dtype dtype);   /* the smallest positive float (subnormal); 0 for integers */
-double dtype_largest(enum dtype dtype); /* the largest finite float; 0 for integers */
+bool dtype_is_signed(enum dtype dtype);  /* floats and int8..int64 */
+double dtype_epsilon(enum dtype dtype);  /* a float's spacing at 1.0; 0 for integers */
+double dtype_smallest(enum dtype dtype); /* the smallest positive float (subnormal); 0 for integers */
+double dtype_largest(enum dtype dtype);  /* the largest finite float; 0 for integers */
 /* Does type `wide` represent every value of type `narrow` exactly? */
 bool dtype_holds(enum dtype wide, enum dtype narrow);
-/* The first float type among `as`, `of` and float32 that holds all of these types; float64 if none does. */
-enum dtype dtype_common(enum dtype as, const enum dtype of[], int count);
+/* The first float type among `as`, `others` and float32 that holds `as` and all others; float64 if none does. */
+enum dtype dtype_common(enum dtype as, const enum dtype others[], int count);
 /* Converts element `index` of an array of any type to float64; exact except for 64-bit integers beyond 2^53. */
 double dtype_load(enum dtype dtype, const void *data, int64_t index);
 /* Widens an element of an integer type to 64 bits (uint64 keeps its bit pattern). */
@@ -87,8 +87,8 @@ enum reduce_operator {
 };
 #define REDUCE_BIT(operator_) (1u << (operator_))
 #define REDUCE_ALL_OPERATORS  ((1u << REDUCE_OPERATOR_COUNT) - 1u)
-#define KERNEL_AXES           8         /* most axes of an array */
-#define KERNEL_INPUTS         8         /* most inputs of an operation */
+#define KERNEL_AXES           8         /* the largest number of axes of an array */
+#define KERNEL_INPUTS         8         /* the largest number of inputs of an operation */
 #define REDUCE_ALL_AXES       INT32_MAX /* `axis: all`; negative axes count from the end */
 
 /* The options of all operations, as the job file gives them. Only the members for the operation at hand have a
@@ -122,7 +122,7 @@ struct matmul_args {
     bool first, last;
 };
 
-/* The intermediate result of a reduction for one output: 16 bytes, on the CPU and the GPU alike. */
+/* The intermediate result of a reduction for one output: 16 bytes, the same on the CPU and the GPU. */
 struct reduce_state {
     union {
         double f;
@@ -146,7 +146,7 @@ struct reduce_moments {
             double squares;    /* sum of squared deviations from the mean */
         } spread;
         uint64_t exact[5]; /* integers: sum (two words, signed), sum of squares (three); the lowest word first */
-    } of;
+    };
 };
 
 /* x[outer][length][inner] -> y[outer][inner]: output (o, i) reduces x[o][0..length-1][i]. If the reduction is split,
@@ -182,37 +182,36 @@ struct scale_args {
     void *y;
 };
 
-/* The index of an element along an axis of the result: first + (start of the tile + position along loop `loop`) / inner
- * modulo size. */
+/* The index of an element along an axis of the result: first + (start[loop] + position along the loop in the tile) /
+ * inner modulo size. */
 struct map_axis {
-    int loop; /* 0, 1, 2: of `extent` */
+    int loop; /* 0, 1, 2: index into `extent` and `start` of struct map_args */
     int64_t inner, size, first;
 };
 
-/* y[i0][i1][i2] = map(x0[...], x1[...], ...). An input has the loops that its mask names (bit 0: i0), in their order,
- * packed; along the others its elements are repeated. */
+/* y[i0][i1][i2] = map(x0[...], x1[...], ...). An input is packed and has the loops that its mask in `loops` names (bit
+ * 0: i0), in this order; along the other loops its elements are repeated. */
 struct map_args {
     const struct map *map;
     int64_t extent[3], start[3]; /* the tile's */
     enum dtype dtypes[KERNEL_INPUTS];
     unsigned loops[KERNEL_INPUTS];
     const void *x[KERNEL_INPUTS];
-    enum dtype out; /* the map's own type; of truth values uint8 */
+    enum dtype out; /* the result's type; uint8 for truth values */
     void *y;
     struct map_axis axes[KERNEL_AXES];
 };
 
 #define KERNEL_MAX_PARAMETERS 4
 #define KERNEL_MAX_EDGES      8
-/* The most dimensions of a launch: matmul m n k; reduce outer length inner; transpose rows cols; scale
- * count; map count. */
+/* The largest number of dimensions of a launch: matmul m n k; reduce outer length inner; transpose rows cols; scale and
+ * map count. */
 #define KERNEL_DIMENSIONS 3
 
 struct launch {
-    const struct kernel
-        *kernel; /* the variant that is launched: one that was compiled at run time finds itself in it */
+    const struct kernel *kernel; /* the variant that is launched; one that was compiled at run time reads its `own` */
     enum op op;
-    enum dtype dtype; /* the inputs' */
+    enum dtype dtype; /* the inputs' type */
     union {
         struct matmul_args matmul;
         struct reduce_args reduce;
@@ -228,8 +227,8 @@ struct launch {
     int multiprocessors; /* number in the device; CPU: worker threads */
     bool timed;          /* many similar launches follow and are timed. So the variant may first try several ways
                             that give the same bits, on its own data, and wait for them (matmul/tuned/ways.cuh) */
-    const uint32_t *wanted; /* device memory: where it is 0 when the launch begins, nothing needs to be done. NULL: the
-                               launch is wanted. Only matmul/tuned/dmma.cu looks */
+    const uint32_t *wanted; /* in device memory: if *wanted is 0 when the launch begins, the launch need not compute.
+                               NULL: it must. Only matmul/tuned/dmma.cu reads it */
 };
 
 /* ---- a variant ------------------------------------------------------------------------------------------------- */
@@ -267,9 +266,9 @@ struct kernel {
     enum accuracy accuracy;
     double speed;      /* a multiple of the data type's ordinary flops, for the plan's prediction; 0 means 1 */
     bool atomic_order; /* the result's last bits depend on timing; false: the same bits every run */
-    bool near_roof;    /* its launches take about as long as the device's measured roofs allow, by which `plan` predicts
-                       them */
-    double roof_share; /* the share of memory's roof that they reach; 0 means all */
+    bool near_roof;    /* its launches take about as long as the device's measured roofs allow, so that `plan` predicts
+                          their time from the roofs */
+    double roof_share; /* the share of the memory's roof that its launches reach; 0 means all */
     bool divisible;    /* an element of the result has the same bits, whatever else the launch computes (at least 16
                                elements along each axis). So panels and several GPUs may divide a task */
     bool fuses;        /* computes the map before the operation itself (launch->before), as its only input */
@@ -325,9 +324,9 @@ extern const struct kernel *const kernel_registry[];
 extern const int kernel_count;
 /* Finds the variant of `op` called `name`; NULL: there is none. */
 const struct kernel *kernel_find(enum op op, const char *name);
-/* Sets `names` to the names of an operation's variants, at most `most`. Returns their number. */
+/* Sets `names` to the names of an operation's variants, at most `max_count`. Returns their number. */
 #define MAX_KERNELS 64 /* variants of an operation */
-int kernel_names(enum op op, const char *names[], int most);
+int kernel_names(enum op op, const char *names[], int max_count);
 /* The reason why this build has no code for the variant; NULL: it has the code. */
 const char *kernel_left_out(const struct kernel *kernel);
 /* The bytes that one launch of the kernel needs besides its operands. */

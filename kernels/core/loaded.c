@@ -72,7 +72,7 @@ static enum status read_facts(struct loaded_kernel *loaded, const char *name, st
         enum attribute attribute;
         int *value;
     } facts[] = {
-        {MAX_THREADS, &loaded->most_threads},
+        {MAX_THREADS, &loaded->max_threads},
         {SHARED_BYTES, &loaded->shared_bytes},
         {LOCAL_BYTES, &loaded->local_bytes},
         {REGISTERS, &loaded->registers},

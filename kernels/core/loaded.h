@@ -17,7 +17,7 @@ struct loaded_kernel {
     int registers;          /* a thread's */
     int local_bytes;        /* a thread's, in the device's memory: spilled registers and arrays */
     int shared_bytes;       /* a block's, without what a launch asks for */
-    int most_threads;       /* a block's */
+    int max_threads;        /* a block's */
 };
 
 /* Loads a cubin (copied) and finds its kernel `name`, as the code names it. The thread has set a device

@@ -47,10 +47,10 @@ bool box_intersect(const struct box *one, const struct box *other, struct box *b
 struct axes {
     int rank;
     int64_t size[MAX_RANK];
-    int of[MAX_RANK]; /* number of the axis in the array; -1: the array lacks it, or repeats its one element along it */
+    int array_axis[MAX_RANK]; /* number in the array; -1: the array lacks the axis, or repeats one element along it */
     int array_rank;
     int groups, group[OPERAND_RANK]; /* number of axes in each axis of the operand; groups 0: nothing was merged */
-    int64_t first[MAX_RANK];         /* the result of a map that is a panel: where it begins along the array's axes */
+    int64_t first[MAX_RANK];         /* if a panel of a map's result is computed: its start along the array's axes */
 };
 
 struct operand {
@@ -67,7 +67,7 @@ struct geometry {
     int64_t extent[LOOPS];     /* length of each loop, possibly 0; 1: a loop that the operation does not use */
     int inputs;
     struct operand in[MAX_INPUTS], out;
-    struct operand mapped;       /* the values of a map before the operation (map/before.h) */
+    struct operand map_result;   /* the values of a map before the operation (map/before.h) */
     bool reduces[LOOPS];         /* the result lacks this loop */
     size_t partial_size;         /* bytes of an element's intermediate result between the launches of a split
                                     reduction; 0: `out` itself holds the intermediate result */
@@ -108,14 +108,15 @@ enum overflow {
 };
 
 /* The truth about a box of the output, in arrays of box_elements() elements. Results that are integers or `exact`
- * (below) have `integer` only; all others have the other arrays. Errors are relative to the magnitude (|A||B| for
- * matmul, sum |x| for a sum), which is never larger than a running value can be without overflow. */
+ * (below) have `integer` only; all others have the other arrays. */
 struct truth {
-    double *value, *magnitude; /* finite, unless inputs make infinity or NaN; magnitude: unless any is right */
-    unsigned char *overflow;   /* an enum overflow */
-    int64_t *integer;          /* the element, or for an `exact` operation its bits, with zeros above them */
-    double *slack; /* how much farther a right element may lie from `value`, as a map before the operation has functions
-                      such as exp; NULL: no farther */
+    double *value;           /* finite, unless infinities or NaNs of the inputs decide it */
+    double *magnitude;       /* errors are relative to it: |A||B| of a product, sum |x| of a sum. At most the largest
+                                running value that does not overflow; infinite if any result is right */
+    unsigned char *overflow; /* an enum overflow */
+    int64_t *integer;        /* the element, or for an `exact` operation its bits, with zeros above them */
+    double *slack;           /* the additional error of a map before the operation that has functions such as exp;
+                                NULL: none */
 };
 
 /* An element is right if |out - value| <= relative * magnitude + absolute + slack. */
@@ -135,8 +136,8 @@ struct merged;
 struct operation {
     const char *name; /* "matmul" */
     const char *summary;
-    int least_inputs, inputs; /* how many it reads */
-    int dimensions;           /* number of dimensions of a launch for which a variant lists edges (kernel.h) */
+    int min_inputs, inputs; /* the smallest and the largest number of inputs */
+    int dimensions;         /* number of dimensions of a launch for which a variant lists edges (kernel.h) */
     enum rate rate;
     /* The names of the operation's operators (reduce has sum, min and others), up to a NULL, and the number of the one
      * that the options choose. A variant states the operators that it implements (kernel->operators). NULL: the
@@ -157,7 +158,7 @@ struct operation {
      * NULL if the geometry needs none. */
     void (*launch)(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                    const void *const in[], void *partial, void *out, struct launch *launch);
-    /* Computes the truth about a box of the output by plain loops, in float64 (64-bit integers for integer results).
+    /* Computes the truth about a box of the output by plain loops, in float64 (for integer results in 64-bit integers).
      * Reads each input in pieces of bounded size. */
     enum status (*reference)(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error);
@@ -168,8 +169,9 @@ struct operation {
     bool (*long_name)(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
     /* The largest error of a right result of a variant in this accuracy class. */
     struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);
-    bool undecided; /* truth->overflow is filled for integer results too: OVERFLOW_ANY: any value is right */
-    bool exact;     /* the operation only moves elements, so every bit must be right, also those of NaNs and zeros */
+    bool ambiguous_integers; /* integers of functions such as exp may have several right values; truth->overflow then
+                                is OVERFLOW_ANY, and any value passes */
+    bool exact; /* the operation only moves elements, so every bit must be right, also those of NaNs and zeros */
     /* The factor of a product, out[b,m,n] = factor * sum over k of in0[b,m,k] in1[b,k,n]. Freivalds' check verifies a
      * product without computing it again, which would be too much work. NULL: the operation is not a product. */
     double (*product)(const struct op_options *options);

@@ -59,9 +59,9 @@ enum status truth_allocate(const struct geometry *geometry, int64_t elements, st
     *truth = (struct truth){0};
     if (bits) {
         truth->integer = malloc(bytes);
-        bool undecided = operations[geometry->op]->undecided;
-        if (undecided) truth->overflow = malloc((size_t)elements + 1);
-        if (truth->integer && (truth->overflow || !undecided)) return STATUS_OK;
+        bool ambiguous_integers = operations[geometry->op]->ambiguous_integers;
+        if (ambiguous_integers) truth->overflow = malloc((size_t)elements + 1);
+        if (truth->integer && (truth->overflow || !ambiguous_integers)) return STATUS_OK;
     } else {
         truth->value = malloc(bytes);
         truth->magnitude = malloc(bytes);

@@ -27,9 +27,9 @@ const struct kernel *kernel_find(enum op op, const char *name) {
     return NULL;
 }
 
-int kernel_names(enum op op, const char *names[], int most) {
+int kernel_names(enum op op, const char *names[], int max_count) {
     int count = 0;
-    for (int i = 0; i < kernel_count && count < most; i++)
+    for (int i = 0; i < kernel_count && count < max_count; i++)
         if (kernel_registry[i]->op == op) names[count++] = kernel_registry[i]->name;
     return count;
 }

@@ -17,11 +17,11 @@ int64_t shape_elements(const struct shape *shape) {
 }
 
 bool shape_countable(const struct shape *shape) {
-    int64_t most = INT64_MAX / 16;
+    int64_t max_count = INT64_MAX / 16 /* elements */;
     for (int axis = 0; axis < shape->rank; axis++) {
         int64_t size = shape->size[axis] > 0 ? shape->size[axis] : 1;
-        if (size > most) return false;
-        most /= size;
+        if (size > max_count) return false;
+        max_count /= size;
     }
     return true;
 }

@@ -1,8 +1,8 @@
 /* before.h - a map whose values are the one input of another operation: a reduction of abs(A - B). The values exist for
  * one tile at a time, in the workspace of a launch; in a variant that fuses the map, only in registers.
  *
- * The geometry of such an operation has the map's inputs; `mapped` is the operand that the operation itself sees. These
- * functions serve operations with and without a map before them. */
+ * The inputs in the geometry of such an operation are the map's inputs; geometry->map_result is the operation's own
+ * input. These functions also serve operations without a map before them. */
 #ifndef KERNELS_BEFORE_H
 #define KERNELS_BEFORE_H
 
@@ -10,10 +10,10 @@
 
 /* Does a map come before the geometry's operation? */
 bool has_map_before(const struct geometry *geometry);
-/* The first operand that the operation itself sees. */
-const struct operand *operand_seen(const struct geometry *geometry);
+/* The first input of the operation itself: the map's result, if there is a map before it. */
+const struct operand *first_operand(const struct geometry *geometry);
 
-/* geometry_make (axes.h). With a map before the operation, shapes and types are those of the map's inputs. */
+/* Like geometry_make (axes.h). If a map comes before the operation, `shapes` and `dtypes` describe the map's inputs. */
 enum status operation_geometry(enum op op, const struct op_options *options, const struct shape shapes[],
                                const enum dtype dtypes[], struct geometry *geometry, struct error *error);
 
@@ -23,7 +23,7 @@ void operation_launch(const struct geometry *geometry, const struct tile *tile, 
 enum status operation_reference(const struct geometry *geometry, const struct host_reader *reader,
                                 const struct box *box, struct truth *truth, struct error *error);
 
-/* kernel_refusal, also of the map before it. */
+/* Like kernel_refusal, also for the map before the operation. */
 const char *launch_refusal(const struct kernel *kernel, const struct launch *launch);
 /* kernel->launch, after the launch of the map before it. */
 int kernel_launch(const struct kernel *kernel, const struct launch *launch);

@@ -6,18 +6,18 @@
 #include <string.h>
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the arguments are names that it declares
-/* Loops over the runs of elements [at, at + count) that are adjacent along the innermost loop. Sets a run's place in
- * the vector, its length, and the three positions of its first element. */
-#define EACH_RUN(args, at, count, place, run, position)                                                                \
-    for (int64_t place = 0, run, position[3];                                                                          \
-         place < (count) && (run = run_at(args, (at) + place, (count)-place, position), true); place += run)
+/* Loops over the runs of elements [at, at + count) that are adjacent along the innermost loop. Sets a run's offset from
+ * `at`, its length, and the position of its first element along the three loops. */
+#define EACH_RUN(args, at, count, offset, run, position)                                                               \
+    for (int64_t offset = 0, run, position[3];                                                                         \
+         offset < (count) && (run = run_at(args, (at) + offset, (count)-offset, position), true); offset += run)
 // NOLINTEND(bugprone-macro-parentheses)
 
-static int64_t run_at(const struct map_args *args, int64_t at, int64_t most, int64_t position[3]) {
+static int64_t run_at(const struct map_args *args, int64_t at, int64_t max_count, int64_t position[3]) {
     position[2] = at % args->extent[2];
     position[1] = at / args->extent[2] % args->extent[1];
     position[0] = at / args->extent[2] / args->extent[1];
-    return min_int64(most, args->extent[2] - position[2]);
+    return min_int64(max_count, args->extent[2] - position[2]);
 }
 
 /* Repeats the first of `count` values, which has `bytes` bytes, in all others. */
@@ -34,25 +34,25 @@ static void repeat(size_t bytes, void *values, int64_t count) {
             of_1_byte[i] = of_1_byte[0];
 }
 
-static size_t lane_bytes(enum map_lane lane) {
-    return lane == LANE_BOOL ? 1 : lane == LANE_FLOAT ? 4 : 8;
+static size_t wide_bytes(enum wide_type wide) {
+    return wide == WIDE_BOOL ? 1 : wide == WIDE_FLOAT ? 4 : 8;
 }
 
-/* Loads elements [at, at + count) of an input, repeated as the result needs them, as values of the lane. */
-static void load_input(const struct map_args *args, int input, enum map_lane lane, int64_t at, int64_t count,
+/* Loads elements [at, at + count) of an input, repeated as the result needs them, as values of type `wide`. */
+static void load_input(const struct map_args *args, int input, enum wide_type wide, int64_t at, int64_t count,
                        char *values) {
     enum dtype dtype = args->dtypes[input];
-    int64_t size = (int64_t)dtype_size(dtype), bytes = (int64_t)lane_bytes(lane), stride[3];
+    int64_t size = (int64_t)dtype_size(dtype), bytes = (int64_t)wide_bytes(wide), stride[3];
     const char *x = args->x[input];
-    if (map_is_whole(args, input)) {
+    if (map_has_result_layout(args, input)) {
         map_load(dtype, count, x + at * size, values);
         return;
     }
     map_strides(args, input, stride);
-    EACH_RUN(args, at, count, place, run, position) {
+    EACH_RUN(args, at, count, offset, run, position) {
         int64_t from = position[0] * stride[0] + position[1] * stride[1] + position[2] * stride[2];
-        map_load(dtype, stride[2] ? run : 1, x + from * size, values + place * bytes);
-        if (!stride[2]) repeat((size_t)bytes, values + place * bytes, run);
+        map_load(dtype, stride[2] ? run : 1, x + from * size, values + offset * bytes);
+        if (!stride[2]) repeat((size_t)bytes, values + offset * bytes, run);
     }
 }
 
@@ -60,41 +60,42 @@ static void load_input(const struct map_args *args, int input, enum map_lane lan
 static void load_index(const struct map_args *args, const struct map_axis *axis, int64_t at, int64_t count,
                        int64_t *values) {
     const bool moves = axis->loop == 2;
-    EACH_RUN(args, at, count, place, run, position) {
+    EACH_RUN(args, at, count, offset, run, position) {
         int64_t along = args->start[axis->loop] + position[axis->loop], index = along / axis->inner % axis->size;
-        int64_t left = moves ? axis->inner - along % axis->inner : run + 1; /* elements until the index changes */
+        int64_t until_change =
+            moves ? axis->inner - along % axis->inner : run + 1; /* elements until the index changes */
         for (int64_t i = 0; i < run; i++) {
-            values[place + i] = axis->first + index;
-            if (--left > 0) continue;
-            left = axis->inner;
+            values[offset + i] = axis->first + index;
+            if (--until_change > 0) continue;
+            until_change = axis->inner;
             index = index + 1 < axis->size ? index + 1 : 0;
         }
     }
 }
 
-/* Computes elements [at, at + count) of the tile. `registers` has program->places vectors. */
+/* Computes elements [at, at + count) of the tile. `registers` has program->registers vectors. */
 static void compute(const struct map_args *args, const struct map_program *program, int64_t at, int64_t count,
                     char *registers) {
-    const int64_t bytes = MAP_VECTOR * MAP_LANE_BYTES;
+    const int64_t bytes = MAP_VECTOR * MAX_WIDE_BYTES;
     const void *results[MAP_STEPS];
     for (int i = 0; i < program->count; i++) {
         const struct map_step *step = &program->steps[i];
-        char *own = registers + step->place * bytes;
+        char *target = registers + step->reg * bytes;
         const void *in[MAP_OPERANDS] = {NULL};
-        results[i] = own;
+        results[i] = target;
         for (int k = 0; k < MAP_OPERANDS; k++)
             if (step->operands[k] >= 0) in[k] = results[step->operands[k]];
         if (step->function == MAP_INPUT) {
-            bool in_place = map_is_whole(args, step->number) && dtype_size(args->dtypes[step->number]) >= 4 &&
-                            dtype_size(args->dtypes[step->number]) == lane_bytes(step->lane);
+            bool in_place = map_has_result_layout(args, step->number) && dtype_size(args->dtypes[step->number]) >= 4 &&
+                            dtype_size(args->dtypes[step->number]) == wide_bytes(step->wide);
             if (in_place)
-                results[i] = (const char *)args->x[step->number] + at * (int64_t)lane_bytes(step->lane);
+                results[i] = (const char *)args->x[step->number] + at * (int64_t)wide_bytes(step->wide);
             else
-                load_input(args, step->number, step->lane, at, count, own);
+                load_input(args, step->number, step->wide, at, count, target);
         } else if (step->function == MAP_INDEX) {
-            load_index(args, &args->axes[step->number], at, count, (int64_t *)own);
+            load_index(args, &args->axes[step->number], at, count, (int64_t *)target);
         } else if (step->function != MAP_CONSTANT) {
-            map_vector(step, count, in, own);
+            map_vector(step, count, in, target);
         }
     }
     enum dtype stored = map_stored(program->type);
@@ -107,7 +108,7 @@ static void fill_constants(const struct map_program *program, char *registers) {
     for (int i = 0; i < program->count; i++)
         if (program->steps[i].function == MAP_CONSTANT)
             map_vector(&program->steps[i], MAP_VECTOR, none,
-                       registers + (int64_t)program->steps[i].place * MAP_VECTOR * MAP_LANE_BYTES);
+                       registers + (int64_t)program->steps[i].reg * MAP_VECTOR * MAX_WIDE_BYTES);
 }
 
 /* Makes the program of the map. Then each thread computes vectors of MAP_VECTOR elements, in registers (memory) of
@@ -121,7 +122,7 @@ static int map_cpu_launch(const struct launch *launch) {
 #pragma omp parallel num_threads(cpu_threads(launch, (double)elements * args->map->count)) reduction(+ : failed)
     {
         char *registers =
-            failed ? NULL : aligned_alloc(64, (size_t)(program->places + 1) * MAP_VECTOR * MAP_LANE_BYTES);
+            failed ? NULL : aligned_alloc(64, (size_t)(program->registers + 1) * MAP_VECTOR * MAX_WIDE_BYTES);
         if (!registers)
             failed = 1;
         else

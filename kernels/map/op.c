@@ -60,9 +60,9 @@ void map_axes(const struct operand *result, struct map_axis axes[KERNEL_AXES]) {
     for (int group = 0, first = 0; group < merged->groups; first += merged->group[group++]) {
         int64_t inner = 1;
         for (int axis = first + merged->group[group] - 1; axis >= first; axis--) {
-            if (merged->of[axis] >= 0) /* the operation may have put its axes into another order */
-                axes[merged->of[axis]] =
-                    (struct map_axis){before + group, inner, merged->size[axis], merged->first[merged->of[axis]]};
+            if (merged->array_axis[axis] >= 0) /* the operation may have put its axes into another order */
+                axes[merged->array_axis[axis]] = (struct map_axis){before + group, inner, merged->size[axis],
+                                                                   merged->first[merged->array_axis[axis]]};
             inner *= merged->size[axis];
         }
     }
@@ -79,15 +79,15 @@ struct broadcast {
 
 static enum status broadcast_shapes(const struct map *map, const struct shape shapes[], struct broadcast *all,
                                     struct error *error) {
-    char own[SHAPE_TEXT], others[SHAPE_TEXT];
+    char text[SHAPE_TEXT], others[SHAPE_TEXT];
     *all = (struct broadcast){0};
     for (int i = 0; i < map->inputs; i++)
         if (shapes[i].rank > all->rank) all->rank = shapes[i].rank;
     for (int axis = 0; axis < all->rank; axis++) all->size[axis] = 1;
     for (int i = 0; i < map->inputs; i++)
-        for (int of = 0; of < shapes[i].rank; of++) {
-            int axis = all->rank - shapes[i].rank + of;
-            int64_t size = shapes[i].size[of];
+        for (int input_axis = 0; input_axis < shapes[i].rank; input_axis++) {
+            int axis = all->rank - shapes[i].rank + input_axis;
+            int64_t size = shapes[i].size[input_axis];
             if (size == 1) continue;
             if (all->size[axis] != 1 && all->size[axis] != size) {
                 struct shape before = {.rank = all->rank};
@@ -95,7 +95,7 @@ static enum status broadcast_shapes(const struct map *map, const struct shape sh
                 return fail_key(error, "inputs", i,
                                 "shape %s cannot be broadcast with %s: sizes are matched from the last axis on, and "
                                 "%lld and %lld meet",
-                                shape_format(&shapes[i], own), shape_format(&before, others), (long long)size,
+                                shape_format(&shapes[i], text), shape_format(&before, others), (long long)size,
                                 (long long)all->size[axis]);
             }
             all->size[axis] = size;
@@ -172,8 +172,8 @@ struct map_args map_args_of(const struct geometry *geometry, const struct operan
         args.dtypes[i] = operand->dtype;
         args.x[i] = in[i];
         for (int axis = 0; axis < operand->shape.rank; axis++)
-            for (int own = 0; own < result->shape.rank; own++)
-                if (operand->loop[axis] == result->loop[own]) args.loops[i] |= 1u << (before + own);
+            for (int out = 0; out < result->shape.rank; out++)
+                if (operand->loop[axis] == result->loop[out]) args.loops[i] |= 1u << (before + out);
     }
     map_axes(result, args.axes);
     return args;
@@ -203,21 +203,21 @@ static bool map_unit(const struct op_options *options, const char *const in[], c
 static struct tolerance map_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy;
     enum dtype dtype = geometry->out.dtype;
-    return dtype_is_float(dtype) ? (struct tolerance){dtype_epsilon(dtype), dtype_least(dtype)}
+    return dtype_is_float(dtype) ? (struct tolerance){dtype_epsilon(dtype), dtype_smallest(dtype)}
                                  : (struct tolerance){0, 0};
 }
 
 const struct operation operation_map = {
     .name = "map",
     .summary = "an expression of the elements of up to 8 arrays, which are broadcast",
-    .least_inputs = 1,
+    .min_inputs = 1,
     .inputs = MAX_INPUTS,
     .dimensions = 1,
     .geometry = map_geometry,
     .merge = map_merge_axes,
     .launch = map_launch,
     .reference = map_reference,
-    .undecided = true,
+    .ambiguous_integers = true,
     .unit = map_unit,
     .long_name = map_long_name,
     .tolerance = map_tolerance,

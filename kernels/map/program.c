@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WEAK (MAP_BOOL + 1) /* the type of a constant is WEAK plus its enum map_weak */
+/* A constant is a "weak scalar" of NumPy, which takes the type of the arrays beside it. Until then its type is WEAK_TYPE
+ * plus its enum map_weak. */
+#define WEAK_TYPE (MAP_BOOL + 1)
 
 /* A value of a node: its type, and the number of the step that computes it. A constant has a node instead: as_type
  * makes its step when its type is known. */
@@ -26,11 +28,11 @@ struct typing {
 
 /* ---- types ----------------------------------------------------------------------------------------------------- */
 
-enum map_lane map_lane_of(int type) {
-    if (type == MAP_BOOL) return LANE_BOOL;
-    if (type == FLOAT64) return LANE_DOUBLE;
-    if (type == UINT64) return LANE_UINT;
-    return dtype_is_float((enum dtype)type) ? LANE_FLOAT : LANE_INT;
+enum wide_type wide_type_of(int type) {
+    if (type == MAP_BOOL) return WIDE_BOOL;
+    if (type == FLOAT64) return WIDE_DOUBLE;
+    if (type == UINT64) return WIDE_UINT;
+    return dtype_is_float((enum dtype)type) ? WIDE_FLOAT : WIDE_INT;
 }
 
 enum dtype map_stored(int type) {
@@ -77,8 +79,8 @@ static int promote(int a, int b) {
         size_t size_a = dtype_size((enum dtype)a), size_b = dtype_size((enum dtype)b);
         return size_a == size_b ? FLOAT32 : size_a > size_b ? a : b; /* float16 with bfloat16 */
     }
-    int own = is_float(a) ? a : b, needed = is_float(a) ? other : one;
-    return dtype_size((enum dtype)own) >= dtype_size((enum dtype)needed) ? own : needed;
+    int type = is_float(a) ? a : b, needed = is_float(a) ? other : one; /* `needed`: to hold the integers */
+    return dtype_size((enum dtype)type) >= dtype_size((enum dtype)needed) ? type : needed;
 }
 
 /* The type of an operation on all of the values, constants included. Float types come first: float16 with int8 and
@@ -112,13 +114,13 @@ static int add_step(struct typing *typing, struct map_step step) {
     return program->count++;
 }
 
-static struct value add_value(struct typing *typing, enum map_function function, enum map_lane lane, int type, int a,
+static struct value add_value(struct typing *typing, enum map_function function, enum wide_type wide, int type, int a,
                               int b, int c) {
-    struct map_step step = {.function = function, .lane = lane, .type = type, .operands = {a, b, c}};
+    struct map_step step = {.function = function, .wide = wide, .type = type, .operands = {a, b, c}};
     return (struct value){.type = type, .step = add_step(typing, step)};
 }
 
-/* Does a whole number fit the type? */
+/* Does an integer fit the type? */
 static bool fits(int type, int64_t integer) {
     if (!is_integer(type)) return true;
     if (integer < 0 && !dtype_is_signed((enum dtype)type)) return false;
@@ -131,7 +133,7 @@ static struct value as_type(struct typing *typing, struct value value, int type)
     if (!value.constant) {
         if (value.type == type) return value;
         struct map_step step = {.function = MAP_CAST,
-                                .lane = map_lane_of(value.type),
+                                .wide = wide_type_of(value.type),
                                 .type = type,
                                 .operands = {value.step, -1, -1},
                                 .number = value.type};
@@ -139,14 +141,14 @@ static struct value as_type(struct typing *typing, struct value value, int type)
     }
     const struct map_node *node = value.constant;
     struct map_step step = {.function = MAP_CONSTANT,
-                            .lane = map_lane_of(type),
+                            .wide = wide_type_of(type),
                             .type = type,
                             .operands = {-1, -1, -1},
                             .real = node->real,
                             .integer = node->integer};
     if (type == MAP_BOOL) step.integer = node->weak == WEAK_REAL ? node->real != 0 : node->integer != 0;
     bool fitting = fits(type, node->integer);
-    if (is_integer(type) && node->weak == WEAK_REAL) { /* the operand of a cast */
+    if (is_integer(type) && node->weak == WEAK_REAL) { /* only MAP_CAST converts a real constant to an integer */
         struct casts casts = {0};
         convert_elements(FLOAT64, &node->real, 1, type == UINT64 ? UINT64 : INT64, &step.integer, &casts);
         fitting = !casts.wrapped && (type == UINT64 || fits(type, step.integer));
@@ -158,9 +160,9 @@ static struct value as_type(struct typing *typing, struct value value, int type)
         mistake(typing, node, text);
     }
     if (is_float(type)) { /* rounded once */
-        uint64_t room = 0;
-        dtype_store((enum dtype)type, &room, 0, node->real);
-        step.real = dtype_load((enum dtype)type, &room, 0);
+        uint64_t bits = 0;
+        dtype_store((enum dtype)type, &bits, 0, node->real);
+        step.real = dtype_load((enum dtype)type, &bits, 0);
     }
     return (struct value){.type = type, .step = add_step(typing, step)};
 }
@@ -170,7 +172,7 @@ static struct value apply(struct typing *typing, enum map_function function, con
                           int type, int result) {
     int steps[MAP_OPERANDS] = {-1, -1, -1};
     for (int i = 0; i < count; i++) steps[i] = as_type(typing, values[i], type).step;
-    return add_value(typing, function, map_lane_of(type), result, steps[0], steps[1], steps[2]);
+    return add_value(typing, function, wide_type_of(type), result, steps[0], steps[1], steps[2]);
 }
 
 static struct value as_bool(struct typing *typing, struct value value) {
@@ -192,8 +194,8 @@ static struct value arithmetic(struct typing *typing, enum map_function function
     if (type == MAP_BOOL && function == MAP_MULTIPLY) function = MAP_AND;
     if (type == MAP_BOOL && function == MAP_SUBTRACT)
         mistake(typing, typing->node, "truth values have no difference: use '!='");
-    bool whole = function == MAP_FLOOR_DIVIDE || function == MAP_REMAINDER || function == MAP_POWER;
-    if (type == MAP_BOOL && whole) type = INT8;
+    bool of_bools_int8 = function == MAP_FLOOR_DIVIDE || function == MAP_REMAINDER || function == MAP_POWER;
+    if (type == MAP_BOOL && of_bools_int8) type = INT8;
     if (function == MAP_DIVIDE && !is_float(type)) type = FLOAT64;
     if (function == MAP_POWER && is_integer(type) && in[1].constant && in[1].constant->integer < 0)
         mistake(typing, typing->node,
@@ -209,7 +211,8 @@ static bool may_be_negative(const struct value *value) {
     return value->constant ? value->constant->integer < 0 : value->type != MAP_BOOL && dtype_is_signed(value->type);
 }
 
-/* Compares whole numbers by value: where one is uint64 and the other may be negative, the sign decides first. */
+/* Compares integers by value. No type holds both a uint64 and a negative number, so such a pair (`mixed`) becomes
+ * where(number < 0, if_negative, comparison as uint64), in which `number` is the operand that may be negative. */
 static struct value compare_integers(struct typing *typing, enum map_function function, const struct value in[]) {
     bool mixed = (is_uint64(&in[0]) && may_be_negative(&in[1])) || (is_uint64(&in[1]) && may_be_negative(&in[0]));
     int type = is_uint64(&in[0]) || is_uint64(&in[1]) ? UINT64 : INT64;
@@ -219,22 +222,22 @@ static struct value compare_integers(struct typing *typing, enum map_function fu
     struct value number = as_type(typing, in[with_sign], INT64), pair[2], parts[3];
     pair[0] = number;
     pair[1] = (struct value){.constant = &zero};
-    parts[0] = apply(typing, MAP_LESS, pair, 2, INT64, MAP_BOOL); /* true: it is below the other */
-    bool below = function == MAP_UNEQUAL;
-    if (function == MAP_LESS || function == MAP_LESS_EQUAL) below = with_sign == 0;
-    if (function == MAP_GREATER || function == MAP_GREATER_EQUAL) below = with_sign == 1;
-    parts[1] = bool_constant(typing, below);
+    parts[0] = apply(typing, MAP_LESS, pair, 2, INT64, MAP_BOOL);
+    bool if_negative = function == MAP_UNEQUAL;
+    if (function == MAP_LESS || function == MAP_LESS_EQUAL) if_negative = with_sign == 0;
+    if (function == MAP_GREATER || function == MAP_GREATER_EQUAL) if_negative = with_sign == 1;
+    parts[1] = bool_constant(typing, if_negative);
     pair[with_sign] = number;
     pair[1 - with_sign] = in[1 - with_sign];
     parts[2] = apply(typing, function, pair, 2, UINT64, MAP_BOOL);
-    return add_value(typing, MAP_WHERE, LANE_BOOL, MAP_BOOL, parts[0].step, parts[1].step, parts[2].step);
+    return add_value(typing, MAP_WHERE, WIDE_BOOL, MAP_BOOL, parts[0].step, parts[1].step, parts[2].step);
 }
 
 static struct value compare(struct typing *typing, enum map_function function, const struct value in[]) {
-    bool whole = true;
+    bool no_floats = true;
     for (int i = 0; i < 2; i++)
-        whole = whole && (in[i].constant ? in[i].constant->weak != WEAK_REAL : !is_float(in[i].type));
-    if (whole) return compare_integers(typing, function, in);
+        no_floats = no_floats && (in[i].constant ? in[i].constant->weak != WEAK_REAL : !is_float(in[i].type));
+    if (no_floats) return compare_integers(typing, function, in);
     return apply(typing, function, in, 2, common_type(in, 2), MAP_BOOL);
 }
 
@@ -242,7 +245,7 @@ static struct value choose(struct typing *typing, const struct value in[]) {
     int type = common_type(in + 1, 2);
     int condition = as_bool(typing, in[0]).step;
     int yes = as_type(typing, in[1], type).step, no = as_type(typing, in[2], type).step;
-    return add_value(typing, MAP_WHERE, map_lane_of(type), type, condition, yes, no);
+    return add_value(typing, MAP_WHERE, wide_type_of(type), type, condition, yes, no);
 }
 
 static struct value clip(struct typing *typing, const struct value in[]) {
@@ -275,13 +278,13 @@ static struct value type_node(struct typing *typing, const struct map_node *node
     switch (function) {
     case MAP_INPUT:
         leaf.type = dtypes[node->number];
-        leaf.lane = map_lane_of(leaf.type);
+        leaf.wide = wide_type_of(leaf.type);
         return (struct value){.type = leaf.type, .step = add_step(typing, leaf)};
     case MAP_INDEX:
         leaf.type = INT64;
-        leaf.lane = LANE_INT;
+        leaf.wide = WIDE_INT;
         return (struct value){.type = INT64, .step = add_step(typing, leaf)};
-    case MAP_CONSTANT: return (struct value){.type = WEAK + (int)node->weak, .constant = node};
+    case MAP_CONSTANT: return (struct value){.type = WEAK_TYPE + (int)node->weak, .constant = node};
     case MAP_CAST: return as_type(typing, in[0], node->number);
     case MAP_NEGATIVE:
     case MAP_POSITIVE:
@@ -341,13 +344,13 @@ static struct value type_node(struct typing *typing, const struct map_node *node
 
 static bool is_inexact(const struct map_step *step) {
     return (step->function >= MAP_EXP && step->function <= MAP_TANH) || step->function == MAP_HYPOT ||
-           (step->function == MAP_POWER && map_lane_is_real(step->lane));
+           (step->function == MAP_POWER && wide_is_real(step->wide));
 }
 
-/* Gives each step a register that no value in use occupies; a step's own operands are in use. Constants keep theirs, so
- * that they are written once. */
-static void place_steps(struct map_program *program) {
-    int last_use[MAP_STEPS], free_places[MAP_STEPS], free_count = 0;
+/* Gives each step a register that holds no value which this or a later step reads. A constant keeps its register to the
+ * end, so that it is written once. */
+static void assign_registers(struct map_program *program) {
+    int last_use[MAP_STEPS], free_registers[MAP_STEPS], free_count = 0;
     for (int i = 0; i < program->count; i++) {
         last_use[i] = i;
         for (int k = 0; k < MAP_OPERANDS; k++)
@@ -356,13 +359,13 @@ static void place_steps(struct map_program *program) {
     for (int i = 0; i < program->count; i++) {
         struct map_step *step = &program->steps[i];
         bool fresh = step->function == MAP_CONSTANT || free_count == 0;
-        step->place = fresh ? program->places++ : free_places[--free_count];
+        step->reg = fresh ? program->registers++ : free_registers[--free_count];
         for (int k = 0; k < MAP_OPERANDS; k++) {
             int operand = step->operands[k];
             bool again = false;
             for (int j = 0; j < k; j++) again = again || step->operands[j] == operand;
             if (operand >= 0 && !again && last_use[operand] == i && program->steps[operand].function != MAP_CONSTANT)
-                free_places[free_count++] = program->steps[operand].place;
+                free_registers[free_count++] = program->steps[operand].reg;
         }
         program->exact = program->exact && !is_inexact(step);
     }
@@ -371,7 +374,7 @@ static void place_steps(struct map_program *program) {
 enum status map_program(const struct map *map, const enum dtype dtypes[], struct map_program *program,
                         struct error *error) {
     struct typing typing = {.program = program, .error = error};
-    program->type = program->count = program->places = 0;
+    program->type = program->count = program->registers = 0;
     program->exact = true;
     for (int i = 0; i < map->count; i++) {
         typing.node = &map->nodes[i];
@@ -383,13 +386,13 @@ enum status map_program(const struct map *map, const enum dtype dtypes[], struct
     program->type = result.type;
     /* The result is the last step; later ones are not needed. */
     program->count = result.step + 1;
-    place_steps(program);
+    assign_registers(program);
     return STATUS_OK;
 }
 
 /* ---- launches --------------------------------------------------------------------------------------------------- */
 
-bool map_is_whole(const struct map_args *args, int input) {
+bool map_has_result_layout(const struct map_args *args, int input) {
     for (int loop = 0; loop < 3; loop++)
         if (args->extent[loop] != 1 && !(args->loops[input] >> loop & 1)) return false;
     return true;

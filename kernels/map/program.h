@@ -14,38 +14,38 @@ extern "C" {
 /* A type of values: an enum dtype, or MAP_BOOL. */
 #define MAP_BOOL DTYPE_COUNT
 
-/* The types in which values are computed; results of narrower types are then narrowed. */
-enum map_lane {
-    LANE_BOOL,   /* uint8_t, 0 or 1 */
-    LANE_INT,    /* int64_t: all integers but uint64 */
-    LANE_UINT,   /* uint64_t */
-    LANE_FLOAT,  /* float: also float16 and bfloat16 */
-    LANE_DOUBLE, /* double */
-    LANE_COUNT
+/* The types in which values are computed. The result of a step is then narrowed to the step's type. */
+enum wide_type {
+    WIDE_BOOL,   /* uint8_t, 0 or 1 */
+    WIDE_INT,    /* int64_t: all integers but uint64 */
+    WIDE_UINT,   /* uint64_t */
+    WIDE_FLOAT,  /* float: also float16 and bfloat16 */
+    WIDE_DOUBLE, /* double */
+    WIDE_COUNT
 };
-enum map_lane map_lane_of(int type);
-static inline bool map_lane_is_real(enum map_lane lane) {
-    return lane == LANE_FLOAT || lane == LANE_DOUBLE;
+enum wide_type wide_type_of(int type);
+static inline bool wide_is_real(enum wide_type wide) {
+    return wide == WIDE_FLOAT || wide == WIDE_DOUBLE;
 }
-#define MAP_LANE_BYTES 8 /* most bytes of a value */
+#define MAX_WIDE_BYTES 8 /* of the largest wide type */
 
 #define MAP_STEPS 1024
 
-/* Operands are numbers of earlier steps. MAP_CAST converts to `type` from the operand's lane; values of the operand
- * have its type `number`. All other functions have operands of one lane, `lane`, and narrow their result to `type`. */
+/* One instruction. MAP_CAST converts a value of type `number`, held as `wide`, to `type`. Every other function takes
+ * operands of the wide type `wide`, and narrows its result to `type`. */
 struct map_step {
     enum map_function function;
-    enum map_lane lane; /* of the operands (of MAP_WHERE: of the second and third) */
-    int type;           /* of the result */
-    int operands[MAP_OPERANDS];
-    int number;
-    int64_t integer; /* MAP_CONSTANT: the value of lanes bool, int and uint... */
-    double real;     /* ...and of lanes float and double */
-    int place;       /* the register for the result; steps whose results are not needed at once share one */
+    enum wide_type wide;        /* of the operands (MAP_WHERE: of the second and third) */
+    int type;                   /* of the result */
+    int operands[MAP_OPERANDS]; /* numbers of earlier steps; -1: none */
+    int number;                 /* MAP_INPUT: the input; MAP_INDEX: the axis; MAP_CAST: the operand's type */
+    int64_t integer;            /* MAP_CONSTANT: the value if it is a bool or an integer */
+    double real;                /* MAP_CONSTANT: the value if it is a float */
+    int reg; /* the number of the register that gets the result; a register that is free again is reused */
 };
 
 struct map_program {
-    int type, count, places;
+    int type, count, registers;
     bool exact; /* every step has exactly one right result, so all right programs give the same bits */
     struct map_step steps[MAP_STEPS];
 };
@@ -55,9 +55,10 @@ struct map_program {
 enum status map_program(const struct map *map, const enum dtype dtypes[], struct map_program *program,
                         struct error *error);
 
-/* Does an input of a launch have the result's layout, so that nothing is repeated? */
-bool map_is_whole(const struct map_args *args, int input);
-/* The elements from one position along a loop to the next in an input's tile; 0: its element is repeated. */
+/* Does an input of a launch have an element for each element of the result, in the same order? */
+bool map_has_result_layout(const struct map_args *args, int input);
+/* Sets `stride` to the distances, in elements of an input's tile, between neighbours along each loop; 0: the input
+ * repeats an element along this loop. */
 void map_strides(const struct map_args *args, int input, int64_t stride[3]);
 
 /* The type in which results are stored: bool as uint8. */

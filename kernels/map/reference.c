@@ -27,10 +27,10 @@ struct number {
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
 static double rounded(int type, double value) {
-    uint64_t room = 0;
+    uint64_t bits = 0;
     if (type == FLOAT64) return value;
-    dtype_store((enum dtype)type, &room, 0, value);
-    return dtype_load((enum dtype)type, &room, 0);
+    dtype_store((enum dtype)type, &bits, 0, value);
+    return dtype_load((enum dtype)type, &bits, 0);
 }
 
 /* The quotient rounded down, as NumPy computes it; a zero has the sign of a / b. */
@@ -92,20 +92,20 @@ static double float_value(enum map_function function, float a, float b) {
     float rest = fmodf(a, b), quotient = (a - rest) / b;
     if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
     if (quotient == 0) return copysignf(0, a / b);
-    float whole = floorf(quotient);
-    return quotient - whole > 0.5F ? whole + 1 : whole;
+    float floored = floorf(quotient);
+    return quotient - floored > 0.5F ? floored + 1 : floored;
 }
 
 /* The largest distance from `value` at the corners of the operands' ranges; for functions that are monotonic there. */
 static double at_corners(enum map_function function, const struct number in[], double value) {
-    double most = 0;
+    double largest = 0;
     for (int corner = 0; corner < 4; corner++) {
         double a = in[0].value + (corner & 1 ? in[0].error : -in[0].error);
         double b = in[1].value + (corner & 2 ? in[1].error : -in[1].error);
         double off = fabs(real_value(function, a, b) - value);
-        if (!(off <= most)) most = isnan(off) ? INFINITY : off;
+        if (!(off <= largest)) largest = isnan(off) ? INFINITY : off;
     }
-    return most;
+    return largest;
 }
 
 /* How far the result of a function can be from `value` because of its operands' errors. */
@@ -144,12 +144,12 @@ static struct number real_step(const struct map_step *step, const struct number 
     enum map_function function = step->function;
     struct number out = {0};
     double ulp = dtype_epsilon((enum dtype)step->type);
-    out.value = step->lane == LANE_FLOAT ? float_value(function, (float)in[0].value, (float)in[1].value)
+    out.value = step->wide == WIDE_FLOAT ? float_value(function, (float)in[0].value, (float)in[1].value)
                                          : real_value(function, in[0].value, in[1].value);
     out.value = rounded(step->type, out.value);
-    if (is_inexact(function)) out.error = ULPS * (ulp * fabs(out.value) + dtype_least((enum dtype)step->type));
+    if (is_inexact(function)) out.error = ULPS * (ulp * fabs(out.value) + dtype_smallest((enum dtype)step->type));
     if (in[0].error > 0 || in[1].error > 0)
-        out.error += spread(function, in, out.value) + ulp * fabs(out.value) + dtype_least((enum dtype)step->type);
+        out.error += spread(function, in, out.value) + ulp * fabs(out.value) + dtype_smallest((enum dtype)step->type);
     /* Near the largest number of the type a right result may be infinite. */
     if (out.error > 0 && !(fabs(out.value) + out.error <= dtype_largest((enum dtype)step->type)))
         out.error = isnan(out.value) && in[0].error == 0 && in[1].error == 0 ? 0 : INFINITY;
@@ -160,10 +160,10 @@ static struct number real_step(const struct map_step *step, const struct number 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 static int64_t narrowed(int type, int64_t integer) {
-    int64_t room = 0;
+    int64_t bits = 0;
     if (type == MAP_BOOL) return integer != 0;
-    dtype_store_integer((enum dtype)type, &room, 0, integer);
-    return dtype_load_integer((enum dtype)type, &room, 0);
+    dtype_store_integer((enum dtype)type, &bits, 0, integer);
+    return dtype_load_integer((enum dtype)type, &bits, 0);
 }
 
 static double real_of(int type, int64_t integer) {
@@ -216,14 +216,14 @@ static int64_t integer_value(enum map_function function, bool is_signed, int64_t
 /* Does a step of integers. If an operand has an error, any result is right, unless the function only selects or
  * negates an operand. */
 static struct number integer_step(const struct map_step *step, const struct number in[]) {
-    bool is_signed = step->lane != LANE_UINT;
+    bool is_signed = step->wide != WIDE_UINT;
     struct number out = {0};
     out.integer = narrowed(step->type, integer_value(step->function, is_signed, in[0].integer, in[1].integer));
     out.value = real_of(step->type, out.integer);
     bool keeps_error = step->function == MAP_MINIMUM || step->function == MAP_MAXIMUM || step->function == MAP_ABS ||
                        step->function == MAP_NEGATIVE;
     if (in[0].error > 0 || in[1].error > 0) out.error = keeps_error ? fmax(in[0].error, in[1].error) : INFINITY;
-    if (step->lane == LANE_BOOL && out.error > 0) out.error = 1;
+    if (step->wide == WIDE_BOOL && out.error > 0) out.error = 1;
     return out;
 }
 
@@ -236,9 +236,9 @@ static struct number bool_value(bool value, bool certain) {
 /* Compares two numbers. The result is certain if they lie further apart than their errors. */
 static struct number compared(const struct map_step *step, const struct number in[]) {
     double error = in[0].error + in[1].error;
-    bool real = map_lane_is_real(step->lane), nan = real && (isnan(in[0].value) || isnan(in[1].value));
+    bool real = wide_is_real(step->wide), nan = real && (isnan(in[0].value) || isnan(in[1].value));
     int sign = real ? (in[0].value > in[1].value) - (in[0].value < in[1].value)
-                    : order(step->lane != LANE_UINT, in[0].integer, in[1].integer);
+                    : order(step->wide != WIDE_UINT, in[0].integer, in[1].integer);
     bool certain = error == 0 || fabs(in[0].value - in[1].value) > error;
     switch (step->function) {
     case MAP_EQUAL: return bool_value(!nan && sign == 0, certain);
@@ -253,7 +253,7 @@ static struct number compared(const struct map_step *step, const struct number i
 /* Converts a number to step->type, as MAP_CAST does, with its error. */
 static struct number conversion(const struct map_step *step, struct number in) {
     struct number out = in;
-    bool from_real = map_lane_is_real(step->lane), to_real = map_lane_is_real(map_lane_of(step->type));
+    bool from_real = wide_is_real(step->wide), to_real = wide_is_real(wide_type_of(step->type));
     if (step->type == MAP_BOOL)
         return bool_value(from_real ? in.value != 0 : in.integer != 0, in.error == 0 || fabs(in.value) > in.error);
     if (to_real) {
@@ -284,7 +284,7 @@ static struct number choice(const struct number in[]) {
 }
 
 static struct number constant(const struct map_step *step) {
-    if (map_lane_is_real(step->lane)) return (struct number){.value = step->real};
+    if (wide_is_real(step->wide)) return (struct number){.value = step->real};
     return (struct number){.value = real_of(step->type, step->integer), .integer = step->integer};
 }
 
@@ -296,7 +296,7 @@ static struct number next_value(const struct map_step *step, const struct number
     if (function >= MAP_EQUAL && function <= MAP_GREATER_EQUAL) return compared(step, in);
     if (function == MAP_ISNAN) return bool_value(isnan(in[0].value), isfinite(in[0].error));
     if (function == MAP_ISFINITE) return bool_value(isfinite(in[0].value), isfinite(in[0].error));
-    return map_lane_is_real(step->lane) ? real_step(step, in) : integer_step(step, in);
+    return wide_is_real(step->wide) ? real_step(step, in) : integer_step(step, in);
 }
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
@@ -306,8 +306,8 @@ struct evaluation {
     const struct geometry *geometry;
     const struct map_program *program;
     struct box piece;
-    const struct operand *result;      /* whose axes the piece has */
-    struct map_axis axes[KERNEL_AXES]; /* of the result's array */
+    const struct operand *result;      /* has the piece's axes */
+    struct map_axis axes[KERNEL_AXES]; /* the result array's axes */
     const char *elements[MAX_INPUTS];
     /* The elements of an input from one position along the piece's axis to the next. */
     int64_t stride[MAX_INPUTS][MAX_RANK];
@@ -324,11 +324,11 @@ static struct number leaf(const struct evaluation *evaluation, const struct map_
         out.value = (double)out.integer;
         return out;
     }
-    int64_t place = 0;
-    for (int i = 0; i < evaluation->piece.rank; i++) place += at[i] * evaluation->stride[step->number][i];
+    int64_t offset = 0;
+    for (int i = 0; i < evaluation->piece.rank; i++) offset += at[i] * evaluation->stride[step->number][i];
     enum dtype dtype = geometry->in[step->number].dtype;
-    out.value = dtype_load(dtype, evaluation->elements[step->number], place);
-    if (!dtype_is_float(dtype)) out.integer = dtype_load_integer(dtype, evaluation->elements[step->number], place);
+    out.value = dtype_load(dtype, evaluation->elements[step->number], offset);
+    if (!dtype_is_float(dtype)) out.integer = dtype_load_integer(dtype, evaluation->elements[step->number], offset);
     return out;
 }
 
@@ -352,8 +352,9 @@ static struct number element(const struct evaluation *evaluation, int64_t number
     return last;
 }
 
-/* The destination of a box's elements: a truth, an array of the map's type, or their bounds. */
-struct destination {
+/* What evaluate() stores for the elements of a box; one member is set: their truth, their values in the map's type, or
+ * their bounds. */
+struct sink {
     struct truth *truth;
     void *data;
     double *bounds;
@@ -363,13 +364,13 @@ struct destination {
 static double bound_of(enum map_bound bound, struct number last) {
     double error = last.error;
     if (isnan(last.value) && error == 0) return last.value;
-    if (bound == MAP_LEAST) return isinf(error) ? -INFINITY : last.value - error;
-    if (bound == MAP_GREATEST) return isinf(error) ? INFINITY : last.value + error;
+    if (bound == MAP_SMALLEST) return isinf(error) ? -INFINITY : last.value - error;
+    if (bound == MAP_LARGEST) return isinf(error) ? INFINITY : last.value + error;
     return bound == MAP_RELATIVE && error > 0 ? error / fabs(last.value) : error;
 }
 
-/* Stores element `at` of a box: its bound, its value or its truth, whichever the destination wants. */
-static void store_element(const struct destination *to, int type, struct number last, int64_t at) {
+/* Stores the bound, the value or the truth of element `at` of a box. */
+static void store_element(const struct sink *to, int type, struct number last, int64_t at) {
     struct truth *truth = to->truth;
     const bool every_number_is_right = isinf(last.error);
     if (to->bounds) {
@@ -377,7 +378,7 @@ static void store_element(const struct destination *to, int type, struct number 
         return;
     }
     if (!truth) {
-        if (map_lane_is_real(map_lane_of(type)))
+        if (wide_is_real(wide_type_of(type)))
             dtype_store((enum dtype)type, to->data, at, last.value);
         else
             dtype_store_integer(map_stored(type), to->data, at, last.integer);
@@ -424,7 +425,7 @@ static enum status read_piece(struct evaluation *evaluation, const struct host_r
 
 static enum status evaluate_pieces(const struct geometry *geometry, const struct operand *result,
                                    const struct map_program *program, const struct host_reader *reader,
-                                   const struct box *box, void *const memory[], const struct destination *to,
+                                   const struct box *box, void *const memory[], const struct sink *to,
                                    struct error *error) {
     struct cut cut = cut_box(box, NULL, PIECE);
     int64_t at = 0;
@@ -443,7 +444,7 @@ static enum status evaluate_pieces(const struct geometry *geometry, const struct
 }
 
 static enum status evaluate(const struct geometry *geometry, const struct operand *result,
-                            const struct host_reader *reader, const struct box *box, const struct destination *to,
+                            const struct host_reader *reader, const struct box *box, const struct sink *to,
                             struct error *error) {
     struct map_program *program = malloc(sizeof *program);
     char *elements = malloc((size_t)(PIECE * 8 * geometry->inputs)); /* a piece of each input */
@@ -467,17 +468,17 @@ static enum status evaluate(const struct geometry *geometry, const struct operan
 
 enum status map_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                           struct truth *truth, struct error *error) {
-    return evaluate(geometry, &geometry->out, reader, box, &(struct destination){.truth = truth}, error);
+    return evaluate(geometry, &geometry->out, reader, box, &(struct sink){.truth = truth}, error);
 }
 
 enum status map_values(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                        void *data, struct error *error) {
-    return evaluate(geometry, &geometry->mapped, reader, box, &(struct destination){.data = data}, error);
+    return evaluate(geometry, &geometry->map_result, reader, box, &(struct sink){.data = data}, error);
 }
 
 enum status map_bounds(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                        enum map_bound bound, double *data, struct error *error) {
-    return evaluate(geometry, &geometry->mapped, reader, box, &(struct destination){.bounds = data, .bound = bound},
+    return evaluate(geometry, &geometry->map_result, reader, box, &(struct sink){.bounds = data, .bound = bound},
                     error);
 }
 

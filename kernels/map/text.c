@@ -205,7 +205,7 @@ static void write_constant(const struct map_step *step, char text[128]) {
     uint64_t bits;
     double real = step->real;
     memcpy(&bits, &real, sizeof bits);
-    if (map_lane_is_real(step->lane)) {
+    if (wide_is_real(step->wide)) {
         snprintf(text, 128, "(%s)__longlong_as_double(0x%llxll)", value_type(step->type), (unsigned long long)bits);
         return;
     }
@@ -215,12 +215,12 @@ static void write_constant(const struct map_step *step, char text[128]) {
 
 static void write_cast(const struct map_step *step, char text[256]) {
     int a = step->operands[0], type = step->type;
-    bool half = type == FLOAT16 || type == BFLOAT16, to_real = map_lane_is_real(map_lane_of(type));
+    bool half = type == FLOAT16 || type == BFLOAT16, to_real = wide_is_real(wide_type_of(type));
     if (type == MAP_BOOL)
         snprintf(text, 256, "s%d != 0", a);
-    else if (half && step->lane == LANE_DOUBLE)
+    else if (half && step->wide == WIDE_DOUBLE)
         snprintf(text, 256, "odd(s%d)", a);
-    else if (map_lane_is_real(step->lane) && !to_real)
+    else if (wide_is_real(step->wide) && !to_real)
         snprintf(text, 256, "whole(s%d)", a);
     else
         snprintf(text, 256, "(%s)s%d", value_type(type), a);
@@ -252,7 +252,7 @@ static void write_integer(const struct map_step *step, const char *type, char te
 static void write_value(const struct map_step *step, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;
-    bool real = map_lane_is_real(step->lane), is_float = step->lane == LANE_FLOAT;
+    bool real = wide_is_real(step->wide), is_float = step->wide == WIDE_FLOAT;
     const char *operand_type = real ? (is_float ? "float" : "double") : value_type(step->type);
     const char *operator_ = infix[function], *name = real ? real_names[function][is_float] : NULL;
     bool compares = function >= MAP_EQUAL && function <= MAP_GREATER_EQUAL;
@@ -269,7 +269,7 @@ static void write_value(const struct map_step *step, char text[256]) {
         snprintf(text, 256, "s%d != s%d", a, a);
     else if (function == MAP_ISFINITE)
         snprintf(text, 256, "fabs(s%d) < INFINITY", a);
-    else if (operator_ && (real || compares || step->lane == LANE_BOOL))
+    else if (operator_ && (real || compares || step->wide == WIDE_BOOL))
         snprintf(text, 256, "s%d %s s%d", a, operator_, b);
     else if (real && function == MAP_NEGATIVE)
         snprintf(text, 256, "-s%d", a);
@@ -334,7 +334,7 @@ static void write_position(FILE *to, const char *index) {
 }
 
 /* The address of an input's element, at a position in its tile. */
-static void write_place(FILE *to, int input, const char *type, unsigned loops) {
+static void write_address(FILE *to, int input, const char *type, unsigned loops) {
     fprintf(to, "((const %s *)a.x[%d] + (0", type, input);
     for (int loop = 0; loop < 3; loop++)
         if (loops >> loop & 1) fprintf(to, " + p%d * (INDEX)a.stride[%d][%d]", loop, input, loop);
@@ -349,10 +349,10 @@ static void write_one(FILE *to, const struct map_args *args, const struct map_fo
     for (int i = 0; i < args->map->inputs; i++) {
         const char *type = map_memory_type(args->dtypes[i]);
         fprintf(to, ", %s(*", loading(args->dtypes[i]));
-        if (form->whole[i])
+        if (form->has_result_layout[i])
             fprintf(to, "((const %s *)a.x[%d] + e)", type, i);
         else
-            write_place(to, i, type, form->loops[i]);
+            write_address(to, i, type, form->loops[i]);
         fprintf(to, ")");
     }
     fprintf(to, ");\n}\n");
@@ -365,12 +365,12 @@ static void write_vector(FILE *to, const struct map_program *program, const stru
                          const struct map_form *form) {
     int inputs = args->map->inputs;
     bool broadcasts = false, indexes = false, rows = form->rows; /* a vector lies in one row */
-    for (int i = 0; i < inputs; i++) broadcasts = broadcasts || !form->whole[i];
+    for (int i = 0; i < inputs; i++) broadcasts = broadcasts || !form->has_result_layout[i];
     for (int i = 0; i < program->count; i++) indexes = indexes || program->steps[i].function == MAP_INDEX;
     fprintf(to, "struct loaded {\n");
     for (int i = 0; i < inputs; i++) {
         const char *type = map_memory_type(args->dtypes[i]);
-        if (form->whole[i] || (rows && form->loops[i] >> 2 & 1))
+        if (form->has_result_layout[i] || (rows && form->loops[i] >> 2 & 1))
             fprintf(to, "    vector<%s, N> x%d;\n", type, i);
         else if (rows)
             fprintf(to, "    %s x%d;\n", type, i);
@@ -379,12 +379,12 @@ static void write_vector(FILE *to, const struct map_program *program, const stru
     if (broadcasts && rows) write_position(to, "k * N");
     for (int i = 0; i < inputs; i++) {
         const char *type = map_memory_type(args->dtypes[i]);
-        if (form->whole[i]) {
+        if (form->has_result_layout[i]) {
             fprintf(to, "    in.x%d = load_once((const vector<%s, N> *)a.x[%d] + k);\n", i, type, i);
         } else if (rows) {
             fprintf(to, "    in.x%d = *", i);
             if (form->loops[i] >> 2 & 1) fprintf(to, "(const vector<%s, N> *)", type);
-            write_place(to, i, type, form->loops[i]);
+            write_address(to, i, type, form->loops[i]);
             fprintf(to, ";\n");
         }
     }
@@ -396,11 +396,11 @@ static void write_vector(FILE *to, const struct map_program *program, const stru
             positions ? "p0, p1, p2" : "0, 0, 0");
     for (int i = 0; i < inputs; i++) {
         fprintf(to, ", %s(", loading(args->dtypes[i]));
-        if (form->whole[i] || rows) {
-            fprintf(to, form->whole[i] || form->loops[i] >> 2 & 1 ? "in.x%d.of[j])" : "in.x%d)", i);
+        if (form->has_result_layout[i] || rows) {
+            fprintf(to, form->has_result_layout[i] || form->loops[i] >> 2 & 1 ? "in.x%d.of[j])" : "in.x%d)", i);
         } else {
             fprintf(to, "*");
-            write_place(to, i, map_memory_type(args->dtypes[i]), form->loops[i]);
+            write_address(to, i, map_memory_type(args->dtypes[i]), form->loops[i]);
             fprintf(to, ")");
         }
     }
@@ -417,8 +417,9 @@ char *map_cuda_text(const struct map_program *program, const struct map_args *ar
     size_t length;
     FILE *to = open_memstream(&text, &length);
     if (!to) return NULL;
-    fprintf(to, "constexpr bool KEEPS = %d;\n%s%stypedef %s INDEX;\nconstexpr int N = %d, BLOCK = %d;\n", form->keeps,
-            prelude, once, form->wide ? "unsigned long long" : "unsigned", form->elements, MAP_BLOCK);
+    fprintf(to, "constexpr bool KEEPS = %d;\n%s%stypedef %s INDEX;\nconstexpr int N = %d, BLOCK = %d;\n",
+            form->spares_l2, prelude, once, form->wide_index ? "unsigned long long" : "unsigned", form->elements,
+            MAP_BLOCK);
     write_element(to, program, args, form);
     write_one(to, args, form);
     write_vector(to, program, args, form);
@@ -447,13 +448,13 @@ static int vector_elements(const struct map_args *args) {
  * 0.68. */
 #define SEEN_IN_L2 (1 << 20)
 
-struct map_form map_form(const struct map_args *args, int most) {
+struct map_form map_form(const struct map_args *args, int max_elements) {
     enum { ALL_LOOPS = 7 };
     struct map_form form;
     memset(&form, 0, sizeof form); /* forms are compared as bytes, so padding must be equal too */
     int64_t count = args->extent[0] * args->extent[1] * args->extent[2];
-    form.wide = count >= INT64_C(1) << 31;
-    form.elements = vector_elements(args) < most ? vector_elements(args) : most;
+    form.wide_index = count >= INT64_C(1) << 31;
+    form.elements = vector_elements(args) < max_elements ? vector_elements(args) : max_elements;
     form.rows = args->extent[2] % form.elements == 0;
     for (int i = 0; i < KERNEL_AXES; i++) {
         const struct map_axis *axis = &args->axes[i];
@@ -464,12 +465,12 @@ struct map_form map_form(const struct map_args *args, int most) {
     for (int i = 0; i < args->map->inputs; i++) {
         form.dtypes[i] = args->dtypes[i];
         form.loops[i] = args->loops[i];
-        form.whole[i] = map_is_whole(args, i);
-        if (form.whole[i]) form.loops[i] = ALL_LOOPS;
+        form.has_result_layout[i] = map_has_result_layout(args, i);
+        if (form.has_result_layout[i]) form.loops[i] = ALL_LOOPS;
         int64_t bytes = (int64_t)dtype_size(args->dtypes[i]);
         for (int loop = 0; loop < 3; loop++)
             if (form.loops[i] >> loop & 1) bytes *= args->extent[loop];
-        if (!form.whole[i] && bytes >= SEEN_IN_L2) form.keeps = true;
+        if (!form.has_result_layout[i] && bytes >= SEEN_IN_L2) form.spares_l2 = true;
     }
     return form;
 }

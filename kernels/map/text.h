@@ -15,20 +15,20 @@ extern "C" {
 /* All that the text depends on besides the map: the types and the shape of a launch. */
 struct map_form {
     enum dtype dtypes[KERNEL_INPUTS];
-    unsigned loops[KERNEL_INPUTS]; /* as in struct map_args */
-    bool whole[KERNEL_INPUTS];     /* the input has the result's layout */
-    int axes[KERNEL_AXES];         /* the loop of each axis */
-    bool merged[KERNEL_AXES];      /* the axis is merged with others */
-    int elements;                  /* of a vector, which fills up to 16 bytes of the widest type */
-    int reduction;                 /* fused.cu: which; 0: none */
-    int unroll;                    /* vectors that a thread has in flight; chosen by the variant */
-    bool wide;                     /* the tile has 2^31 elements or more */
-    bool rows;                     /* rows of the result consist of whole vectors */
-    bool keeps;                    /* the L2 cache is left to an input that is repeated */
+    unsigned loops[KERNEL_INPUTS];         /* as in struct map_args */
+    bool has_result_layout[KERNEL_INPUTS]; /* the input has the result's layout */
+    int axes[KERNEL_AXES];                 /* the loop of each axis */
+    bool merged[KERNEL_AXES];              /* the axis is merged with others */
+    int elements;                          /* of a vector; of the widest type it has 16 bytes at most */
+    int reduction;                         /* number of the reduction in fused.cu; 0: none */
+    int unroll;                            /* vectors that a thread has in flight; chosen by the variant */
+    bool wide_index;                       /* the tile has 2^31 elements or more */
+    bool rows;                             /* rows of the result consist of whole vectors */
+    bool spares_l2;                        /* data used once leaves the L2 cache first: a repeated input stays in it */
 };
 
-/* The form of a launch; forms are compared as bytes. A vector has at most `most` elements. */
-struct map_form map_form(const struct map_args *args, int most);
+/* The form of a launch; forms are compared as bytes. A vector has at most `max_elements` elements. */
+struct map_form map_form(const struct map_args *args, int max_elements);
 
 /* The first argument of the kernel: a copy of what the text declares as `arguments`. */
 struct map_kernel_args {

@@ -1,5 +1,5 @@
-/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and lane. A lane is a
- * type in which values are computed (enum map_lane): bool, int64_t, uint64_t, float or double. */
+/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and wide type, the type
+ * in which values are computed (enum wide_type): bool, int64_t, uint64_t, float or double. */
 #include "vector.h"
 
 #include "../core/cpu.h"
@@ -31,8 +31,8 @@ static inline int64_t integer_of(double value) {
         type rest = fmod##suffix(a, b), quotient = (a - rest) / b;                                                     \
         if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;                                                         \
         if (quotient == 0) return copysign##suffix(0, a / b);                                                          \
-        type whole = floor##suffix(quotient);                                                                          \
-        return quotient - whole > (type)0.5 ? whole + 1 : whole;                                                       \
+        type floored = floor##suffix(quotient);                                                                        \
+        return quotient - floored > (type)0.5 ? floored + 1 : floored;                                                 \
     }
 FLOOR_DIVISION(float, f)
 FLOOR_DIVISION(double, )
@@ -139,7 +139,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
     case MAP_TAN: EACH(type, type, tan##suffix(a)); break;                                                             \
     case MAP_TANH: EACH(type, type, tanh##suffix(a)); break;
 
-/* Chooses the second operand where the first, a truth value, is true, else the third. */
+/* Sets each element to that of the second operand if the element of the first is true, else to that of the third. */
 #define CHOOSE(type)                                                                                                   \
     do {                                                                                                               \
         const uint8_t *conditions = in[0];                                                                             \
@@ -154,56 +154,56 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
         for (int64_t i = 0; i < count; i++) ((type *)out)[i] = one;                                                    \
     } while (0)
 
-/* Converts from the lane whose type is `from` to the lane of step->type. */
-#define TO_LANES(from, to_integer)                                                                                     \
-    switch (map_lane_of(step->type)) {                                                                                 \
-    case LANE_BOOL: EACH(from, uint8_t, a != 0); break;                                                                \
-    case LANE_INT: EACH(from, int64_t, to_integer(a)); break;                                                          \
-    case LANE_UINT: EACH(from, uint64_t, to_integer(a)); break;                                                        \
-    case LANE_FLOAT: EACH(from, float, a); break;                                                                      \
-    case LANE_DOUBLE: EACH(from, double, a); break;                                                                    \
-    case LANE_COUNT: break;                                                                                            \
+/* Converts from the wide type `from` to the one of step->type. */
+#define TO_WIDE(from, to_integer)                                                                                      \
+    switch (wide_type_of(step->type)) {                                                                                \
+    case WIDE_BOOL: EACH(from, uint8_t, a != 0); break;                                                                \
+    case WIDE_INT: EACH(from, int64_t, to_integer(a)); break;                                                          \
+    case WIDE_UINT: EACH(from, uint64_t, to_integer(a)); break;                                                        \
+    case WIDE_FLOAT: EACH(from, float, a); break;                                                                      \
+    case WIDE_DOUBLE: EACH(from, double, a); break;                                                                    \
+    case WIDE_COUNT: break;                                                                                            \
     }
 
 #define SAME(x) (x)
 
 CPU_BODY constant_body(const struct map_step *step, int64_t count, void *out) {
-    switch (step->lane) {
-    case LANE_BOOL: FILL(uint8_t, step->integer); break;
-    case LANE_INT: FILL(int64_t, step->integer); break;
-    case LANE_UINT: FILL(uint64_t, step->integer); break;
-    case LANE_FLOAT: FILL(float, step->real); break;
-    case LANE_DOUBLE: FILL(double, step->real); break;
-    case LANE_COUNT: break;
+    switch (step->wide) {
+    case WIDE_BOOL: FILL(uint8_t, step->integer); break;
+    case WIDE_INT: FILL(int64_t, step->integer); break;
+    case WIDE_UINT: FILL(uint64_t, step->integer); break;
+    case WIDE_FLOAT: FILL(float, step->real); break;
+    case WIDE_DOUBLE: FILL(double, step->real); break;
+    case WIDE_COUNT: break;
     }
 }
 
 CPU_BODY cast_body(const struct map_step *step, int64_t count, const void *const in[], void *out) {
     bool half = step->type == FLOAT16 || step->type == BFLOAT16;
-    switch (step->lane) {
-    case LANE_BOOL: TO_LANES(uint8_t, SAME); break;
-    case LANE_INT: TO_LANES(int64_t, SAME); break;
-    case LANE_UINT: TO_LANES(uint64_t, SAME); break;
-    case LANE_FLOAT: TO_LANES(float, integer_of); break;
-    case LANE_DOUBLE:
+    switch (step->wide) {
+    case WIDE_BOOL: TO_WIDE(uint8_t, SAME); break;
+    case WIDE_INT: TO_WIDE(int64_t, SAME); break;
+    case WIDE_UINT: TO_WIDE(uint64_t, SAME); break;
+    case WIDE_FLOAT: TO_WIDE(float, integer_of); break;
+    case WIDE_DOUBLE:
         if (half) /* rounded to odd first, so that the second rounding is right */
             EACH(double, float, double_to_odd_float(a));
         else
-            TO_LANES(double, integer_of);
+            TO_WIDE(double, integer_of);
         break;
-    case LANE_COUNT: break;
+    case WIDE_COUNT: break;
     }
 }
 
 /* Lanes of 8 bytes are copied as uint64_t. */
-CPU_BODY choose_body(enum map_lane lane, int64_t count, const void *const in[], void *out) {
-    switch (lane) {
-    case LANE_BOOL: CHOOSE(uint8_t); break;
-    case LANE_FLOAT: CHOOSE(float); break;
-    case LANE_INT:
-    case LANE_UINT:
-    case LANE_DOUBLE: CHOOSE(uint64_t); break;
-    case LANE_COUNT: break;
+CPU_BODY choose_body(enum wide_type wide, int64_t count, const void *const in[], void *out) {
+    switch (wide) {
+    case WIDE_BOOL: CHOOSE(uint8_t); break;
+    case WIDE_FLOAT: CHOOSE(float); break;
+    case WIDE_INT:
+    case WIDE_UINT:
+    case WIDE_DOUBLE: CHOOSE(uint64_t); break;
+    case WIDE_COUNT: break;
     }
 }
 
@@ -249,14 +249,14 @@ CPU_BODY doubles_body(enum map_function function, int64_t count, const void *con
 #undef b
 
 // NOLINTBEGIN(bugprone-macro-parentheses,bugprone-signed-char-misuse): the arguments are types
-/* Narrows values of a lane to a smaller type: integers modulo 2^bits, floats rounded. */
+/* Narrows values of a wide type to a smaller type: integers modulo 2^bits, floats rounded. */
 #define NARROW(values, element)                                                                                        \
     do {                                                                                                               \
         values *wide = out;                                                                                            \
         _Pragma("omp simd") for (int64_t i = 0; i < count; i++) wide[i] = (element)wide[i];                            \
     } while (0)
 
-/* Reduces values, which are as wide as their lane, to the range and precision of their type. */
+/* Reduces values to the range and precision of their type; they stay stored in the wide type. */
 CPU_BODY narrow_body(int type, int64_t count, void *out) {
     float *value = out;
     switch (type) {
@@ -274,7 +274,7 @@ CPU_BODY narrow_body(int type, int64_t count, void *out) {
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) value[i] = bfloat16_to_float(float_to_bfloat16(value[i]));
         break;
-    default: break; /* as wide as its lane */
+    default: break; /* is a wide type itself */
     }
 }
 
@@ -286,15 +286,15 @@ CPU_BODY step_vector_body(const struct map_step *step, int64_t count, const void
     if (step->function == MAP_CAST)
         cast_body(step, count, in, out);
     else if (step->function == MAP_WHERE)
-        choose_body(step->lane, count, in, out);
+        choose_body(step->wide, count, in, out);
     else
-        switch (step->lane) {
-        case LANE_BOOL: truths_body(step->function, count, in, out); break;
-        case LANE_INT: ints_body(step->function, count, in, out); break;
-        case LANE_UINT: uints_body(step->function, count, in, out); break;
-        case LANE_FLOAT: floats_body(step->function, count, in, out); break;
-        case LANE_DOUBLE: doubles_body(step->function, count, in, out); break;
-        case LANE_COUNT: break;
+        switch (step->wide) {
+        case WIDE_BOOL: truths_body(step->function, count, in, out); break;
+        case WIDE_INT: ints_body(step->function, count, in, out); break;
+        case WIDE_UINT: uints_body(step->function, count, in, out); break;
+        case WIDE_FLOAT: floats_body(step->function, count, in, out); break;
+        case WIDE_DOUBLE: doubles_body(step->function, count, in, out); break;
+        case WIDE_COUNT: break;
         }
     narrow_body(step->type, count, out);
 }

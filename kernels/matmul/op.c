@@ -255,7 +255,7 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
         [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};
     enum dtype dtype = geometry->out.dtype, accumulator = accumulator_of(dtype);
     double k = (double)geometry->extent[LOOP_K], result = dtype == accumulator ? 0 : dtype_epsilon(dtype);
-    double absolute = (1 + fabs(geometry->options.alpha) * k) * dtype_least(accumulator) + dtype_least(dtype);
+    double absolute = (1 + fabs(geometry->options.alpha) * k) * dtype_smallest(accumulator) + dtype_smallest(dtype);
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
@@ -375,7 +375,7 @@ static bool matmul_long_name(const struct op_options *options, const char *const
 const struct operation operation_matmul = {
     .name = "matmul",
     .summary = "C = alpha A B, of matrices or stacks of them",
-    .least_inputs = 2,
+    .min_inputs = 2,
     .inputs = 2,
     .dimensions = 3,
     .rate = RATE_FLOPS,

@@ -314,7 +314,7 @@ static union reduce_any column_state(const struct work *work, const struct sums 
     struct reduce_state state = {.index = sums->index[column]};
     if (work->moments && !reduce_spreads(work->args->operator_)) {
         any.moments.count = (int64_t)sums->numbers[column];
-        any.moments.of.total.sum = sums->value.f[column];
+        any.moments.total.sum = sums->value.f[column];
         return any;
     }
     if (work->moments && work->in_double) {

@@ -78,26 +78,26 @@ MOMENTS_CALL void moments_merge(struct reduce_moments *into, const struct reduce
     }
     const double into_count = (double)into->count, inverse = moments_inverse((double)(into->count + from->count));
     double lost, mean_rest;
-    const double mean_difference = moments_add(from->of.spread.mean, -into->of.spread.mean, &lost);
-    const double delta = mean_difference + (lost + (from->of.spread.rest - into->of.spread.rest));
+    const double mean_difference = moments_add(from->spread.mean, -into->spread.mean, &lost);
+    const double delta = mean_difference + (lost + (from->spread.rest - into->spread.rest));
     const double step = delta * ((double)from->count * inverse);
-    const double mean = moments_add(into->of.spread.mean, step, &mean_rest);
+    const double mean = moments_add(into->spread.mean, step, &mean_rest);
     into->count += from->count;
-    into->of.spread.mean = mean;
-    into->of.spread.rest += mean_rest;
-    into->of.spread.squares += from->of.spread.squares + delta * into_count * step;
+    into->spread.mean = mean;
+    into->spread.rest += mean_rest;
+    into->spread.squares += from->spread.squares + delta * into_count * step;
 }
 
 /* Returns the moments of `count` elements, from the sum of their deviations from a pivot and the sum of the squares. */
 MOMENTS_CALL struct reduce_moments moments_of(double pivot, int64_t count, double sum, double squares) {
     struct reduce_moments moments = {count, {{0, 0}}};
     const double step = count > 0 ? sum * moments_inverse((double)count) : 0, about_mean = squares - sum * step;
-    moments.of.spread.mean = count > 0 ? moments_add(pivot, step, &moments.of.spread.rest) : 0;
+    moments.spread.mean = count > 0 ? moments_add(pivot, step, &moments.spread.rest) : 0;
     const bool sum_is_finite = sum - sum == 0, squares_overflow = squares > 1.7976931348623157e308;
     if (sum_is_finite && squares_overflow)
-        moments.of.spread.squares = squares; /* infinite; about_mean might be NaN */
+        moments.spread.squares = squares; /* infinite; about_mean might be NaN */
     else
-        moments.of.spread.squares = about_mean < 0 ? 0 : about_mean;
+        moments.spread.squares = about_mean < 0 ? 0 : about_mean;
     return moments;
 }
 
@@ -113,30 +113,29 @@ MOMENTS_CALL void moments_recentre(double *pivot, double count, double *sum, dou
 /* var or std of `count` elements; NaN where ddof leaves none. */
 MOMENTS_CALL double moments_result(const struct reduce_moments *moments, double ddof, bool root) {
     const double divisor = (double)moments->count - ddof;
-    const double variance = divisor > 0 ? moments->of.spread.squares / divisor : (double)NAN;
+    const double variance = divisor > 0 ? moments->spread.squares / divisor : (double)NAN;
     return root ? sqrt(variance) : variance;
 }
 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */
 
 MOMENTS_CALL wide_int moments_sum(const struct reduce_moments *moments) {
-    return (wide_int)((wide_uint)moments->of.exact[1] << 64 | moments->of.exact[0]);
+    return (wide_int)((wide_uint)moments->exact[1] << 64 | moments->exact[0]);
 }
 
 /* Adds a sum and a sum of squares, of which `squares` holds the low 128 bits and `top` the bits above them. */
 MOMENTS_CALL void moments_add_exact(struct reduce_moments *into, wide_int sum, wide_uint squares, uint64_t top) {
     const wide_uint all = (wide_uint)moments_sum(into) + (wide_uint)sum;
-    const wide_uint low = (wide_uint)into->of.exact[3] << 64 | into->of.exact[2], high = low + squares;
-    into->of.exact[0] = (uint64_t)all;
-    into->of.exact[1] = (uint64_t)(all >> 64);
-    into->of.exact[2] = (uint64_t)high;
-    into->of.exact[3] = (uint64_t)(high >> 64);
-    into->of.exact[4] += top + (high < low);
+    const wide_uint low = (wide_uint)into->exact[3] << 64 | into->exact[2], high = low + squares;
+    into->exact[0] = (uint64_t)all;
+    into->exact[1] = (uint64_t)(all >> 64);
+    into->exact[2] = (uint64_t)high;
+    into->exact[3] = (uint64_t)(high >> 64);
+    into->exact[4] += top + (high < low);
 }
 
 MOMENTS_CALL void moments_merge_exact(struct reduce_moments *into, const struct reduce_moments *from) {
-    moments_add_exact(into, moments_sum(from), (wide_uint)from->of.exact[3] << 64 | from->of.exact[2],
-                      from->of.exact[4]);
+    moments_add_exact(into, moments_sum(from), (wide_uint)from->exact[3] << 64 | from->exact[2], from->exact[4]);
 }
 
 /* words += a * b * 2^(64 at) */
@@ -163,7 +162,7 @@ MOMENTS_CALL double moments_result_exact(const struct reduce_moments *moments, i
     const wide_uint magnitude = sum < 0 ? -(wide_uint)sum : (wide_uint)sum;
     const uint64_t low = (uint64_t)magnitude, high = (uint64_t)(magnitude >> 64);
     uint64_t words[4] = {0, 0, 0, 0}, squared[4] = {0, 0, 0, 0};
-    for (int i = 0; i < 3; i++) moments_add_product(words, (uint64_t)count, moments->of.exact[2 + i], i);
+    for (int i = 0; i < 3; i++) moments_add_product(words, (uint64_t)count, moments->exact[2 + i], i);
     moments_add_product(squared, low, low, 0);
     moments_add_product(squared, low, high, 1);
     moments_add_product(squared, low, high, 1);

@@ -132,13 +132,13 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     double of_equal_elements = length / (operator_ == REDUCE_VAR ? 2 : 4);
     double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + of_equal_elements;
     double accumulation = dtype_epsilon(FLOAT64) * (4 + roundings);
-    double least = dtype_least(FLOAT64); /* the smallest subnormal number */
-    if (reduce_spreads(operator_)) {     /* margins for the additional roundings of moments (reduce/moments.h) */
+    double least = dtype_smallest(FLOAT64); /* the smallest subnormal number */
+    if (reduce_spreads(operator_)) {        /* margins for the additional roundings of moments (reduce/moments.h) */
         accumulation += 12 * dtype_epsilon(FLOAT64);
         least *= 16;
     }
     if (operator_ == REDUCE_STD) least = sqrt(least);
-    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_least(dtype) + least};
+    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_smallest(dtype) + least};
 }
 
 /* An index and a count have the unit 1. A product has none: its exponent would be the length of the axis. */
@@ -172,7 +172,7 @@ static bool reduce_long_name(const struct op_options *options, const char *const
 const struct operation operation_reduce = {
     .name = "reduce",
     .summary = "sum, prod, min, max, mean, norm2, argmin, argmax, var, std or count_nan along one axis or over all",
-    .least_inputs = 1,
+    .min_inputs = 1,
     .inputs = 1,
     .dimensions = 3,
     .operators = operators,

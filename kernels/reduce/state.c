@@ -51,7 +51,7 @@ void reduce_merge(const struct reduction *reduction, union reduce_any *into, con
         reduce_state_merge(operator_, reduction->dtype, &into->state, &from->state);
     } else if (!reduce_spreads(operator_)) {
         into->moments.count += from->moments.count;
-        into->moments.of.total.sum += from->moments.of.total.sum;
+        into->moments.total.sum += from->moments.total.sum;
     } else if (dtype_is_float(reduction->dtype)) {
         moments_merge(&into->moments, &from->moments);
     } else {
@@ -73,11 +73,11 @@ void reduce_add(const struct reduction *reduction, union reduce_any *into, int64
     if (!reduce_has_moments(args->operator_, args->skip_nan)) {
         one.state = reduce_state_of(args->operator_, dtype, args->x, element, position);
     } else if (!reduce_spreads(args->operator_)) {
-        one.moments.of.total.sum = dtype_load(dtype, args->x, element);
+        one.moments.total.sum = dtype_load(dtype, args->x, element);
     } else if (dtype_is_float(dtype)) {
         double x = dtype_load(dtype, args->x, element);
-        one.moments.of.spread.mean = x;
-        one.moments.of.spread.squares = x - x; /* infinities have no variance */
+        one.moments.spread.mean = x;
+        one.moments.spread.squares = x - x; /* infinities have no variance */
     } else {
         int64_t x = dtype_load_integer(dtype, args->x, element);
         wide_int sum = dtype_is_signed(dtype) ? (wide_int)x : (wide_int)(uint64_t)x;
@@ -108,7 +108,7 @@ void reduce_store(const struct reduction *reduction, const union reduce_any *sta
         reduce_state_finish(args->operator_, dtype, &state->state, args->total, args->y, out);
     else if (!reduce_spreads(args->operator_))
         store_float(result, args->y, out,
-                    moments->of.total.sum / (args->operator_ == REDUCE_MEAN ? (double)moments->count : 1));
+                    moments->total.sum / (args->operator_ == REDUCE_MEAN ? (double)moments->count : 1));
     else if (dtype_is_float(dtype))
         store_float(result, args->y, out, moments_result(moments, args->ddof, root));
     else

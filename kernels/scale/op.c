@@ -118,13 +118,13 @@ static bool scale_unit(const struct op_options *options, const char *const in[],
 /* Relative to |alpha x| + |beta|: one rounding of the result. */
 static struct tolerance scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
-    return (struct tolerance){dtype_epsilon(geometry->out.dtype), dtype_least(geometry->out.dtype)};
+    return (struct tolerance){dtype_epsilon(geometry->out.dtype), dtype_smallest(geometry->out.dtype)};
 }
 
 const struct operation operation_scale = {
     .name = "scale",
     .summary = "y = alpha x + beta",
-    .least_inputs = 1,
+    .min_inputs = 1,
     .inputs = 1,
     .dimensions = 1,
     .geometry = scale_geometry,

@@ -86,7 +86,7 @@ static struct tolerance transpose_tolerance(const struct geometry *geometry, enu
 const struct operation operation_transpose = {
     .name = "transpose",
     .summary = "swaps the last two axes",
-    .least_inputs = 1,
+    .min_inputs = 1,
     .inputs = 1,
     .dimensions = 2,
     .geometry = transpose_geometry,

@@ -63,7 +63,7 @@ static int array_axis_of(const struct operand *operand, int loop) {
     int axis = axis_of(operand, loop), before = 0;
     if (axis < 0 || operand_is_plain(operand)) return axis;
     for (int group = 0; group < axis; group++) before += operand->axes.group[group];
-    return operand->axes.group[axis] > 0 ? operand->axes.of[before] : -1;
+    return operand->axes.group[axis] > 0 ? operand->axes.array_axis[before] : -1;
 }
 
 /* Counts the operands whose panels are contiguous, so that one read or write moves each; inputs count twice. */
@@ -243,7 +243,7 @@ static void make_panel(struct units *units, int number, const struct task *from,
     if (from->geometry.options.map) {
         struct geometry *geometry = &task->geometry;
         operation_geometry(from->geometry.op, &from->geometry.options, shapes, dtypes, geometry, &error);
-        struct operand *values = has_map_before(geometry) ? &geometry->mapped : &geometry->out;
+        struct operand *values = has_map_before(geometry) ? &geometry->map_result : &geometry->out;
         values->axes.first[array_axis_of(values, band->loop)] = band->first;
     } else
         operations[from->geometry.op]->geometry(&from->geometry.options, shapes, dtypes, &task->geometry, &error);

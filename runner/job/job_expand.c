@@ -105,7 +105,7 @@ static void read_references(struct job_reader *reader, const struct definitions 
                             struct job_operation *operation) {
     const struct yaml_node *list = yaml_get(operation->node, "inputs");
     const struct operation *op = operations[operation->op];
-    if (!list || list->kind != YAML_LIST || list->count < op->least_inputs ||
+    if (!list || list->kind != YAML_LIST || list->count < op->min_inputs ||
         list->count > job_max_inputs(operation->op, operation->node))
         return;
     for (int i = 0; i < list->count; i++) {
@@ -156,7 +156,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
     operation->options_unread = reader->failed || node->wrong;
     const struct yaml_node *inputs = yaml_get(node, "inputs");
     operation->unread =
-        operation->input_count < operations[operation->op]->least_inputs || operation->input_count < inputs->count;
+        operation->input_count < operations[operation->op]->min_inputs || operation->input_count < inputs->count;
     if (operation->op == OP_MAP || (operation->op == OP_REDUCE && yaml_get(node, "map")))
         operation->unread = operation->unread || !operation->options.map;
     reader->failed = false;

@@ -31,7 +31,7 @@ const char *limits_product_name(int product) {
 
 /* The type of product whose rate limits a variant's flops. */
 static int product_of(const struct kernel *kernel, const struct geometry *geometry) {
-    return kernel->accuracy == ACCURACY_FULL ? (int)operand_seen(geometry)->dtype : LIMITS_TF32;
+    return kernel->accuracy == ACCURACY_FULL ? (int)first_operand(geometry)->dtype : LIMITS_TF32;
 }
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ static int product_of(const struct kernel *kernel, const struct geometry *geomet
 static double roof_seconds(const struct device_limits *limits, const struct kernel *kernel,
                            const struct geometry *geometry, double share) {
     double bytes = share * geometry->bytes, rate = limits->memory_bytes_per_s;
-    size_t element = dtype_size(operand_seen(geometry)->dtype);
+    size_t element = dtype_size(first_operand(geometry)->dtype);
     if (operations[kernel->op]->rate == RATE_FLOPS)
         return share * geometry->flops / limits->flops_per_s[product_of(kernel, geometry)];
     if (!(bytes > limits->cache_bytes))

@@ -18,9 +18,9 @@
  * `chosen`: the type of its operands and its operator are known. The caller frees. */
 static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry, bool typed, bool chosen) {
     const char *op = operations[geometry->op]->name;
-    if (typed && !(kernel->dtypes & DTYPE_BIT(operand_seen(geometry)->dtype)))
+    if (typed && !(kernel->dtypes & DTYPE_BIT(first_operand(geometry)->dtype)))
         return must_printf("variant '%s' of %s does not support %s", kernel->name, op,
-                           dtype_name(operand_seen(geometry)->dtype));
+                           dtype_name(first_operand(geometry)->dtype));
     if (chosen && !kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
                            operation_operator(operations[geometry->op], &geometry->options));

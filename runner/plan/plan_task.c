@@ -37,7 +37,7 @@ static bool find_axis(const struct operand *operand, int axis, enum loop *loop, 
     if (operand_is_plain(operand)) return *loop = operand->loop[axis], true;
     for (int group = 0, i = 0; group < axes->groups; i += axes->group[group++])
         for (*within = 0; *within < axes->group[group]; ++*within)
-            if (axes->of[i + *within] == axis) return *loop = operand->loop[group], true;
+            if (axes->array_axis[i + *within] == axis) return *loop = operand->loop[group], true;
     return false;
 }
 

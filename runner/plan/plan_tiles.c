@@ -355,7 +355,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                         /* A reduction of no elements is still one step, which gives the neutral element. */
                         if (geometry->reduces[loop] && trial.tiles[loop] == 0) trial.tiles[loop] = 1;
                     }
-                    if (geometry->row_major_tiles && !tile_is_contiguous(operand_seen(geometry), trial.tile)) continue;
+                    if (geometry->row_major_tiles && !tile_is_contiguous(first_operand(geometry), trial.tile)) continue;
                     consider_tiling(&choice, &trial);
                 }
     *tiling = choice.best;

@@ -17,7 +17,7 @@ const struct kernel *plan_user_kernel(struct plan *plan, const struct task *task
     const struct kernel *kernel = NULL;
     const struct yaml_node *where = variant->where;
     struct error error = {.status = STATUS_OK};
-    user_kernel_make(variant, geometry->op, operand_seen(geometry)->dtype, geometry->out.dtype, &kernel, &where,
+    user_kernel_make(variant, geometry->op, first_operand(geometry)->dtype, geometry->out.dtype, &kernel, &where,
                      &error);
     *APPEND(plan->user_kernels, plan->user_kernel_count) = kernel;
     if (error.status) plan_mistake(plan->job, where, task->operation->label, "%s", error.text);

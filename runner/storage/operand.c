@@ -62,9 +62,9 @@ static struct box box_in_array(const struct operand *operand, const struct box *
     if (operand_is_plain(operand)) return *part;
     struct box box = {.rank = axes->array_rank, .count = {1, 1, 1, 1, 1, 1, 1, 1}};
     for (int axis = 0; axis < axes->rank; axis++) {
-        if (axes->of[axis] < 0) continue;
-        box.start[axes->of[axis]] = part->start[axis];
-        box.count[axes->of[axis]] = part->count[axis];
+        if (axes->array_axis[axis] < 0) continue;
+        box.start[axes->array_axis[axis]] = part->start[axis];
+        box.count[axes->array_axis[axis]] = part->count[axis];
     }
     return box;
 }
@@ -105,7 +105,8 @@ static void rearrange(const struct operand *operand, const struct box *part, con
         stride[axis] = elements;
         elements *= box->count[axis];
     }
-    for (int axis = 0; axis <= last; axis++) apart[axis] = axes->of[axis] < 0 ? 0 : stride[axes->of[axis]];
+    for (int axis = 0; axis <= last; axis++)
+        apart[axis] = axes->array_axis[axis] < 0 ? 0 : stride[axes->array_axis[axis]];
     while (remaining > 0) {
         int64_t run = part->count[last];
         for (int64_t i = 0; i < run; i++, to += size)
@@ -133,7 +134,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
         struct box piece = cut_piece(&cut, number), box = box_in_array(operand, &piece);
         bool fresh = reading->fresh;
         for (int axis = 0; axis < operand->axes.rank; axis++)
-            fresh = fresh && (operand->axes.of[axis] >= 0 || piece.start[axis] == 0);
+            fresh = fresh && (operand->axes.array_axis[axis] >= 0 || piece.start[axis] == 0);
         TRY(read_in_array(reading, &box, fresh, memory, error));
         int64_t elements = box_elements(&piece);
         rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
@@ -146,7 +147,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,
                          struct error *error) {
     struct transfer transfer = {.operand = reading->operand, .reading = reading, .data = data};
-    take_box *read = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
+    box_callback *read = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
     return operand_boxes(reading->operand, box, read, &transfer, error);
 }
 
@@ -178,10 +179,11 @@ struct shape operand_grain(const struct operand *operand, const struct shape *ch
         int64_t inner_elements = 1;
         int end = axis + axes->group[group];
         for (int i = end - 1; i >= axis; i--) { /* find the outermost axis along which a chunk has several elements */
-            int64_t size = axes->of[i] < 0 ? 1 : chunk->size[axes->of[i]];
+            int64_t size = axes->array_axis[i] < 0 ? 1 : chunk->size[axes->array_axis[i]];
             if (size > 1 || i == end - 1) {
                 grain.size[group] = size * inner_elements;
-                merged_shift[group] = shift && axes->of[i] >= 0 ? shift[axes->of[i]] * inner_elements : 0;
+                merged_shift[group] =
+                    shift && axes->array_axis[i] >= 0 ? shift[axes->array_axis[i]] * inner_elements : 0;
             }
             inner_elements *= axes->size[i];
         }

@@ -234,10 +234,10 @@ struct box_observer box_cache_observer(struct box_cache *cache) {
 
 static struct grid grid_of(const struct box_cache *cache, int input) {
     const struct tiling *tiling = &cache->run->tiling;
-    if (input < 0) return (struct grid){.grain = tiling->out_storage.chunk, .whole = true};
+    if (input < 0) return (struct grid){.grain = tiling->out_storage.chunk, .keep_grains = true};
     struct grid grid =
         plan_grid(&cache->plan->arrays[array_of(cache, input)], operand_of(cache, input), &tiling->in_storage[input]);
-    grid.whole = true;
+    grid.keep_grains = true;
     return grid;
 }
 
@@ -263,7 +263,7 @@ static enum status fill_input(struct box_cache *cache, int input, const struct h
     restart_entries(cache); /* a pass may have filled only a part of an entry */
     struct grid grid = grid_of(cache, input);
     struct cut cut = cut_box(&wanted, &grid, WALK);
-    int64_t most = cut_most_elements(&cut);
+    int64_t most = cut_max_elements(&cut);
     OWNED char *data = try_malloc((size_t)(most * element_of(cache, input)));
     if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)most);
     for (int64_t number = 0; number < cut.pieces; number++) {

@@ -42,7 +42,7 @@ static double least_infinite(enum dtype dtype) {
 
 static double half_spacing(enum dtype dtype, double value) {
     if (isinf(value)) return 0;
-    return fmax(dtype_least(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
+    return fmax(dtype_smallest(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
 }
 
 static double relative_error(double distance, const struct truth *truth, int64_t i, const struct tolerance *tolerance) {

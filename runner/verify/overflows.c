@@ -121,9 +121,9 @@ static enum status search_input(const struct geometry *geometry, const struct ru
     const struct operand *operand = &geometry->in[input];
     const struct storage *storage = &run->tiling.in_storage[input];
     struct box whole = box_whole(&operand->shape);
-    struct grid grid = {.grain = storage->chunk, .whole = true};
+    struct grid grid = {.grain = storage->chunk, .keep_grains = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, PIECE);
-    OWNED void *data = try_malloc((size_t)cut_most_elements(&cut) * dtype_size(operand->dtype) + 8);
+    OWNED void *data = try_malloc((size_t)cut_max_elements(&cut) * dtype_size(operand->dtype) + 8);
     if (!data) return fail(error, STATUS_RUN, "no host memory to count the elements that overflowed");
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);

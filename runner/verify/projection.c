@@ -90,9 +90,9 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     struct box whole = box_whole(&matrix->operand->shape);
     int row = whole.rank - 2, column = whole.rank - 1;
     if (whole.rank == 3) whole.start[0] = matrix->b, whole.count[0] = 1;
-    struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .whole = true}, BAND_ELEMENTS);
+    struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .keep_grains = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
-    size_t elements = (size_t)cut_most_elements(&cut);
+    size_t elements = (size_t)cut_max_elements(&cut);
     OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     OWNED double *x = try_malloc(elements * sizeof *x);
     struct band band = {.x = x};

@@ -179,7 +179,7 @@ static enum status check_everything(const struct verification *check, struct err
     const struct storage *storage = &check->run->tiling.out_storage;
     bool keep = shape_elements(shape) <= WHOLE_ELEMENTS;
     struct box whole = box_whole(shape);
-    struct grid grid = {.grain = storage->chunk, .whole = true};
+    struct grid grid = {.grain = storage->chunk, .keep_grains = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, BOX_ELEMENTS);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box box = cut_piece(&cut, number);

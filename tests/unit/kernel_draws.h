@@ -117,7 +117,7 @@ static double number_of(const struct terms *terms, uint64_t bits) {
     case VALUES_WIDE: return ldexp(sign * (1 + unit) / 2, (int)(spare % (uint64_t)(2 * span + 1)) - middle);
     case VALUES_SUBNORMAL:
         if (terms->exponent) return ldexp(sign * (0.5 + unit), terms->exponent);
-        return sign * floor(ldexp(unit, float_bits(terms->dtype))) * dtype_least(terms->dtype);
+        return sign * floor(ldexp(unit, float_bits(terms->dtype))) * dtype_smallest(terms->dtype);
     case VALUES_OFFSET: return 1e3 + (double)(spare % 16) * 1024 * dtype_epsilon(terms->dtype);
     case VALUES_HUGE: return ldexp(sign * (1 + unit) / 2, terms->exponent);
     default: return sign * 1.5 * unit;

@@ -197,14 +197,16 @@ static void what_is_alike(void **state) {
                          longer = {.shape = {2, {2, 12}}}, flat = {.shape = {1, {4, 6}}};
     assert_true(operands_alike(&plain, &same));
     assert_false(operands_alike(&plain, &longer) || operands_alike(&plain, &flat));
-    struct operand straight = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {0, 1, 2}, .size = {2, 3, 4}}};
-    struct operand turned = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {1, 0, 2}, .size = {2, 3, 4}}};
+    struct operand straight = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .array_axis = {0, 1, 2}, .size = {2, 3, 4}}};
+    struct operand turned = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .array_axis = {1, 0, 2}, .size = {2, 3, 4}}};
     assert_true(operands_alike(&straight, &straight) && operands_alike(&turned, &turned));
     assert_false(operands_alike(&straight, &turned) || operands_alike(&turned, &straight));
     /* Merged in their order they are like any other of that shape; turned ones are only like those of their axes. */
     const struct operand whole = {.shape = {2, {6, 4}}},
-                         other = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {0, 1, 2}, .size = {3, 2, 4}}},
-                         swapped = {.shape = {2, {6, 4}}, .axes = {.rank = 3, .of = {1, 0, 2}, .size = {3, 2, 4}}},
+                         other = {.shape = {2, {6, 4}},
+                                  .axes = {.rank = 3, .array_axis = {0, 1, 2}, .size = {3, 2, 4}}},
+                         swapped = {.shape = {2, {6, 4}},
+                                    .axes = {.rank = 3, .array_axis = {1, 0, 2}, .size = {3, 2, 4}}},
                          divided = {.shape = {2, {2, 12}}, .axes = turned.axes};
     assert_true(operands_alike(&straight, &other) && operands_alike(&other, &straight));
     assert_true(operands_alike(&straight, &whole) && operands_alike(&whole, &straight));

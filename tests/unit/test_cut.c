@@ -22,7 +22,7 @@ static int64_t check_cover(const struct box *box, const struct grid *grid, int64
         int64_t count[OPERAND_RANK] = {1, 1, 1}, start[OPERAND_RANK] = {0};
         assert_true(box_elements(&piece) > 0);
         if (box_elements(&piece) > most) most = box_elements(&piece);
-        if (!grid || !grid->whole) assert_true(box_elements(&piece) <= limit);
+        if (!grid || !grid->keep_grains) assert_true(box_elements(&piece) <= limit);
         for (int axis = 0; axis < box->rank; axis++) {
             count[axis] = piece.count[axis];
             start[axis] = piece.start[axis] - box->start[axis];
@@ -33,8 +33,8 @@ static int64_t check_cover(const struct box *box, const struct grid *grid, int64
                     assert_int_equal(seen[((start[0] + i) * size[1] + start[1] + j) * size[2] + start[2] + k]++, 0);
     }
     for (int64_t i = 0; i < total; i++) assert_int_equal(seen[i], 1);
-    assert_true(most <= cut_most_elements(&cut) && cut_most_elements(&cut) <= total);
-    if (!grid) assert_int_equal(cut_most_elements(&cut), most);
+    assert_true(most <= cut_max_elements(&cut) && cut_max_elements(&cut) <= total);
+    if (!grid) assert_int_equal(cut_max_elements(&cut), most);
     free(seen);
     return cut.pieces;
 }
@@ -76,7 +76,7 @@ static void a_grain_beyond_the_limit(void **state) {
     struct box box = {2, {0, 0}, {30, 40}};
     struct grid grid = {.grain = {2, {100, 100}}};
     assert_true(check_cover(&box, &grid, 64) >= 20);
-    grid.whole = true;
+    grid.keep_grains = true;
     assert_int_equal(check_cover(&box, &grid, 64), 1);
     grid.grain = (struct shape){2, {8, 16}};
     assert_int_equal(check_cover(&box, &grid, 1), 4 * 3);

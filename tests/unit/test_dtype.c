@@ -17,7 +17,7 @@ static void names_and_sizes(void **state) {
     for (int i = 0; i < DTYPE_COUNT; i++) {
         enum dtype dtype = (enum dtype)i;
         uint64_t room = 0; /* the limits of a type round to themselves; what lies beyond does not */
-        double least = dtype_least(dtype), largest = dtype_largest(dtype);
+        double least = dtype_smallest(dtype), largest = dtype_largest(dtype);
         assert_true(!(DTYPES_FLOAT & DTYPE_BIT(dtype)) == !dtype_is_float(dtype));
         assert_true(!(DTYPES_UNSIGNED & DTYPE_BIT(dtype)) == dtype_is_signed(dtype));
         assert_true((least > 0) == dtype_is_float(dtype) && (largest > 0) == dtype_is_float(dtype));

@@ -169,11 +169,11 @@ static void rearranged_axes(void **state) {
     static const struct {
         struct axes axes;
         bool rearranged;
-    } known[] = {{{.rank = 2, .of = {0, 1}, .size = {3, 4}}, false},
-                 {{.rank = 3, .of = {0, -1, 1}, .size = {3, 1, 4}}, false},
-                 {{.rank = 3, .of = {0, 2, 3}, .size = {1, 4, 5}}, false},
-                 {{.rank = 2, .of = {1, 0}, .size = {3, 4}}, true},
-                 {{.rank = 3, .of = {0, -1, 1}, .size = {3, 2, 4}}, true}};
+    } known[] = {{{.rank = 2, .array_axis = {0, 1}, .size = {3, 4}}, false},
+                 {{.rank = 3, .array_axis = {0, -1, 1}, .size = {3, 1, 4}}, false},
+                 {{.rank = 3, .array_axis = {0, 2, 3}, .size = {1, 4, 5}}, false},
+                 {{.rank = 2, .array_axis = {1, 0}, .size = {3, 4}}, true},
+                 {{.rank = 3, .array_axis = {0, -1, 1}, .size = {3, 2, 4}}, true}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_int_equal(operand_is_rearranged(&(struct operand){.axes = known[i].axes}), known[i].rearranged);
 }

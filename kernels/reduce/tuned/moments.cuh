@@ -106,12 +106,10 @@ template <typename T> struct counted_total_of : two_doubles<counted_total_of<T>>
     using result_type = mean_result<T>;
     int64_t count;
     static __device__ counted_total_of identity() { return {{0.0, 0.0}, 0}; }
-    static __device__ counted_total_of load(const reduce_moments &m) {
-        return {{m.of.total.sum, m.of.total.lost}, m.count};
-    }
+    static __device__ counted_total_of load(const reduce_moments &m) { return {{m.total.sum, m.total.lost}, m.count}; }
     __device__ reduce_moments save() const {
         reduce_moments m = {count, {}};
-        m.of.total.sum = this->hi, m.of.total.lost = this->lo;
+        m.total.sum = this->hi, m.total.lost = this->lo;
         return m;
     }
     __device__ void merge(const counted_total_of &other) {

@@ -159,11 +159,11 @@ template <typename T> struct spread_of {
     double mean, rest, squares;
     static __device__ spread_of identity() { return {0, 0.0, 0.0, 0.0}; }
     static __device__ spread_of load(const reduce_moments &m) {
-        return {m.count, m.of.spread.mean, m.of.spread.rest, m.of.spread.squares};
+        return {m.count, m.spread.mean, m.spread.rest, m.spread.squares};
     }
     __device__ reduce_moments save() const {
         reduce_moments m = {count, {}};
-        m.of.spread.mean = mean, m.of.spread.rest = rest, m.of.spread.squares = squares;
+        m.spread.mean = mean, m.spread.rest = rest, m.spread.squares = squares;
         return m;
     }
     __device__ void merge(const spread_of &other) {
@@ -192,13 +192,13 @@ template <typename T> struct exact_spread_of {
     static __device__ exact_spread_of load(const reduce_moments &m) {
         exact_spread_of a;
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) a.word[i] = m.of.exact[i];
+        for (int i = 0; i < WORDS; i++) a.word[i] = m.exact[i];
         return a;
     }
     __device__ reduce_moments save() const {
         reduce_moments m = {};
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) m.of.exact[i] = word[i];
+        for (int i = 0; i < WORDS; i++) m.exact[i] = word[i];
         return m;
     }
     __device__ void add(wide_int sum, wide_uint squares, uint64_t top) {
