@@ -6,8 +6,8 @@
  *     inner > 1: a chunk is ROWS x COLUMNS of          inner == 1: a chunk is ROWS x LANES adjacent elements,
  *     one outer slice, a sum for each column           taken as a matrix; a sum for each lane, merged at the end
  *
- * Where inner is 1 and the whole reduced axis is no longer than SHORT, merging LANES sums would take longer than adding
- * the elements. There SHORT_COLUMNS outputs are columns, and widening their elements transposes them.
+ * If inner is 1 and the reduced axis has at most SHORT elements, merging LANES sums would take longer than adding the
+ * elements. Then SHORT_COLUMNS outputs are columns, and widening their elements transposes them.
  *
  * In all cases the inner loop is  sum[column] += x[row][column]  over adjacent elements. It vectorises, and no
  * addition waits for the one before; rounding errors grow with ROWS and the number of chunks, not with the length.
@@ -21,19 +21,21 @@
 #include "state.h"
 
 #define ROWS    1024
-#define COLUMNS 256 /* at most; their accumulators are 2 KiB */
+#define COLUMNS 256 /* of a block at most; 256 accumulators are 2 KiB */
 #define LANES   64
-#define PIECE   4096 /* elements widened at a time: 32 KiB */
+#define BATCH   4096 /* elements widened at a time: 32 KiB */
 #define GROUP   64   /* chunks whose results are kept until they are merged */
 
 #define SHORT         1024
 #define SHORT_COLUMNS 64
 
-/* The accumulators of each column. min, max, argmin, argmax: the selected element (value) and its position (index).
- * prod, norm2: value and index of struct reduce_state. var and std of floats: the sum of the deviations from the pivot
- * (value) and of their squares; of integers: the sum (value), and the sum of the squares' upper and lower 32 bits
- * (high, low). `numbers`: the number of elements; without the NaNs if these are skipped. */
-struct sums {
+/* The accumulators of each column:
+ *     min, max, argmin, argmax    value: the selected element; index: its position
+ *     prod, norm2                 value and index of struct reduce_state
+ *     var and std of floats       value: the sum of the deviations from `pivot`; squares: the sum of their squares
+ *     var and std of integers     value: the sum; high, low: the sums of the upper and lower 32 bits of the squares
+ * `numbers`: the number of elements, without NaNs if these are skipped. */
+struct column_sums {
     union {
         double f[COLUMNS];
         int64_t i[COLUMNS];
@@ -52,18 +54,18 @@ struct sums {
 
 /* A matrix of widened elements; element (r, c) has position `position + r * row_step + c * column_step` along the
  * reduced axis. */
-struct piece {
+struct batch {
     int64_t rows, columns, position, row_step, column_step;
     union {
-        double f[PIECE];
-        int64_t i[PIECE];
+        double f[BATCH];
+        int64_t i[BATCH];
     } x;
 };
 
 #define EACH_ROW(type, member, statement)                                                                              \
-    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
-        const type *restrict row = piece->x.member + r * piece->columns;                                               \
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+    for (int64_t r = 0; r < batch->rows; r++) {                                                                        \
+        const type *restrict row = batch->x.member + r * batch->columns;                                               \
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {                                             \
             type x = row[c], sum = sums->value.member[c];                                                              \
             sums->value.member[c] = (statement);                                                                       \
         }                                                                                                              \
@@ -72,10 +74,10 @@ struct piece {
 /* min, max and their positions: `sum` is the best element so far, at `index` (-1: there is none yet). KEEPS is a
  * condition on `sum` and `x`: does `sum` stay? It also decides ties. */
 #define EACH_ROW_INDEXED(type, member, KEEPS)                                                                          \
-    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
-        const type *restrict row = piece->x.member + r * piece->columns;                                               \
-        int64_t position = piece->position + r * piece->row_step, step = piece->column_step;                           \
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+    for (int64_t r = 0; r < batch->rows; r++) {                                                                        \
+        const type *restrict row = batch->x.member + r * batch->columns;                                               \
+        int64_t position = batch->position + r * batch->row_step, step = batch->column_step;                           \
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {                                             \
             type x = row[c], sum = sums->value.member[c];                                                              \
             int64_t index = sums->index[c];                                                                            \
             bool keep = ((index >= 0) & (KEEPS)) | (skip_nan & (x != x));                                              \
@@ -86,9 +88,9 @@ struct piece {
 
 /* Splits each element and each product into a mantissa and an exponent; `index` sums the exponents. */
 #define EACH_ROW_SPLIT()                                                                                               \
-    for (int64_t r = 0; r < piece->rows; r++) {                                                                        \
-        const double *restrict row = piece->x.f + r * piece->columns;                                                  \
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {                                             \
+    for (int64_t r = 0; r < batch->rows; r++) {                                                                        \
+        const double *restrict row = batch->x.f + r * batch->columns;                                                  \
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {                                             \
             int64_t exponent = sums->index[c];                                                                         \
             double x = reduce_split(row[c], &exponent);                                                                \
             sums->value.f[c] = reduce_split(sums->value.f[c] * x, &exponent);                                          \
@@ -98,7 +100,8 @@ struct piece {
 
 /* A NaN stays, and replaces any number, because every comparison with it is false. Between -0 and +0 min keeps -0, and
  * max keeps +0. */
-CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums) {
+CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct batch *batch,
+                          struct column_sums *sums) {
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW_SPLIT() break;
     case REDUCE_NORM2: EACH_ROW(double, f, sum + x * x) break;
@@ -116,14 +119,15 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const s
     case REDUCE_OPERATOR_COUNT: break; /* add_piece calls other loops for these */
     }
 }
-CPU_VERSIONS(add_doubles, (enum reduce_operator operator_, bool skip_nan, const struct piece *piece, struct sums *sums),
-             (operator_, skip_nan, piece, sums))
+CPU_VERSIONS(add_doubles,
+             (enum reduce_operator operator_, bool skip_nan, const struct batch *batch, struct column_sums *sums),
+             (operator_, skip_nan, batch, sums))
 
-/* Counts NaNs, or replaces them by `neutral` and counts the others. */
-CPU_BODY part_nans_body(bool counts_nans, double neutral, struct piece *piece, struct sums *sums) {
-    for (int64_t r = 0; r < piece->rows; r++) {
-        double *restrict row = piece->x.f + r * piece->columns;
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+/* Counts the NaNs, or replaces each NaN by `neutral` and counts the other elements. */
+CPU_BODY count_or_replace_nans_body(bool counts_nans, double neutral, struct batch *batch, struct column_sums *sums) {
+    for (int64_t r = 0; r < batch->rows; r++) {
+        double *restrict row = batch->x.f + r * batch->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
             bool is_nan = row[c] != row[c];
             sums->value.i[c] += counts_nans & is_nan;
             sums->numbers[c] += !is_nan;
@@ -131,14 +135,14 @@ CPU_BODY part_nans_body(bool counts_nans, double neutral, struct piece *piece, s
         }
     }
 }
-CPU_VERSIONS(part_nans, (bool counts_nans, double neutral, struct piece *piece, struct sums *sums),
-             (counts_nans, neutral, piece, sums))
+CPU_VERSIONS(count_or_replace_nans, (bool counts_nans, double neutral, struct batch *batch, struct column_sums *sums),
+             (counts_nans, neutral, batch, sums))
 
-/* var and std of floats: deviations from the pivot, which the first number of a column becomes. */
-CPU_BODY add_deviations_body(bool skip_nan, const struct piece *piece, struct sums *sums) {
-    for (int64_t r = 0; r < piece->rows; r++) {
-        const double *restrict row = piece->x.f + r * piece->columns;
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+/* var and std of floats: adds deviations from the pivot. The first number of a column is its first pivot. */
+CPU_BODY add_deviations_body(bool skip_nan, const struct batch *batch, struct column_sums *sums) {
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const double *restrict row = batch->x.f + r * batch->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
             double x = row[c], pivot = sums->pivot[c];
             bool skips = skip_nan & (x != x);
             pivot = pivot != pivot ? x : pivot;
@@ -150,13 +154,14 @@ CPU_BODY add_deviations_body(bool skip_nan, const struct piece *piece, struct su
         }
     }
 }
-CPU_VERSIONS(add_deviations, (bool skip_nan, const struct piece *piece, struct sums *sums), (skip_nan, piece, sums))
+CPU_VERSIONS(add_deviations, (bool skip_nan, const struct batch *batch, struct column_sums *sums),
+             (skip_nan, batch, sums))
 
 /* var and std of integers up to 32 bits: a chunk has fewer than 2^32 rows. */
-CPU_BODY add_exactly_body(const struct piece *piece, struct sums *sums) {
-    for (int64_t r = 0; r < piece->rows; r++) {
-        const int64_t *restrict row = piece->x.i + r * piece->columns;
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+CPU_BODY add_exactly_body(const struct batch *batch, struct column_sums *sums) {
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const int64_t *restrict row = batch->x.i + r * batch->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
             const uint64_t square = (uint64_t)row[c] * (uint64_t)row[c];
             sums->value.i[c] += row[c];
             sums->high[c] += square >> 32;
@@ -164,20 +169,20 @@ CPU_BODY add_exactly_body(const struct piece *piece, struct sums *sums) {
         }
     }
 }
-CPU_VERSIONS(add_exactly, (const struct piece *piece, struct sums *sums), (piece, sums))
+CPU_VERSIONS(add_exactly, (const struct batch *batch, struct column_sums *sums), (batch, sums))
 
 /* norm2 of float64: raises each column to the level of its largest element, and scales the elements to that level
  * (reduce/state.h). */
-CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
+CPU_BODY scale_columns_body(struct batch *batch, struct column_sums *sums) {
     double largest[COLUMNS] = {0}, scale[COLUMNS];
-    for (int64_t r = 0; r < piece->rows; r++) {
-        const double *restrict row = piece->x.f + r * piece->columns;
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) {
+    for (int64_t r = 0; r < batch->rows; r++) {
+        const double *restrict row = batch->x.f + r * batch->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
             double magnitude = fabs(row[c]);
             largest[c] = magnitude > largest[c] ? magnitude : largest[c];
         }
     }
-    for (int64_t c = 0; c < piece->columns; c++) {
+    for (int64_t c = 0; c < batch->columns; c++) {
         int64_t level = reduce_square_level(largest[c]);
         if (level > sums->index[c]) {
             sums->value.f[c] = reduce_square_sum(sums->value.f[c], sums->index[c], level);
@@ -185,15 +190,15 @@ CPU_BODY scale_columns_body(struct piece *piece, struct sums *sums) {
         }
         scale[c] = reduce_square_scale(sums->index[c]);
     }
-    for (int64_t r = 0; r < piece->rows; r++) {
-        double *restrict row = piece->x.f + r * piece->columns;
-        _Pragma("omp simd") for (int64_t c = 0; c < piece->columns; c++) row[c] *= scale[c];
+    for (int64_t r = 0; r < batch->rows; r++) {
+        double *restrict row = batch->x.f + r * batch->columns;
+        _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) row[c] *= scale[c];
     }
 }
-CPU_VERSIONS(scale_columns, (struct piece * piece, struct sums *sums), (piece, sums))
+CPU_VERSIONS(scale_columns, (struct batch * batch, struct column_sums *sums), (batch, sums))
 
 /* Wraps modulo 2^64: sums and products are computed as uint64_t, where overflow is defined. */
-CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *piece, struct sums *sums) {
+CPU_BODY add_integers_body(enum reduce_operator operator_, const struct batch *batch, struct column_sums *sums) {
     const bool skip_nan = false; /* EACH_ROW_INDEXED reads it; an integer is never NaN */
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum * (uint64_t)x)) break;
@@ -210,11 +215,11 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct piece *p
     case REDUCE_OPERATOR_COUNT: break; /* add_piece calls other loops for these */
     }
 }
-CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct piece *piece, struct sums *sums),
-             (operator_, piece, sums))
+CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct batch *batch, struct column_sums *sums),
+             (operator_, batch, sums))
 
 /* A launch, and what follows from its arguments. */
-struct work {
+struct blocked_work {
     const struct reduce_args *args;
     enum dtype dtype;
     struct reduction reduction;
@@ -223,93 +228,94 @@ struct work {
     bool flips;             /* uint64 is compared as int64, with the top bit inverted */
     bool scales;            /* norm2 of float64: squares may overflow or underflow */
     bool is_short;          /* the outputs of short rows are columns: one slice, inner is the launch's outer */
-    int64_t inner, columns; /* outputs of a slice; most columns of a block */
-    int64_t blocks, chunks; /* blocks of columns per outer slice; chunks of rows along the length */
+    int64_t inner;          /* outputs of a slice */
+    int64_t columns;        /* of a block; the last block of a slice may have fewer */
+    int64_t blocks, chunks; /* blocks of columns in an outer slice; chunks of rows along the length */
     int64_t chunk_length;
 };
 
 /* Adds a piece's elements to the sums by the operator's loop. */
-static void add_piece(const struct work *work, struct piece *piece, struct sums *sums) {
+static void add_batch(const struct blocked_work *work, struct batch *batch, struct column_sums *sums) {
     enum reduce_operator operator_ = work->args->operator_;
     bool skip_nan = work->args->skip_nan;
     if (operator_ == REDUCE_COUNT_NAN) {
-        if (work->in_double) part_nans(true, 0, piece, sums);
+        if (work->in_double) count_or_replace_nans(true, 0, batch, sums);
         return;
     }
     if (reduce_spreads(operator_)) {
         if (work->in_double)
-            add_deviations(skip_nan, piece, sums);
+            add_deviations(skip_nan, batch, sums);
         else
-            add_exactly(piece, sums);
+            add_exactly(batch, sums);
         return;
     }
-    if (skip_nan && !reduce_selects(operator_)) part_nans(false, operator_ == REDUCE_PROD, piece, sums);
-    if (work->scales) scale_columns(piece, sums);
+    if (skip_nan && !reduce_selects(operator_)) count_or_replace_nans(false, operator_ == REDUCE_PROD, batch, sums);
+    if (work->scales) scale_columns(batch, sums);
     if (work->in_double) {
-        add_doubles(operator_, skip_nan, piece, sums);
+        add_doubles(operator_, skip_nan, batch, sums);
         return;
     }
     if (work->flips)
-        for (int64_t e = 0; e < piece->rows * piece->columns; e++) piece->x.i[e] ^= INT64_MIN;
-    add_integers(work->args->operator_, piece, sums);
+        for (int64_t e = 0; e < batch->rows * batch->columns; e++) batch->x.i[e] ^= INT64_MIN;
+    add_integers(work->args->operator_, batch, sums);
 }
 
 /* Widens `count` adjacent elements of x into the piece, from element `at` of the piece on. */
-static void widen(const struct work *work, int64_t element, int64_t count, struct piece *piece, int64_t at) {
+static void widen(const struct blocked_work *work, int64_t element, int64_t count, struct batch *batch, int64_t at) {
     const char *x = (const char *)work->args->x + element * (int64_t)dtype_size(work->dtype);
     if (work->in_double)
-        convert_to_double(work->dtype, x, count, piece->x.f + at);
+        convert_to_double(work->dtype, x, count, batch->x.f + at);
     else
-        convert_to_integer(work->dtype, x, count, piece->x.i + at);
+        convert_to_integer(work->dtype, x, count, batch->x.i + at);
 }
 
 /* Moves the pivots of var and std to the means so far. */
-static void recentre(struct sums *sums, int64_t columns) {
+static void recentre(struct column_sums *sums, int64_t columns) {
     for (int64_t c = 0; c < columns; c++)
         if (sums->numbers[c] > 0)
             moments_recentre(&sums->pivot[c], sums->numbers[c], &sums->value.f[c], &sums->squares[c]);
 }
 
 /* Widens `rows` elements of each short row, the first of them `element`, into a column of the piece. */
-static void widen_short(const struct work *work, int64_t element, int64_t rows, struct piece *piece) {
-    struct piece lines; /* [column][row] */
-    for (int64_t c = 0; c < piece->columns; c++) widen(work, element + c * work->args->length, rows, &lines, c * rows);
+static void widen_short(const struct blocked_work *work, int64_t element, int64_t rows, struct batch *batch) {
+    struct batch lines; /* [column][row] */
+    for (int64_t c = 0; c < batch->columns; c++) widen(work, element + c * work->args->length, rows, &lines, c * rows);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < piece->columns; c++) piece->x.i[r * piece->columns + c] = lines.x.i[c * rows + r];
+        for (int64_t c = 0; c < batch->columns; c++) batch->x.i[r * batch->columns + c] = lines.x.i[c * rows + r];
 }
 
 /* Adds a matrix of x, whose rows begin `pitch` elements after each other, piece by piece. */
-static void add_matrix(const struct work *work, int64_t element, int64_t rows, int64_t pitch, struct piece *piece,
-                       struct sums *sums) {
-    int64_t columns = piece->columns;
+static void add_matrix(const struct blocked_work *work, int64_t element, int64_t rows, int64_t pitch,
+                       struct batch *batch, struct column_sums *sums) {
+    int64_t columns = batch->columns;
     bool deviates = reduce_spreads(work->args->operator_) && work->in_double;
     /* The number of rows after which pivots move first. It is the same in narrower blocks, so that the bits are. */
-    int64_t first = PIECE / (piece->column_step ? LANES : work->columns);
-    for (int64_t row = 0, due = 0; row < rows; row += piece->rows) {
+    int64_t first = BATCH / (batch->column_step ? LANES : work->columns);
+    for (int64_t row = 0, due = 0; row < rows; row += batch->rows) {
         if (deviates && row == due) { /* after 1, 2, 4 ... times `first` rows */
             recentre(sums, columns);
             due = row > 0 ? 2 * row : first;
         }
-        piece->rows = min_int64(PIECE / columns, (deviates ? min_int64(due, rows) : rows) - row);
+        batch->rows = min_int64(BATCH / columns, (deviates ? min_int64(due, rows) : rows) - row);
         if (work->is_short)
-            widen_short(work, element + row, piece->rows, piece);
+            widen_short(work, element + row, batch->rows, batch);
         else if (pitch == columns)
-            widen(work, element + row * pitch, piece->rows * columns, piece, 0);
+            widen(work, element + row * pitch, batch->rows * columns, batch, 0);
         else
-            for (int64_t r = 0; r < piece->rows; r++)
-                widen(work, element + (row + r) * pitch, columns, piece, r * columns);
-        add_piece(work, piece, sums);
+            for (int64_t r = 0; r < batch->rows; r++)
+                widen(work, element + (row + r) * pitch, columns, batch, r * columns);
+        add_batch(work, batch, sums);
         if (deviates && row == 0) { /* once more, about the mean */
             recentre(sums, columns);
             for (int64_t c = 0; c < columns; c++) sums->value.f[c] = sums->squares[c] = sums->numbers[c] = 0;
-            add_piece(work, piece, sums);
+            add_batch(work, batch, sums);
         }
-        piece->position += piece->rows * piece->row_step;
+        batch->position += batch->rows * batch->row_step;
     }
 }
 
 /* Converts the sums of a column to the state that can be merged with states of other chunks (reduce/state.h). */
-static union reduce_any column_state(const struct work *work, const struct sums *sums, int64_t column) {
+static union reduce_any column_state(const struct blocked_work *work, const struct column_sums *sums, int64_t column) {
     union reduce_any any = {.moments = {0}};
     struct reduce_state state = {.index = sums->index[column]};
     if (work->moments && !reduce_spreads(work->args->operator_)) {
@@ -336,30 +342,30 @@ static union reduce_any column_state(const struct work *work, const struct sums 
 }
 
 /* The number of columns of block `block`; the last one may have fewer. */
-static int64_t block_columns(const struct work *work, int64_t block) {
+static int64_t block_columns(const struct blocked_work *work, int64_t block) {
     return min_int64(work->columns, work->inner - block * work->columns);
 }
 
-/* Reduces adjacent elements that are too few for lanes. */
-static union reduce_any reduce_few(const struct work *work, int64_t element, int64_t count, int64_t position) {
+/* Reduces adjacent elements one by one: fewer than LANES. */
+static union reduce_any reduce_few(const struct blocked_work *work, int64_t element, int64_t count, int64_t position) {
     union reduce_any sum = reduce_empty(&work->reduction);
     for (int64_t i = 0; i < count; i++) reduce_add(&work->reduction, &sum, element + i, position + i);
     return sum;
 }
 
 /* var and std of 64-bit integers: their squares fit no vector. */
-static void reduce_wide_integers(const struct work *work, int64_t element, int64_t rows, int64_t columns,
+static void reduce_wide_integers(const struct blocked_work *work, int64_t element, int64_t rows, int64_t columns,
                                  union reduce_any *states) {
-    const int64_t of_row = work->args->inner, of_column = work->is_short ? work->args->length : 1;
+    const int64_t row_stride = work->args->inner, column_stride = work->is_short ? work->args->length : 1;
     for (int64_t c = 0; c < columns; c++) states[c] = reduce_empty(&work->reduction);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++)
-            reduce_add(&work->reduction, &states[c], element + r * of_row + c * of_column, 0);
+            reduce_add(&work->reduction, &states[c], element + r * row_stride + c * column_stride, 0);
 }
 
 /* Reduces chunk number `chunk` of block number `block` (blocks are counted over all outer slices) to a state for each
  * column of the block. */
-static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, union reduce_any *states) {
+static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t chunk, union reduce_any *states) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
     int64_t outer = block / work->blocks, column = block % work->blocks * work->columns;
@@ -377,14 +383,14 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
         return;
     }
     struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
-    struct piece piece; /* without an initialiser, which would clear 32 KiB */
-    struct sums sums;
-    piece.columns = lanes ? LANES : block_columns(work, block % work->blocks);
-    piece.position = position;
-    piece.row_step = lanes ? LANES : 1;
-    piece.column_step = lanes;
+    struct batch batch; /* without an initialiser, which would clear 32 KiB */
+    struct column_sums sums;
+    batch.columns = lanes ? LANES : block_columns(work, block % work->blocks);
+    batch.position = position;
+    batch.row_step = lanes ? LANES : 1;
+    batch.column_step = lanes;
     bool plain_squares = args->operator_ == REDUCE_NORM2 && !work->scales;
-    for (int64_t c = 0; c < piece.columns; c++) {
+    for (int64_t c = 0; c < batch.columns; c++) {
         sums.value.i[c] = work->moments ? 0 : empty.value.i;
         sums.index[c] = plain_squares || work->moments ? 0 : empty.index;
         sums.numbers[c] = 0;
@@ -393,9 +399,9 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
         else
             sums.low[c] = 0;
     }
-    add_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &piece, &sums);
+    add_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &batch, &sums);
     if (!lanes) {
-        for (int64_t c = 0; c < piece.columns; c++) states[c] = column_state(work, &sums, c);
+        for (int64_t c = 0; c < batch.columns; c++) states[c] = column_state(work, &sums, c);
         return;
     }
     int64_t rest = length % LANES;
@@ -407,7 +413,7 @@ static void reduce_chunk(const struct work *work, int64_t block, int64_t chunk, 
 }
 
 /* Merges the states of a block's next chunk; the last chunk finishes the block. */
-static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, const union reduce_any *states) {
+static void merge_chunk(const struct blocked_work *work, int64_t block, int64_t chunk, const union reduce_any *states) {
     const struct reduce_args *args = work->args;
     struct reduce_args end = *args;
     const struct reduction merged = {&end, work->dtype};
@@ -426,7 +432,7 @@ static void merge_chunk(const struct work *work, int64_t block, int64_t chunk, c
  * that the result does not depend on the threads. */
 static int reduce_blocked_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
-    struct work work = {.args = args, .dtype = launch->dtype, .reduction = {args, launch->dtype}};
+    struct blocked_work work = {.args = args, .dtype = launch->dtype, .reduction = {args, launch->dtype}};
     work.moments = reduce_has_moments(args->operator_, args->skip_nan);
     work.in_double = args->operator_ == REDUCE_COUNT_NAN ? dtype_is_float(launch->dtype)
                                                          : reduce_in_double(args->operator_, launch->dtype);
@@ -469,7 +475,7 @@ KERNEL(reduce_blocked) = {
     .summary = "vectorised chunks, several threads, merged in one order",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_ALL_OPERATORS,
-    .edges = {{GROUP}, {LANES, SHORT, ROWS, PIECE, ROWS *LANES}, {COLUMNS, PIECE / COLUMNS}},
+    .edges = {{GROUP}, {LANES, SHORT, ROWS, BATCH, ROWS *LANES}, {COLUMNS, BATCH / COLUMNS}},
     .accuracy = ACCURACY_FULL,
     .near_roof = true,
     .roof_share = 0.5, /* measured on two Xeon cores: 0.24 to 0.78 */

@@ -129,16 +129,16 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     enum dtype dtype = geometry->out.dtype;
     if (reduce_selects(operator_) || !dtype_is_float(dtype)) return (struct tolerance){0, 0};
     double length = (double)reduced_elements(geometry);
-    double of_equal_elements = length / (operator_ == REDUCE_VAR ? 2 : 4);
-    double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + of_equal_elements;
+    double if_elements_are_equal = length / (operator_ == REDUCE_VAR ? 2 : 4);
+    double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + if_elements_are_equal;
     double accumulation = dtype_epsilon(FLOAT64) * (4 + roundings);
-    double least = dtype_smallest(FLOAT64); /* the smallest subnormal number */
-    if (reduce_spreads(operator_)) {        /* margins for the additional roundings of moments (reduce/moments.h) */
+    double smallest = dtype_smallest(FLOAT64); /* the smallest subnormal number */
+    if (reduce_spreads(operator_)) {           /* margins for the additional roundings of moments (reduce/moments.h) */
         accumulation += 12 * dtype_epsilon(FLOAT64);
-        least *= 16;
+        smallest *= 16;
     }
-    if (operator_ == REDUCE_STD) least = sqrt(least);
-    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_smallest(dtype) + least};
+    if (operator_ == REDUCE_STD) smallest = sqrt(smallest);
+    return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_smallest(dtype) + smallest};
 }
 
 /* An index and a count have the unit 1. A product has none: its exponent would be the length of the axis. */

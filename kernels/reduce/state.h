@@ -8,7 +8,7 @@
  *     norm2            the sum of (x * 2^(-600 index))^2: index 1 if the largest |x| is so large that squares might
  *                      overflow, -1 if it is so small that they might underflow, else 0 (J. Blue, 1978)
  *     min, max         a NaN beats every number; -0 is less than +0
- *     argmin, argmax   a NaN beats every number; of equals (-0 equals +0) the one at the least position stays
+ *     argmin, argmax   a NaN beats every number; of equals (-0 equals +0) the first one stays
  *     var, std         struct reduce_moments, by the rules of reduce/moments.h
  *     count_nan        an integer
  *
@@ -28,7 +28,7 @@ static inline bool reduce_selects(enum reduce_operator operator_) {
            operator_ == REDUCE_ARGMAX;
 }
 
-static inline bool reduce_seeks_least(enum reduce_operator operator_) {
+static inline bool reduce_seeks_smallest(enum reduce_operator operator_) {
     return operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
 }
 
@@ -56,7 +56,7 @@ static inline double reduce_split(double x, int64_t *exponent) {
     return mantissa;
 }
 
-/* The least index of norm2 at which the square of x, and the sum of 2^60 such squares, is in range. */
+/* The smallest index of norm2 at which the square of x, and the sum of 2^60 such squares, are in range. */
 static inline int64_t reduce_square_level(double x) {
     const double magnitude = fabs(x);
     return magnitude < 0x1p-400 ? -1 : magnitude < 0x1p480 ? 0 : 1;
@@ -115,15 +115,15 @@ static inline struct reduce_state reduce_state_of(enum reduce_operator operator_
 /* Does `a` replace `b`, whatever their positions? */
 static inline bool reduce_beats(enum reduce_operator operator_, enum dtype dtype, const struct reduce_state *a,
                                 const struct reduce_state *b) {
-    bool least = reduce_seeks_least(operator_);
+    bool smallest = reduce_seeks_smallest(operator_);
     if (DTYPES_FLOAT & DTYPE_BIT(dtype)) {
         if (isnan(a->value.f)) return !isnan(b->value.f);
         if (a->value.f == b->value.f && operator_ == REDUCE_MIN) return signbit(a->value.f) && !signbit(b->value.f);
         if (a->value.f == b->value.f && operator_ == REDUCE_MAX) return signbit(b->value.f) && !signbit(a->value.f);
-        return least ? a->value.f < b->value.f : a->value.f > b->value.f;
+        return smallest ? a->value.f < b->value.f : a->value.f > b->value.f;
     }
-    if (!(DTYPES_UNSIGNED & DTYPE_BIT(dtype))) return least ? a->value.i < b->value.i : a->value.i > b->value.i;
-    return least ? a->value.u < b->value.u : a->value.u > b->value.u;
+    if (!(DTYPES_UNSIGNED & DTYPE_BIT(dtype))) return smallest ? a->value.i < b->value.i : a->value.i > b->value.i;
+    return smallest ? a->value.u < b->value.u : a->value.u > b->value.u;
 }
 
 /* Merges `from` into `into`. */
@@ -178,7 +178,7 @@ void reduce_merge(const struct reduction *reduction, union reduce_any *into, con
 void reduce_add(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position);
 /* The state of output number `out` that earlier launches have left; empty in the first launch. */
 union reduce_any reduce_load(const struct reduction *reduction, int64_t out);
-/* Leaves it for the next launch, or in the last one writes the result. */
+/* Stores the state of output number `out` for the next launch, or, in the last launch, its result. */
 void reduce_store(const struct reduction *reduction, const union reduce_any *state, int64_t out);
 
 #endif

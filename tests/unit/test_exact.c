@@ -328,7 +328,7 @@ static void means_of_any_number(void **state) {
         struct problem problem = {
             dtypes[draw_below(&draws, 4)], (enum kind)draw_below(&draws, KINDS), REDUCE_MEAN, 1, COUNT, 1, NULL, NULL};
         uint64_t numbers[COUNT], x[COUNT], y = 0;
-        int64_t sum[EXACT_WORDS_MOST] = {0};
+        int64_t sum[EXACT_MAX_WORDS] = {0};
         struct referee referee = {.nan = false};
         draw_sequence(&draws, problem.dtype, problem.kind, COUNT, numbers);
         for (int i = 0; i < COUNT; i++) {
@@ -362,7 +362,7 @@ static void accumulators_are_rounded(void **state) {
         const struct exact_type type = exact_type_of(dtype);
         const int first = (type.base + WIDE_POINT) / 32;
         const uint64_t divisor = one_in(&draws, 3) ? 1 : draw(&draws) >> (1 + draw_below(&draws, 63)) | 1;
-        int64_t limbs[EXACT_WORDS_MOST] = {0};
+        int64_t limbs[EXACT_MAX_WORDS] = {0};
         struct referee referee = {.nan = false};
         if (one_in(&draws, 2)) {
             for (int i = (int)draw_below(&draws, 3); i < type.limbs; i += 1 + (int)draw_below(&draws, type.limbs))
@@ -406,11 +406,11 @@ static void bins_hold_what_fits(void **state) {
         const uint64_t bits = float_of(dtype, number % 2, exponent, fraction);
         const double x = dtype_load(dtype, &bits, 0);
         const uint32_t key = exact_key(type, x);
-        int64_t limbs[EXACT_WORDS_MOST] = {0}, count = 1 + draw_below(&draws, 40000);
+        int64_t limbs[EXACT_MAX_WORDS] = {0}, count = 1 + draw_below(&draws, 40000);
         struct exact_bins bins;
         struct referee referee = {.sum = wide_of(dtype, float_of(dtype, false, exponent, fraction), (uint64_t)count)};
         if (number % 2) wide_negate(&referee.sum);
-        exact_bins_place(type, &bins, unit);
+        exact_bins_reset(type, &bins, unit);
         if (key == 0 || !exact_bins_fit(&bins, key, key - 1)) continue;
         for (int64_t i = 0; i < count; i++) {
             exact_bins_reserve(type, &bins, limbs, 1, 1);
@@ -466,13 +466,13 @@ static void the_referee_is_right(void **state) {
         assert_int_equal(sum_of(FLOAT64, known[i].x, 4, known[i].divisor), bits);
     }
     for (int i = 0; i < 4; i++) {
-        int64_t limbs[EXACT_WORDS_MOST] = {0};
+        int64_t limbs[EXACT_MAX_WORDS] = {0};
         exact_add_number(exact_type_of(dtypes[i]), limbs, 1, i % 2 ? 0.0 : -0.0);
-        for (int word = 0; word < EXACT_WORDS_MOST; word++) assert_int_equal(limbs[word], 0);
+        for (int word = 0; word < EXACT_MAX_WORDS; word++) assert_int_equal(limbs[word], 0);
         exact_add_number(exact_type_of(dtypes[i]), limbs, 1, i % 2 ? INFINITY : -INFINITY); /* only a flag */
         assert_int_equal(limbs[exact_type_of(dtypes[i]).limbs], i % 2 ? EXACT_PLUS : EXACT_MINUS);
         exact_add_number(exact_type_of(dtypes[i]), limbs, 1, NAN);
-        for (int word = 0; word < EXACT_WORDS_MOST; word++)
+        for (int word = 0; word < EXACT_MAX_WORDS; word++)
             assert_int_equal(limbs[word] != 0, word == exact_type_of(dtypes[i]).limbs);
     }
     assert_int_equal(sum_of(FLOAT32, (double[]){1, 0x1p-24, 0x1p-149}, 3, 1), 0x3f800001);

@@ -14,7 +14,7 @@
  * A word after the limbs records which infinities and NaNs were added; two such words are merged by `or`.
  *
  * exact_round() rounds once, to nearest, ties to even. Before that it can divide by the number of elements: the lowest
- * limb is 33 or more bits below the type's least number, so the bit of the quotient that decides the rounding is
+ * limb is 33 or more bits below the type's smallest number, so the bit of the quotient that decides the rounding is
  * in the limbs, and the remainder decides ties. */
 #ifndef KERNELS_REDUCE_EXACT_H
 #define KERNELS_REDUCE_EXACT_H
@@ -37,8 +37,8 @@
 #define EXACT_NO_UNROLL
 #endif
 
-#define EXACT_LIMBS_MOST 68 /* float64's */
-#define EXACT_WORDS_MOST (EXACT_LIMBS_MOST + 1)
+#define EXACT_MAX_LIMBS 68 /* float64's */
+#define EXACT_MAX_WORDS (EXACT_MAX_LIMBS + 1)
 
 /* The flags. */
 #define EXACT_NAN   1
@@ -46,10 +46,10 @@
 #define EXACT_MINUS 4
 
 struct exact_type {
-    int limbs;         /* of an accumulator, without the flags behind them */
+    int limbs;         /* of an accumulator, without the word of flags behind them */
     int base;          /* limb i counts 2^(base + 32 i) */
     int bins;          /* of exact_bins.h */
-    int least;         /* 2^least is the least positive number */
+    int min_exponent;  /* 2^min_exponent is the smallest positive number */
     int digits;        /* of a significand, the leading one included */
     int exponent_bits; /* of the type's representation */
 };
@@ -176,10 +176,10 @@ EXACT_CALL uint64_t exact_round(struct exact_type type, int64_t *limbs, int64_t 
     int top = type.limbs - 1, length = 0;
     while (top > 0 && limbs[top * stride] == 0) top--;
     for (uint64_t limb = (uint64_t)limbs[top * stride]; limb; limb >>= 1) length++;
-    if (length == 0) return rest && negative ? minus : 0; /* below half the least number by far */
+    if (length == 0) return rest && negative ? minus : 0; /* far below half the smallest number */
 
-    /* The significand is what lies from bit `unit` on, in multiples of the least number at least. */
-    const int lowest = type.least - type.base, highest = top * 32 + length - 1;
+    /* The significand is what lies from bit `unit` on, at least in multiples of the smallest number. */
+    const int lowest = type.min_exponent - type.base, highest = top * 32 + length - 1;
     const int unit = highest - fraction_bits > lowest ? highest - fraction_bits : lowest;
     const uint64_t significand = exact_extract(type, limbs, stride, unit, type.digits);
     const bool half = exact_extract(type, limbs, stride, unit - 1, 1);

@@ -24,16 +24,16 @@
 
 #include "exact.h"
 
-#define EXACT_BINS  3    /* at most */
+#define EXACT_BINS  3    /* of a type, at most */
 #define BIN_BITS    40   /* from one bin's unit to the next */
 #define BIN_NUMBERS 1024 /* additions that a bin takes before it is emptied */
 #define BIN_SLACK   4    /* a window leaves room for numbers up to this many exponents larger */
 
 struct exact_bins {
     double bin[EXACT_BINS];
-    int unit;                /* bin 0 counts 2^unit */
-    int taken;               /* numbers since the bins were empty */
-    uint32_t least, largest; /* keys that fit: least <= key < largest, or 0 */
+    int unit;                   /* bin 0 counts 2^unit */
+    int added;                  /* numbers since the bins were empty */
+    uint32_t smallest, largest; /* keys that fit: smallest <= key < largest, or 0 */
 };
 
 /* Keys are bits of a float64 or, for narrower types, of a float32, without the sign: the exponent begins at this bit,
@@ -45,7 +45,7 @@ EXACT_CALL int exact_key_bias(struct exact_type type) {
     return type.digits == 53 ? 1023 : 127;
 }
 
-/* Rises with |x|; 0: zero. */
+/* The key of x: it grows with |x|, and is 0 for zero. */
 EXACT_CALL uint32_t exact_key(struct exact_type type, double x) {
     if (type.digits == 53) {
         const uint64_t bits = (uint64_t)exact_bits(x);
@@ -61,37 +61,39 @@ EXACT_CALL uint32_t exact_key_of_infinity(struct exact_type type) {
     return (uint32_t)(2 * exact_key_bias(type) + 1) << exact_key_shift(type);
 }
 
-/* The key of 2^exponent, not below the least normal number; of infinity if that is beyond the largest. */
+/* The key of 2^exponent, which is not below the smallest normal number; the key of infinity if 2^exponent is too
+ * large. */
 EXACT_CALL uint32_t exact_key_of_power(struct exact_type type, int exponent) {
     const int bias = exact_key_bias(type);
     return (uint32_t)(exponent > bias ? 2 * bias + 1 : exponent + bias) << exact_key_shift(type);
 }
 
-/* A bin that holds nothing. */
+/* The bits of a bin that counts 2^unit and holds nothing. */
 EXACT_CALL int64_t exact_empty_bin(int unit) {
     return (int64_t)(unit + 52 + 1023) << 52 | INT64_C(1) << 51;
 }
 
 EXACT_CALL int exact_lowest_unit(struct exact_type type) {
-    return type.least + BIN_BITS * (type.bins - 1);
+    return type.min_exponent + BIN_BITS * (type.bins - 1);
 }
 
-/* Empty bins, the first of which counts 2^unit. */
-EXACT_CALL void exact_bins_place(struct exact_type type, struct exact_bins *bins, int unit) {
+/* Makes the bins empty; the first one then counts 2^unit. */
+EXACT_CALL void exact_bins_reset(struct exact_type type, struct exact_bins *bins, int unit) {
     const int last = unit - BIN_BITS * (type.bins - 1);
     EXACT_UNROLL
     for (int i = 0; i < type.bins; i++) bins->bin[i] = exact_from_bits(exact_empty_bin(unit - BIN_BITS * i));
     bins->unit = unit;
-    bins->taken = 0;
+    bins->added = 0;
     bins->largest = exact_key_of_power(type, unit + BIN_BITS);
-    bins->least = last > type.least ? exact_key_of_power(type, last + type.digits - 1) : 1;
+    bins->smallest = last > type.min_exponent ? exact_key_of_power(type, last + type.digits - 1) : 1;
 }
 
 EXACT_CALL void exact_bins_begin(struct exact_type type, struct exact_bins *bins) {
-    exact_bins_place(type, bins, exact_lowest_unit(type));
+    exact_bins_reset(type, bins, exact_lowest_unit(type));
 }
 
-/* Moves what the bins hold to the limbs. A single bin takes infinities and NaNs too, and shows them. */
+/* Moves what the bins hold to the limbs, and leaves them empty. If a type has a single bin, infinities and NaNs were
+ * added to it too. */
 EXACT_CALL void exact_bins_empty(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride) {
     EXACT_UNROLL
     for (int i = 0; i < type.bins; i++) {
@@ -103,20 +105,20 @@ EXACT_CALL void exact_bins_empty(struct exact_type type, struct exact_bins *bins
             exact_add(type, limbs, stride, bits - empty, unit);
         bins->bin[i] = exact_from_bits(empty);
     }
-    bins->taken = 0;
+    bins->added = 0;
 }
 
-/* Makes room for `count` more numbers. */
+/* Empties the bins if `count` more numbers might overflow them. */
 EXACT_CALL void exact_bins_reserve(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                    int count) {
-    if (bins->taken > BIN_NUMBERS - count) exact_bins_empty(type, bins, limbs, stride);
-    bins->taken += count;
+    if (bins->added > BIN_NUMBERS - count) exact_bins_empty(type, bins, limbs, stride);
+    bins->added += count;
 }
 
-/* Do the numbers of a batch fit? `largest`: their largest key; `beneath`: their least key minus 1. The minus 1 turns
- * the key 0 of a zero, which always fits, into 2^32-1. */
-EXACT_CALL bool exact_bins_fit(const struct exact_bins *bins, uint32_t largest, uint32_t beneath) {
-    return largest < bins->largest && beneath >= bins->least - 1;
+/* Do the numbers of a batch fit? `largest`: their largest key; `smallest_minus_1`: their smallest key minus 1. The minus
+ * 1 turns the key 0 of a zero, which always fits, into 2^32-1. */
+EXACT_CALL bool exact_bins_fit(const struct exact_bins *bins, uint32_t largest, uint32_t smallest_minus_1) {
+    return largest < bins->largest && smallest_minus_1 >= bins->smallest - 1;
 }
 
 /* Adds to a bin what it can hold of x; returns the rest. */
@@ -133,7 +135,7 @@ EXACT_CALL void exact_bins_add(struct exact_type type, struct exact_bins *bins, 
     bins->bin[type.bins - 1] += x;
 }
 
-/* Moves the window to where the largest number of a batch, of that key, is near its upper end. */
+/* Moves the window so that a number with the key `largest` lies near its upper end. */
 EXACT_CALL void exact_bins_move(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                 uint32_t largest) {
     const int exponent =
@@ -142,13 +144,13 @@ EXACT_CALL void exact_bins_move(struct exact_type type, struct exact_bins *bins,
     int unit = exponent - BIN_BITS + BIN_SLACK;
     unit = unit < lowest ? lowest : unit > highest ? highest : unit;
     if (largest >= exact_key_of_infinity(type) || unit == bins->unit) return;
-    if (bins->taken > 0) exact_bins_empty(type, bins, limbs, stride);
-    exact_bins_place(type, bins, unit);
+    if (bins->added > 0) exact_bins_empty(type, bins, limbs, stride);
+    exact_bins_reset(type, bins, unit);
 }
 
 /* Adds any number. */
-EXACT_CALL void exact_bins_take(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
-                                double x) {
+EXACT_CALL void exact_bins_add_any(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
+                                   double x) {
     const uint32_t key = exact_key(type, x);
     if (exact_bins_fit(bins, key, key - 1))
         exact_bins_add(type, bins, x);

@@ -2,15 +2,16 @@
  *
  * A thread that reads 16 bytes at a time has one lane per element of the 16 bytes, and gives each lane a batch of
  * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
- * operators.cuh; accumulators of lanes, threads, blocks and launches merge.
+ * operators.cuh; accumulators of lanes, threads, blocks and launches merge. A lane type (L) is made for an operator and
+ * an element type.
  *
  * Every lane type has the same functions: identity() is a lane without elements; neutral() is an element that changes
- * no result; take(x, count) adds a batch whose first element is number `count` of the lane; finish(...) returns the
+ * no result; add_batch(x, count) adds a batch whose first element is number `count` of the lane; finish(...) returns the
  * accumulator. Only positions need the arguments of finish (position_lane) and `count`.
  *
  * Sums, means, norms and products of floats are kept in two doubles (two_doubles.cuh).
  *
- * Every search for a least or greatest value, or its position, is a search for the greatest mirrored value. Flipping
+ * Every search for the smallest or largest value, or its position, is a search for the largest mirrored value. Flipping
  * the sign bit of a float, or some or all bits of an integer, turns either order of signed or unsigned numbers into the
  * rising order of floats or unsigned integers. So four operators on twelve types need two kinds of lane and eight
  * types. */
@@ -27,7 +28,7 @@ template <typename T, bool PRODUCT> struct modular_lane {
     uint64_t value;
     static __device__ modular_lane identity() { return {PRODUCT ? 1u : 0u}; }
     static __device__ T neutral() { return PRODUCT ? 1 : 0; }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
         std::conditional_t<sizeof(T) <= 2 && !PRODUCT, int, uint64_t> batch = PRODUCT;
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
@@ -81,7 +82,7 @@ template <typename T> struct extreme_lane {
     T value;
     static __device__ extreme_lane identity() { return {neutral()}; }
     static __device__ T neutral() { return narrow<T>(worst<compared<T>>()); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) value = greater(x[i], value);
     }
@@ -106,7 +107,7 @@ template <typename T> struct position_lane {
     unsigned at;
     static __device__ position_lane identity() { return {worst<V>(), NONE}; }
     static __device__ T neutral() { return narrow<T>(worst<V>()); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned count) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned count) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
             if (const V v = static_cast<V>(x[i]); displaces(v, value)) {
@@ -129,19 +130,19 @@ template <typename T> constexpr bool mirrors<extreme_lane<T>> = true;
 template <typename T> constexpr bool mirrors<position_lane<T>> = true;
 template <typename T> constexpr bool mirrors<extreme_number_lane<T>> = true;
 template <typename T> constexpr bool mirrors<number_position_lane<T>> = true;
-/* Is the result of lane L such an element? */
-template <typename L> constexpr bool gives_mirrored = false;
-template <typename T> constexpr bool gives_mirrored<extreme_lane<T>> = true;
-template <typename T> constexpr bool gives_mirrored<extreme_number_lane<T>> = true;
+/* Is the result of lane L a mirrored element? */
+template <typename L> constexpr bool result_is_mirrored = false;
+template <typename T> constexpr bool result_is_mirrored<extreme_lane<T>> = true;
+template <typename T> constexpr bool result_is_mirrored<extreme_number_lane<T>> = true;
 
-/* The bits to flip in each element, repeated over 8 bytes. */
+/* The bits to flip in each element to mirror it, repeated over 8 bytes. */
 inline uint64_t reduce_mirror(enum dtype dtype, enum reduce_operator operator_) {
-    const bool least = operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
+    const bool smallest = operator_ == REDUCE_MIN || operator_ == REDUCE_ARGMIN;
     const int bits = int(dtype_size(dtype)) * 8;
     const uint64_t ones = ~UINT64_C(0), each = ones / (bits == 64 ? ones : (UINT64_C(1) << bits) - 1);
     const uint64_t sign = each << (bits - 1);
-    if (dtype_is_float(dtype)) return least ? sign : 0;
-    return (least ? ones : 0) ^ (dtype_is_signed(dtype) ? sign : 0);
+    if (dtype_is_float(dtype)) return smallest ? sign : 0;
+    return (smallest ? ones : 0) ^ (dtype_is_signed(dtype) ? sign : 0);
 }
 
 /* Flips the bits of `mirror` (reduce_mirror) in an element: mirrors it, or turns it back. */
@@ -156,11 +157,11 @@ template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
     return x;
 }
 
-/* ---- which lane, and what it becomes ----------------------------------------------------------------------------- */
+/* ---- lane types and their accumulators --------------------------------------------------------------------------- */
 
 template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
 
-/* Is the result the same, bit for bit, whatever the order in which lanes take their elements? Selections, integers and
+/* Is the result the same, bit for bit, whatever the order in which lanes add their elements? Selections, integers and
  * sums of up to 2^38 narrow integers are exact. */
 template <typename L> constexpr bool any_order = true;
 template <typename T> constexpr bool any_order<total_of<T>> = std::is_integral_v<T> && sizeof(T) <= 4;
@@ -178,29 +179,29 @@ template <typename L> constexpr bool plain_in_rows = false;
 template <typename T> constexpr bool plain_in_rows<total_of<T>> = total_of<T>::plain_in_rows;
 template <typename T> constexpr bool plain_in_rows<norm_of<T>> = norm_of<T>::plain_in_rows;
 
-/* Reduces one load's elements of a short row; the first of them is element `at` of `length`. Returns what merges
- * fastest: a plain_total, a lane or an accumulator. whole_row() turns the merged one into an accumulator. */
+/* Reduces one load of a short row, which begins at element `at` of `length`. Returns the type that merges fastest: a
+ * plain_total, a lane or an accumulator. accumulator_of_row() converts the merged one to an accumulator. */
 template <typename L, typename T, int COUNT>
-__device__ inline auto part_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
+__device__ inline auto partial_of_row(const T (&x)[COUNT], int at, int length, int64_t offset) {
     if constexpr (plain_in_rows<L>) {
         return L::in_row(x);
     } else {
         L lane = L::identity();
-        lane.take(x, 0);
+        lane.add_batch(x, 0);
         if constexpr (lanes_merge<L>)
             return lane;
         else
             return lane.finish(at, 1, length, offset);
     }
 }
-template <typename L> __device__ inline L whole_row(const plain_total<L> &part) {
-    return part.whole();
+template <typename L> __device__ inline L accumulator_of_row(const plain_total<L> &partial) {
+    return partial.in_two_doubles();
 }
-template <typename T> __device__ inline extreme_of<T, true> whole_row(const extreme_lane<T> &part) {
-    return part.finish(0, 0, 0, 0);
+template <typename T> __device__ inline extreme_of<T, true> accumulator_of_row(const extreme_lane<T> &partial) {
+    return partial.finish(0, 0, 0, 0);
 }
-template <typename A> __device__ inline A whole_row(const A &part) {
-    return part;
+template <typename A> __device__ inline A accumulator_of_row(const A &partial) {
+    return partial;
 }
 
 /* Calls f(type_is<T>) with the unsigned or float type that has the order of mirrored elements. */

@@ -25,7 +25,7 @@ template <typename T> struct spread_lane {
     unsigned count;
     static __device__ spread_lane identity() { return {0.0, 0.0, 0.0, 0}; }
     static __device__ T neutral() { return no_number<T>(); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned at) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned at) {
         if (count == 0)
 #pragma unroll
             for (int i = COUNT - 1; i >= 0; i--) {
@@ -57,7 +57,7 @@ template <typename T> struct exact_spread_lane {
     uint64_t top; /* of the squares, of 64-bit types */
     static __device__ exact_spread_lane identity() { return {0, 0, 0}; }
     static __device__ T neutral() { return 0; }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
         if constexpr (sizeof(T) <= 2) {
             int batch = 0;
             std::conditional_t<sizeof(T) == 1, unsigned, uint64_t> batch_squares = 0;
@@ -92,7 +92,7 @@ template <typename T> struct nan_lane {
     unsigned count;
     static __device__ nan_lane identity() { return {0}; }
     static __device__ T neutral() { return narrow<T>(0.0f); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) count += widen(x[i]) != widen(x[i]);
     }
@@ -130,7 +130,7 @@ template <typename T> struct counted_total_lane {
     unsigned count;
     static __device__ counted_total_lane identity() { return {total_of<T>::identity(), 0}; }
     static __device__ T neutral() { return no_number<T>(); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
         T numbers[COUNT];
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
@@ -138,7 +138,7 @@ template <typename T> struct counted_total_lane {
             numbers[i] = is_number ? x[i] : total_of<T>::neutral();
             count += is_number;
         }
-        total.take(numbers, 0);
+        total.add_batch(numbers, 0);
     }
     __device__ counted_total_of<T> finish(int64_t, int64_t, int64_t, int64_t) const {
         return {{total.hi, total.lo}, count};
@@ -162,7 +162,7 @@ template <typename T> struct extreme_number_lane {
     T value;
     static __device__ extreme_number_lane identity() { return {neutral()}; }
     static __device__ T neutral() { return no_number<T>(); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) value = greater_number(x[i], value);
     }
@@ -180,7 +180,7 @@ template <typename T> struct number_position_lane {
     unsigned at;
     static __device__ number_position_lane identity() { return {-HUGE_VAL, NONE}; }
     static __device__ T neutral() { return no_number<T>(); }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned count) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned count) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
             if (const V v = static_cast<V>(x[i]); v > value || (at == NONE && v == v)) {

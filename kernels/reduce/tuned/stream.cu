@@ -11,22 +11,22 @@
  * Every shape is read 16 bytes at a time (8 for 1-byte types, so that lanes fit in registers), and a lane computes in
  * the narrowest type that is right: max of float32 compares float32. Sums are the exception: two doubles hold them
  * (two_doubles.cuh). One addition to two doubles takes 7, so a batch of 8 float32 is first added in one double, which
- * is exact where their exponents lie within 26 of each other.
+ * is exact if their exponents lie within 26 of each other.
  *
  * The same launch adds in the same order every run. Tiles of another size are another order: it changes a sum by about
- * 2^-50 of the sum of magnitudes (float64: 2^-100). Least and greatest values, positions and integers are the same, bit
+ * 2^-50 of the sum of magnitudes (float64: 2^-100). Smallest and largest values, positions and integers are the same, bit
  * for bit, for any tiles, splits and GPU.
  *
- * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide. Where several
- * blocks share outputs, each takes a chunk of the reduced axis, and the last block to finish merges all partial
- * results.
+ * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide (stream_launch.cuh
+ * has an example). If several blocks share outputs, each takes a chunk of the reduced axis, and the last block to finish
+ * merges all partial results.
  *
  *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
  *
  * Multiprocessors do not all read equally fast. So chunks of many batches cover 15/16 of the tile; blocks that finish
- * early take the rest, piece by piece, from an atomic counter. Which block takes a piece differs from run to run. Where
- * that could show in the result (any_order in lanes.cuh), a block writes one partial result per piece, which the last
- * block merges in the order of their numbers.
+ * early take the rest, piece by piece, from an atomic counter. Which block takes a piece differs from run to run. If
+ * that could show in the result (any_order in lanes.cuh), a block writes one partial result per piece, and the last
+ * block merges these in the order of the pieces.
  *
  * There are four kinds of shape:
  *     inner 1, long rows         The threads of a row stand side by side. Loads are aligned; the first and last load of
@@ -38,7 +38,7 @@
  *     between these              Rows are read whole (stream_whole.cuh), for most operators.
  *     columns                    Lanes are outputs, if a row is a whole number of loads.
  *
- * Where a row is no whole number of loads ("ragged" columns), a few rows together are one glued row of whole loads:
+ * If a row is no whole number of loads ("ragged" columns), a few rows together are one glued row of whole loads:
  *
  *     4 rows of 5    0 1 2 3 4
  *                    0 1 2 3 4             one of 20, 5 loads    0 1 2 3|4 0 1 2|3 4 0 1|2 3 4 0|1 2 3 4
@@ -46,7 +46,7 @@
  *                    0 1 2 3 4             its columns 0, 5, 10 and 15 are each a quarter of column 0
  *
  * The same kernel reduces glued columns into the workspace. A second kernel folds them into one result per column and
- * adds the rows left over. Where that does not pay (glue_rows), a load is assembled from the two aligned ones that it
+ * adds the remaining rows. If that does not pay (glue_rows), a load is assembled from the two aligned ones that it
  * straddles, which is 7 % slower than whole columns.
  *
  * Measured on an H200: sum of 2^30 float32 at 4.58 TB/s (CUB: 4.55); sum of 32768 x 32768 over rows 4.55, over columns
@@ -60,7 +60,7 @@ static size_t reduce_stream_workspace(const struct launch *launch) {
     return bytes_before_glued(launch) + size_t(of_glued) * state_bytes(launch);
 }
 
-/* For kernel->way: which threads and blocks take what of an output's elements. */
+/* For kernel->way: a hash of all that decides which elements a thread or a block adds. */
 static uint64_t way_of(const stream_layout &layout, const stream_glue &glue) {
     uint64_t way = 1;
     for (int64_t part : {int64_t(layout.rows), int64_t(layout.splits), layout.chunk, layout.piece,
@@ -74,21 +74,21 @@ static uint64_t reduce_stream_way(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     uint64_t way = 0;
     if (args.outer == 0 || args.inner == 0) return way;
-    dispatch_lanes(launch->dtype, args, [&](auto lane) -> int {
-        using L = typename decltype(lane)::type;
+    dispatch_lanes(launch->dtype, args, [&](auto lane_type) -> int {
+        using L = typename decltype(lane_type)::type;
         using T = typename L::element_type;
         constexpr int LANES = lanes_of<T>, BATCH = batch_of<T>;
         const bool ragged = args.inner % LANES != 0 && args.inner != 1;
         const stream_glue glue =
             ragged ? glue_rows(args, LANES, BATCH, sizeof(T), launch->choice[0] == GLUE_YES) : stream_glue{};
         if (glue.rows > 0)
-            way = way_of(lay_out(glued(args, glue), LANES, BATCH, glue.columns, columns_in_pieces<L>), glue);
+            way = way_of(lay_out(glued(args, glue), LANES, BATCH, glue.max_columns, columns_in_pieces<L>), glue);
         else if (args.inner != 1)
-            way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, columns_in_pieces<L> && !ragged), glue);
-        else if (is_whole<L>(args, loads_of_row(args, LANES)))
+            way = way_of(lay_out(args, LANES, BATCH, LOADS_PER_KIB, columns_in_pieces<L> && !ragged), glue);
+        else if (is_middle_length<L>(args, loads_of_row(args, LANES)))
             way = uint64_t(lay_out_whole<L>(loads_of_row(args, LANES)).warps);
         else if (loads_of_row(args, LANES) > 32 * BATCH)
-            way = way_of(lay_out(args, LANES, BATCH, KIB_OF_ROW, true), glue);
+            way = way_of(lay_out(args, LANES, BATCH, LOADS_PER_KIB, true), glue);
         return 0;
     });
     return way;
@@ -97,18 +97,17 @@ static uint64_t reduce_stream_way(const struct launch *launch) {
 static int reduce_stream_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
-    const uint64_t mirror = reduce_mirror(launch->dtype, args.operator_);
     if (reduce_has_no_nans(launch)) return reduce_no_nans(launch);
-    if (args.operator_ == REDUCE_COUNT_NAN || reduce_spreads(args.operator_)) return stream_moments(launch, mirror);
-    if (args.skip_nan) return stream_skipping(launch, mirror);
+    if (args.operator_ == REDUCE_COUNT_NAN || reduce_spreads(args.operator_)) return stream_moments(launch);
+    if (args.skip_nan) return stream_skipping(launch);
     switch (args.operator_) {
     case REDUCE_MIN:
     case REDUCE_MAX:
     case REDUCE_ARGMIN:
-    case REDUCE_ARGMAX: return stream_extremes(launch, mirror);
-    case REDUCE_PROD: return stream_products(launch, mirror);
-    case REDUCE_NORM2: return stream_norms(launch, mirror);
-    default: return stream_sums(launch, mirror);
+    case REDUCE_ARGMAX: return stream_extremes(launch);
+    case REDUCE_PROD: return stream_products(launch);
+    case REDUCE_NORM2: return stream_norms(launch);
+    default: return stream_sums(launch);
     }
 }
 
@@ -124,7 +123,7 @@ KERNEL(reduce_stream) = {
     .device = DEVICE_CUDA,
     .summary = "16-byte loads wherever rows begin; another memory budget shows in sums only where numbers cancel",
     .dtypes = DTYPES_ALL,
-    .edges = {{THREADS, 8}, {16, LEAST_STEPS, 512, 1024, 4096}, {8, KIB_OF_ROW, 256, 512, 2048}},
+    .edges = {{THREADS, 8}, {16, MIN_SPLIT_STEPS, 512, 1024, 4096}, {8, LOADS_PER_KIB, 256, 512, 2048}},
     .accuracy = ACCURACY_FULL,
     .near_roof = true,
     .divisible = true,

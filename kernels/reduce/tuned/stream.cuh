@@ -10,16 +10,16 @@
 #include "lanes.cuh"
 #include <cstring>
 
-#define THREADS      256
-#define BLOCKS       264          /* blocks that fill a GPU: 2 per multiprocessor */
-#define SHARED_TILES (BLOCKS / 2) /* most tiles that are split */
-#define LEAST_STEPS  32           /* fewest steps of a split */
-#define CLUSTER      8            /* most blocks that can read each other's shared memory */
-#define PIECE        4            /* fewest batches of a thread in a piece */
-#define PIECES_EACH  8            /* most pieces per block */
-#define MANY         32           /* fewest batches of a thread in a chunk of which part is cut into pieces */
-#define GLUE_BYTES   (100 << 20)  /* least glued input: it pays from 122 MB on; below, the second launch costs more */
-#define GLUE_COLUMN  4096 /* fewest bytes of input per partial result of glued rows: it is 16 bytes, written and read */
+#define THREADS              256
+#define BLOCKS               264          /* blocks that fill a GPU: 2 per multiprocessor */
+#define MAX_SPLIT_TILES      (BLOCKS / 2) /* tiles that are split */
+#define MIN_SPLIT_STEPS      32
+#define MAX_CLUSTER          8           /* blocks that can read each other's shared memory */
+#define MIN_PIECE_BATCHES    4           /* a thread's batches in a piece */
+#define MAX_PIECES_PER_BLOCK 8           /* pieces of a tile, divided by its splits */
+#define MIN_CHUNK_BATCHES    32          /* a thread's batches in a chunk of which a part is cut into pieces */
+#define MIN_GLUED_BYTES      (100 << 20) /* input whose rows are glued: below 122 MB the second launch costs more */
+#define MIN_PARTIAL_BYTES    4096 /* input per partial result of glued rows, which is 16 bytes, written and read */
 
 /* Elements per load; loads in flight: up to 64 values in registers, 32 where values must be unpacked. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
@@ -65,13 +65,13 @@ struct stream_layout {
     int64_t column_tiles, tiles;
 };
 
-/* What a block works on. */
-struct stream_place {
+/* The number of a block's tile and split, and where the tile begins. */
+struct stream_block {
     int64_t tile, outer_tile, first_column;
     int split;
 };
 
-__device__ inline stream_place place_of_block(const stream_layout &layout) {
+__device__ inline stream_block this_block(const stream_layout &layout) {
     const int64_t number = block_number();
     const int64_t tile = layout.splits == 1 ? number : quotient(number, layout.splits);
     const int64_t outer_tile = quotient(tile, layout.column_tiles);
@@ -79,22 +79,22 @@ __device__ inline stream_place place_of_block(const stream_layout &layout) {
             int(number - tile * layout.splits)};
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
 
 /* The counters of a tile that several blocks share. All zero before and after every launch. */
-struct stream_turns {
+struct stream_counters {
     unsigned finished; /* blocks */
     unsigned pieces;   /* drawn */
 };
 
-/* Does a lane count its elements? It counts from where a gathering began, so it must be finished where that ends. */
+/* Does a lane count its elements? It counts from the start of a chunk or piece, and must be finished at its end. */
 template <typename L> constexpr bool counts_elements = false;
 template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
 template <typename T> constexpr bool counts_elements<number_position_lane<T>> = true;
 
-/* Thread 0 draws a number while the block reads the piece before. */
-__device__ inline unsigned draw_piece(const stream_layout &layout, stream_turns *turns) {
-    return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&turns->pieces, 1) : 0;
+/* Thread 0 draws the number of the next piece while the block reads the one before. */
+__device__ inline unsigned draw_piece(const stream_layout &layout, stream_counters *counters) {
+    return layout.piece > 0 && threadIdx.x == 0 ? atomicAdd(&counters->pieces, 1) : 0;
 }
 
 /* Returns in every thread the piece that thread 0 has drawn. */
@@ -111,9 +111,9 @@ __device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece)
 }
 
 /* Is this the last of a tile's blocks? If so, it resets the counters for the next launch. */
-__device__ inline bool is_last_block(const stream_layout &layout, stream_turns *turns) {
-    if (!last_block(&turns->finished, layout.splits)) return false;
-    if (threadIdx.x == 0) turns->pieces = 0;
+__device__ inline bool is_last_block(const stream_layout &layout, stream_counters *counters) {
+    if (!last_block(&counters->finished, layout.splits)) return false;
+    if (threadIdx.x == 0) counters->pieces = 0;
     return true;
 }
 
@@ -121,8 +121,8 @@ __device__ inline bool is_last_block(const stream_layout &layout, stream_turns *
 
 template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
 
-/* A whole unit. Loads give elements as they are in memory: a loop that mirrored each one would wait for it before it
- * asks for the next. */
+/* Loads a unit. Its elements stay as they are in memory: a loop that mirrored each unit would wait for it before it
+ * loads the next. */
 template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_unit(const T *from) {
     unit_of<T, LANES> unit;
     if constexpr (sizeof unit == 16) {
@@ -134,7 +134,7 @@ template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_unit(c
     return unit;
 }
 
-/* Mirrors what a batch of loads has brought, if L wants that. */
+/* Mirrors the elements of a batch of loads, if lane type L searches for mirrored elements. */
 template <typename L, typename T, int LANES, int BATCH>
 __device__ inline void mirror_units(unit_of<T, LANES> (&batch)[BATCH], uint64_t mirror) {
     if constexpr (mirrors<L>)
@@ -180,14 +180,14 @@ template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_across
 
 /* Replaces the elements of a unit outside [low, high) by the neutral element. */
 template <typename L, typename T, int LANES, typename I>
-__device__ inline void keep_part(unit_of<T, LANES> &unit, I low, I high) {
+__device__ inline void keep_elements(unit_of<T, LANES> &unit, I low, I high) {
 #pragma unroll
     for (int j = 0; j < LANES; j++)
         if (j < low || j >= high) unit.x[j] = L::neutral();
 }
 
-/* The first `count` elements of a unit, and what becomes neutral ones when they are mirrored. A whole unit is one load,
- * unless it may begin on any element. */
+/* A unit of the first `count` elements from `from` on, then elements that are neutral once they are mirrored. A full
+ * unit is one load, unless RAGGED: then it may begin on any element. */
 template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
     if constexpr (!RAGGED)
@@ -206,7 +206,7 @@ __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uin
 template <typename L, typename A>
 __device__ inline auto result_of(const A &a, const reduce_args &args, double divisor, uint64_t mirror) {
     const typename A::result_type result = result_for(a, args, divisor);
-    if constexpr (gives_mirrored<L>)
+    if constexpr (result_is_mirrored<L>)
         return quiet(mirrored(result, mirror));
     else
         return result;

@@ -13,13 +13,13 @@ template <typename A> using in_slot = std::conditional_t<as_state<A>, state_of<A
 template <typename A, int LANES>
 constexpr int lanes_at_once = LANES *THREADS * sizeof(in_slot<A>) <= (40 << 10) ? LANES : LANES / 2;
 
-template <typename A> __device__ inline in_slot<A> put(const A &a) {
+template <typename A> __device__ inline in_slot<A> store_slot(const A &a) {
     if constexpr (as_state<A>)
         return a.save();
     else
         return a;
 }
-template <typename A> __device__ inline A got(const in_slot<A> &slot) {
+template <typename A> __device__ inline A load_slot(const in_slot<A> &slot) {
     if constexpr (as_state<A>)
         return A::load(slot);
     else
@@ -37,19 +37,19 @@ template <typename A, int LANES> __device__ inline void combine_columns(A (&a)[L
     for (int from = 0; from < LANES; from += AT_ONCE) {
         if (from > 0) __syncthreads();
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; j++) slot[j][thread] = put(a[from + j]);
+        for (int j = 0; j < AT_ONCE; j++) slot[j][thread] = store_slot(a[from + j]);
         for (int s = rows / 2; s > 0; s /= 2) {
             __syncthreads();
             if (row < s)
 #pragma unroll
                 for (int j = 0; j < AT_ONCE; j++) {
-                    A both = got<A>(slot[j][thread]);
-                    both.merge(got<A>(slot[j][thread + s * columns]));
-                    slot[j][thread] = put(both);
+                    A both = load_slot<A>(slot[j][thread]);
+                    both.merge(load_slot<A>(slot[j][thread + s * columns]));
+                    slot[j][thread] = store_slot(both);
                 }
         }
 #pragma unroll
-        for (int j = 0; j < AT_ONCE; j++) a[from + j] = got<A>(slot[j][thread]);
+        for (int j = 0; j < AT_ONCE; j++) a[from + j] = load_slot<A>(slot[j][thread]);
     }
 }
 
@@ -61,9 +61,9 @@ __device__ inline void gather_columns(const typename L::element_type *x, int64_t
                                       int64_t step, int64_t end, int64_t safe, uint64_t mirror, L (&lane)[LANES]) {
     using T = typename L::element_type;
     constexpr int BATCH = batch_of<T>;
-    unsigned taken = 0;
+    unsigned added = 0;
     const T *from = x + first * inner;
-    for (int64_t s = first; s < end; s += BATCH * step, taken += BATCH, from += BATCH * step * inner) {
+    for (int64_t s = first; s < end; s += BATCH * step, added += BATCH, from += BATCH * step * inner) {
         unit_of<T, LANES> batch[BATCH];
         if (s + (BATCH - 1) * step < safe) {
 #pragma unroll
@@ -84,7 +84,7 @@ __device__ inline void gather_columns(const typename L::element_type *x, int64_t
             T column[BATCH];
 #pragma unroll
             for (int i = 0; i < BATCH; i++) column[i] = batch[i].x[j];
-            lane[j].take(column, taken);
+            lane[j].add_batch(column, added);
         }
     }
 }
@@ -119,25 +119,25 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     using A = accumulator_of<L>;
     constexpr bool IN_PIECES = columns_in_pieces<L> && !RAGGED;
     constexpr int AHEAD = LANES >= 8 ? 1 : 8 / LANES; /* partial results of other splits in flight */
-    const stream_place place = place_of_block(layout);
-    if (place.tile >= layout.tiles) return;
+    const stream_block block = this_block(layout);
+    if (block.tile >= layout.tiles) return;
     const int thread = int(threadIdx.x);
     const int column = thread % layout.columns, row = thread / layout.columns % layout.rows;
-    const int64_t o = place.outer_tile * layout.groups + thread / (layout.columns * layout.rows);
-    const int64_t c = (place.first_column + column) * LANES, output = o * args.inner + c;
+    const int64_t o = block.outer_tile * layout.groups + thread / (layout.columns * layout.rows);
+    const int64_t c = (block.first_column + column) * LANES, output = o * args.inner + c;
     const bool inside = o < args.outer && c < args.inner;
     const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
-    const int64_t first_of_chunk = place.split * layout.chunk + row;
+    const int64_t first_of_chunk = block.split * layout.chunk + row;
     /* The first row whose units might straddle the end of the array, counted on through the slices that follow. */
     const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : args.length;
-    stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
+    stream_counters *const counters = static_cast<stream_counters *>(workspace) + block.tile;
 
     L lane[LANES];
 #pragma unroll
     for (int j = 0; j < LANES; j++) lane[j] = L::identity();
     const T *const x = static_cast<const T *>(args.x) + o * args.length * args.inner + c;
-    for (int64_t begin = place.split * layout.chunk, steps = layout.chunk;; steps = layout.piece) {
-        const unsigned drawn = IN_PIECES ? draw_piece(layout, turns) : 0;
+    for (int64_t begin = block.split * layout.chunk, steps = layout.chunk;; steps = layout.piece) {
+        const unsigned drawn = IN_PIECES ? draw_piece(layout, counters) : 0;
         const int64_t first = begin + row, end = min(begin + steps, args.length);
         if (inside)
             gather_columns<L, LANES, RAGGED>(x, args.inner, count, first, layout.rows, end, min(end, safe), mirror,
@@ -147,36 +147,36 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
         if (begin >= args.length) break;
     }
     A a[LANES];
-    const bool any = inside && first_of_chunk < min(args.length, (place.split + 1) * layout.chunk);
+    const bool any = inside && first_of_chunk < min(args.length, (block.split + 1) * layout.chunk);
 #pragma unroll
     for (int j = 0; j < LANES; j++)
         a[j] = any ? lane[j].finish(first_of_chunk, layout.rows, args.length, args.offset) : A::identity();
     combine_columns(a, layout.rows, layout.columns, row);
 
     if (layout.splits > 1) {
-        auto *partial = states_of<A>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+        auto *partial = states_of<A>(static_cast<stream_counters *>(workspace) + MAX_SPLIT_TILES);
         const int64_t outputs = args.outer * args.inner;
         if (inside && row == 0)
 #pragma unroll
             for (int j = 0; j < LANES; j++)
-                if (j < count) partial[place.split * outputs + output + j] = a[j].save();
-        if (!is_last_block(layout, turns)) return;
+                if (j < count) partial[block.split * outputs + output + j] = a[j].save();
+        if (!is_last_block(layout, counters)) return;
 #pragma unroll
         for (int j = 0; j < LANES; j++) a[j] = A::identity();
         if (inside)
             for (int s = row; s < layout.splits; s += AHEAD * layout.rows) {
-                state_of<A> found[AHEAD][LANES];
+                state_of<A> loaded[AHEAD][LANES];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
 #pragma unroll
                     for (int j = 0; j < LANES; j++)
                         if (j < count)
-                            found[i][j] = partial[min(s + i * layout.rows, layout.splits - 1) * outputs + output + j];
+                            loaded[i][j] = partial[min(s + i * layout.rows, layout.splits - 1) * outputs + output + j];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
 #pragma unroll
                     for (int j = 0; j < LANES; j++)
-                        if (j < count && s + i * layout.rows < layout.splits) a[j].merge(A::load(found[i][j]));
+                        if (j < count && s + i * layout.rows < layout.splits) a[j].merge(A::load(loaded[i][j]));
             }
         combine_columns(a, layout.rows, layout.columns, row);
     }
@@ -186,26 +186,26 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
 /* ---- glued rows -------------------------------------------------------------------------------------------------- */
 
 /* `rows` rows of ragged columns are one glued row of whole loads, and there are `steps` glued rows; fewer than `rows`
- * rows are left over. rows 0: nothing is glued. */
+ * rows remain. rows 0: nothing is glued. */
 struct stream_glue {
     int64_t rows, steps;
-    int columns; /* of a block, at most */
+    int max_columns; /* of a block */
 };
 
-/* Converts the position in a result from glued rows to the original rows. The result is that of row number `part` of
- * each glued row. Results without a position stay. */
+/* Converts the position in a result from glued rows to the original rows, for the result of row number `row` of each
+ * glued row. Results without a position stay. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
-__device__ inline void unglue(position_of<T, MAX> &a, int64_t part, int64_t rows, int64_t offset) {
-    if (a.index >= 0) a.index = offset + a.index * rows + part;
+__device__ inline void unglue(position_of<T, MAX> &a, int64_t row, int64_t rows, int64_t offset) {
+    if (a.index >= 0) a.index = offset + a.index * rows + row;
 }
 
-/* Loads in flight of the rows left over: as many as everywhere, but half for nan_lane<double>, because sm_80 lacks the
+/* Loads in flight of the remaining rows: a batch, but half a batch for nan_lane<double>, because sm_80 lacks the
  * registers. */
 template <typename L> constexpr int fold_batch = batch_of<typename L::element_type>;
 template <> constexpr int fold_batch<nan_lane<double>> = batch_of<double> / 2;
 
-/* One output per thread, from the results of stream_columns_kernel, [outer][rows][inner], and the rows left over. */
+/* One output per thread, from the results of stream_columns_kernel, [outer][rows][inner], and the remaining rows. */
 template <typename L>
 __global__ void __launch_bounds__(THREADS)
     stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue, void *states,
@@ -218,30 +218,30 @@ __global__ void __launch_bounds__(THREADS)
     const int64_t o = quotient(output, args.inner), c = output - o * args.inner;
 
     A a[1] = {A::identity()};
-    const state_of<A> *const found = states_of<A>(states) + o * glue.rows * args.inner + c;
-    for (int64_t part = 0; part < glue.rows; part += FOLD) {
+    const state_of<A> *const partials = states_of<A>(states) + o * glue.rows * args.inner + c;
+    for (int64_t row = 0; row < glue.rows; row += FOLD) {
         state_of<A> batch[FOLD];
 #pragma unroll
-        for (int i = 0; i < FOLD; i++) batch[i] = found[min(part + i, glue.rows - 1) * args.inner];
+        for (int i = 0; i < FOLD; i++) batch[i] = partials[min(row + i, glue.rows - 1) * args.inner];
 #pragma unroll
         for (int i = 0; i < FOLD; i++) {
             A one = A::load(batch[i]);
-            unglue(one, part + i, glue.rows, args.offset);
-            if (part + i < glue.rows) a[0].merge(one);
+            unglue(one, row + i, glue.rows, args.offset);
+            if (row + i < glue.rows) a[0].merge(one);
         }
     }
-    const int64_t first = glue.steps * glue.rows, left = args.length - first;
+    const int64_t first = glue.steps * glue.rows, remaining = args.length - first;
     const T *from = static_cast<const T *>(args.x) + (o * args.length + first) * args.inner + c;
     L lane = L::identity();
-    for (int64_t i = 0; i < left; i += BATCH, from += BATCH * args.inner) {
+    for (int64_t i = 0; i < remaining; i += BATCH, from += BATCH * args.inner) {
         unit_of<T, 1> batch[BATCH];
 #pragma unroll
-        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, left - i - k, mirror);
+        for (int k = 0; k < BATCH; k++) batch[k] = load_first<L, 1>(from + k * args.inner, remaining - i - k, mirror);
         mirror_units<L>(batch, mirror);
         T column[BATCH];
 #pragma unroll
         for (int k = 0; k < BATCH; k++) column[k] = batch[k].x[0];
-        lane.take(column, unsigned(i));
+        lane.add_batch(column, unsigned(i));
     }
     a[0].merge(lane.finish(first, 1, args.length, args.offset));
     store_results<L>(args, output, a, divisor, mirror);

@@ -13,38 +13,38 @@
  * ones. */
 template <typename A> __device__ inline A combine_rows(A a, int rows) {
     constexpr int WARPS = THREADS / 32;
-    __shared__ A of_warp[WARPS];
+    __shared__ A warp_results[WARPS];
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) a.merge(shuffle_down(a, lanes));
     if (rows == 32) return a;
 
     const int warp = int(threadIdx.x) / 32;
     __syncthreads();
-    if (threadIdx.x % 32 == 0) of_warp[warp] = a;
+    if (threadIdx.x % 32 == 0) warp_results[warp] = a;
     __syncthreads();
     if (threadIdx.x % 32 != 0) return a;
 #pragma unroll
-    for (int i = 1; i < WARPS; i++) a.merge(i < rows / 32 ? of_warp[(warp + i) % WARPS] : A::identity());
+    for (int i = 1; i < WARPS; i++) a.merge(i < rows / 32 ? warp_results[(warp + i) % WARPS] : A::identity());
     return a;
 }
 
 /* Merges the accumulators of a cluster's blocks; the first threads of the first block have the results. */
 template <typename A> __device__ inline A combine_cluster(A a, const stream_layout &layout, int split) {
 #if __CUDA_ARCH__ >= 900
-    __shared__ A of_group[THREADS / 32];
+    __shared__ A group_results[THREADS / 32];
     const int row = int(threadIdx.x) % layout.rows, group = int(threadIdx.x) / layout.rows;
-    if (row == 0) of_group[group] = a;
+    if (row == 0) group_results[group] = a;
     cluster_sync();
     a = A::identity();
-    if (split == 0 && row < layout.splits) a = *cluster_shared(&of_group[group], unsigned(row));
+    if (split == 0 && row < layout.splits) a = *cluster_shared(&group_results[group], unsigned(row));
     cluster_sync(); /* no block may end before it has been read */
 #pragma unroll
-    for (int lanes = CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(shuffle_down(a, lanes));
+    for (int lanes = MAX_CLUSTER / 2; lanes > 0; lanes /= 2) a.merge(shuffle_down(a, lanes));
 #endif
     return a;
 }
 
-/* Takes a thread's elements of a long row into its lanes; `a` receives lanes that must be finished at the end. */
+/* Adds a thread's elements of a long row to its lanes. Lanes that count elements are finished and merged into `a`. */
 template <typename L, int LANES>
 __device__ inline void gather_row(const reduce_args &args, const stream_layout &layout, int64_t o, int64_t first,
                                   int64_t end, uint64_t mirror, L (&lane)[LANES], accumulator_of<L> &a) {
@@ -76,15 +76,15 @@ __device__ inline void gather_row(const reduce_args &args, const stream_layout &
 #pragma unroll
             for (int i = 0; i < BATCH; i++) {
                 const int64_t low = before - (s + i * step) * LANES;
-                keep_part<L>(batch[i], low, low + args.length);
+                keep_elements<L>(batch[i], low, low + args.length);
             }
         }
 #pragma unroll
         for (int j = 0; j < LANES; j++) {
-            T taken[BATCH];
+            T column[BATCH];
 #pragma unroll
-            for (int i = 0; i < BATCH; i++) taken[i] = batch[i].x[j];
-            lane[j].take(taken, count);
+            for (int i = 0; i < BATCH; i++) column[i] = batch[i].x[j];
+            lane[j].add_batch(column, count);
         }
     }
     if constexpr (counts_elements<L>)
@@ -100,23 +100,23 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
     stream_long_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
                        void *workspace, double divisor, uint64_t mirror) {
     using A = accumulator_of<L>;
-    const stream_place place = place_of_block(layout);
-    if (place.tile >= layout.tiles) return;
+    const stream_block block = this_block(layout);
+    if (block.tile >= layout.tiles) return;
     const int row = int(threadIdx.x) % layout.rows;
-    const int64_t o = place.outer_tile * layout.groups + int(threadIdx.x) / layout.rows;
+    const int64_t o = block.outer_tile * layout.groups + int(threadIdx.x) / layout.rows;
     const bool inside = o < args.outer;
     const int64_t steps = (o * args.length % LANES + args.length + LANES - 1) / LANES;
-    stream_turns *const turns = static_cast<stream_turns *>(workspace) + place.tile;
+    stream_counters *const counters = static_cast<stream_counters *>(workspace) + block.tile;
 
-    auto *const partial = states_of<A>(static_cast<stream_turns *>(workspace) + SHARED_TILES);
+    auto *const partial = states_of<A>(static_cast<stream_counters *>(workspace) + MAX_SPLIT_TILES);
     const bool leaves_partial = layout.splits > 1 && !layout.clustered;
     A a[1] = {A::identity()};
     L lane[LANES];
 #pragma unroll
     for (int j = 0; j < LANES; j++) lane[j] = L::identity();
-    int part = place.split; /* number of the chunk, or after all chunks that of the piece */
-    for (int64_t begin = place.split * layout.chunk, count = layout.chunk;; count = layout.piece) {
-        const unsigned drawn = draw_piece(layout, turns);
+    int share = block.split; /* number of the chunk, or number of chunks + number of the piece */
+    for (int64_t begin = block.split * layout.chunk, count = layout.chunk;; count = layout.piece) {
+        const unsigned drawn = draw_piece(layout, counters);
         const int64_t first = begin + row, end = min(begin + count, steps);
         if (inside && first < end) gather_row(args, layout, o, first, end, mirror, lane, a[0]);
         const int piece = layout.piece > 0 ? piece_drawn(drawn) : 0;
@@ -126,34 +126,34 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
 #pragma unroll
                 for (int j = 0; j < LANES; j++) a[0].merge(lane[j].finish(0, 0, 0, 0));
             a[0] = combine_rows(a[0], layout.rows);
-            if (leaves_partial && inside && row == 0) partial[part * args.outer + o] = a[0].save();
+            if (leaves_partial && inside && row == 0) partial[share * args.outer + o] = a[0].save();
         }
         if (done) break;
         if constexpr (!any_order<L>) {
             a[0] = A::identity();
 #pragma unroll
             for (int j = 0; j < LANES; j++) lane[j] = L::identity();
-            part = layout.splits + piece;
+            share = layout.splits + piece;
         }
         begin = begin_of_piece(layout, piece);
     }
     if (layout.clustered) {
-        a[0] = combine_cluster(a[0], layout, place.split);
-        if (place.split != 0) return;
+        a[0] = combine_cluster(a[0], layout, block.split);
+        if (block.split != 0) return;
     } else if (layout.splits > 1) {
-        if (!is_last_block(layout, turns)) return;
+        if (!is_last_block(layout, counters)) return;
         constexpr int AHEAD = 4; /* partial results in flight */
-        const int parts = layout.splits + (any_order<L> ? 0 : layout.pieces);
+        const int shares = layout.splits + (any_order<L> ? 0 : layout.pieces);
         a[0] = A::identity();
         if (inside)
-            for (int p = row; p < parts; p += AHEAD * layout.rows) {
-                state_of<A> found[AHEAD];
+            for (int p = row; p < shares; p += AHEAD * layout.rows) {
+                state_of<A> loaded[AHEAD];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
-                    found[i] = partial[min(p + i * layout.rows, parts - 1) * args.outer + o];
+                    loaded[i] = partial[min(p + i * layout.rows, shares - 1) * args.outer + o];
 #pragma unroll
                 for (int i = 0; i < AHEAD; i++)
-                    if (p + i * layout.rows < parts) a[0].merge(A::load(found[i]));
+                    if (p + i * layout.rows < shares) a[0].merge(A::load(loaded[i]));
             }
         a[0] = combine_rows(a[0], layout.rows);
     }
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
     const int length = int(args.length);
     const T *const x = static_cast<const T *>(args.x) + o0 * length;
     const int64_t apart = int64_t(rows_per_pass) * length, elements = (args.outer - o0) * length;
-    const int phase = int(o0 * length % LANES), turn = int(apart % LANES);
+    const int phase = int(o0 * length % LANES), phase_step = int(apart % LANES);
 
     /* Units are read whole, with elements of neighbouring rows, unless they end beyond the array. */
     unit_of<T, LANES> batch[BATCH];
@@ -189,17 +189,17 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {
         const int number = i >> layout.loads_log;
-        at[i] = ((i & (loads - 1)) * layout.threads + column) * LANES - (phase + number * turn) % LANES;
+        at[i] = ((i & (loads - 1)) * layout.threads + column) * LANES - (phase + number * phase_step) % LANES;
         const int64_t start = number * apart + at[i];
         batch[i] = load_first<L, LANES>(x + start, at[i] < length ? elements - start : 0, mirror);
     }
     mirror_units<L>(batch, mirror);
-    using part = decltype(part_of_row<L>(batch[0].x, 0, 0, 0));
-    part a[BATCH];
+    using partial = decltype(partial_of_row<L>(batch[0].x, 0, 0, 0));
+    partial a[BATCH];
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {
-        if (at[i] < 0 || at[i] + LANES > length) keep_part<L>(batch[i], -at[i], length - at[i]);
-        a[i] = part_of_row<L>(batch[i].x, at[i], length, args.offset);
+        if (at[i] < 0 || at[i] + LANES > length) keep_elements<L>(batch[i], -at[i], length - at[i]);
+        a[i] = partial_of_row<L>(batch[i].x, at[i], length, args.offset);
     }
     /* Merges a thread's units of the same row; afterwards a[0], a[1] ... belong to different rows. */
 #pragma unroll
@@ -211,29 +211,29 @@ __global__ void __launch_bounds__(THREADS, short_resident<L>)
                 a[i].merge(a[2 * i + 1]);
             }
     /* Two threads with several rows in common: each keeps half of the rows, and merges the other's values for them. */
-    int lanes = layout.threads, row = 0;
+    int sharing_threads = layout.threads, row = 0;
 #pragma unroll
     for (int rows = BATCH / 2; rows > 0; rows /= 2)
-        if (rows < rows_each && lanes > 1) {
-            lanes /= 2;
-            const bool upper = column & lanes;
+        if (rows < rows_each && sharing_threads > 1) {
+            sharing_threads /= 2;
+            const bool upper = column & sharing_threads;
             row += upper ? rows : 0;
 #pragma unroll
             for (int i = 0; i < rows; i++) {
-                part kept = a[i], given = a[i + rows];
+                partial kept = a[i], given = a[i + rows];
                 if (upper) kept = a[i + rows], given = a[i];
-                kept.merge(shuffle_xor(given, lanes));
+                kept.merge(shuffle_xor(given, sharing_threads));
                 a[i] = kept;
             }
         }
     const int rows_left = max(rows_each / layout.threads, 1);
-    for (int others = lanes / 2; others > 0; others /= 2) a[0].merge(shuffle_xor(a[0], others));
-    if (column % lanes != 0) return;
+    for (int others = sharing_threads / 2; others > 0; others /= 2) a[0].merge(shuffle_xor(a[0], others));
+    if (column % sharing_threads != 0) return;
 #pragma unroll
     for (int i = 0; i < BATCH; i++) {
         const int64_t o = o0 + (row + i) * rows_per_pass;
         if (i < rows_left && o < args.outer) {
-            A one[1] = {whole_row(a[i])};
+            A one[1] = {accumulator_of_row(a[i])};
             store_results<L>(args, o, one, divisor, mirror);
         }
     }

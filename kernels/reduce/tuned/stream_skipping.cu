@@ -1,8 +1,8 @@
-/* stream_skipping.cu - stream.cu's kernels for floats that skip NaNs. */
+/* stream_skipping.cu - compiles stream.cu's kernels for floats that skip NaNs, with a lane type (lanes.cuh) for each data type. */
 #include "stream_launch.cuh"
 
-int stream_skipping(const struct launch *launch, uint64_t mirror) {
-    return dispatch_skipping_lanes(launch->dtype, launch->args.reduce.operator_, [&](auto lane) -> int {
-        return stream_start<typename decltype(lane)::type>(launch, mirror);
+int stream_skipping(const struct launch *launch) {
+    return dispatch_skipping_lanes(launch->dtype, launch->args.reduce.operator_, [&](auto lane_type) -> int {
+        return stream_start<typename decltype(lane_type)::type>(launch);
     });
 }

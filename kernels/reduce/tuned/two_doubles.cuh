@@ -63,7 +63,7 @@ template <typename L> struct plain_total {
     static __device__ plain_total identity() { return {0.0}; }
     __device__ void merge(const plain_total &other) { value += other.value; }
     template <typename F> __device__ plain_total shuffled(F shuffle) const { return {shuffle(value)}; }
-    __device__ L whole() const { return {{value, 0.0}}; }
+    __device__ L in_two_doubles() const { return {{value, 0.0}}; }
 };
 
 /* sum (divisor 1) and mean. A batch of up to 8 narrow elements is first added up, integers in 64 bits, floats in
@@ -81,7 +81,7 @@ template <typename T> struct total_of : two_doubles<total_of<T>> {
         for (int i = 0; i < COUNT; i++) sum += widen(x[i]);
         return {static_cast<double>(sum)};
     }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
         if constexpr (sizeof(T) <= 4) {
             std::conditional_t<std::is_integral_v<T>, int64_t, double> sum = 0;
 #pragma unroll
@@ -117,7 +117,7 @@ template <typename T> struct norm_of : two_doubles<norm_of<T>> {
         for (int i = 0; i < COUNT; i++) sum += static_cast<double>(widen(x[i])) * static_cast<double>(widen(x[i]));
         return {sum};
     }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
         if constexpr (std::is_integral_v<T> && sizeof(T) <= 2) {
             uint64_t sum = 0;
 #pragma unroll
@@ -167,7 +167,7 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
         lo = square_sum(lo, level, higher);
         level = higher;
     }
-    template <int COUNT> __device__ void take(const double (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const double (&x)[COUNT], unsigned) {
         int largest = 0;
 #pragma unroll
         for (int i = 0; i < COUNT; i++) largest = max(largest, __double2hiint(x[i]) & 0x7fffffff);
@@ -224,7 +224,7 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         this->lo *= power_of_two(int(-by));
         exponent += by;
     }
-    template <int COUNT> __device__ void take(const T (&x)[COUNT], unsigned) {
+    template <int COUNT> __device__ void add_batch(const T (&x)[COUNT], unsigned) {
 #pragma unroll
         for (int i = 0; i < COUNT; i += EXACT) {
             auto product = static_cast<double>(widen(x[i]));
@@ -250,11 +250,11 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
     /* Nine bits of the exponent go into hi. The state's index has the rest of the exponent in its upper 40 bits, enough
      * for 2^38 elements of any size, and lo in its lower 24, in units of 2^-75. */
     __device__ reduce_state save() const {
-        float_product_of whole = {{mantissa(), 0.0}, exponent};
-        whole.lo = this->lo - (whole.hi - this->hi);
-        whole.normalise();
-        const int64_t low = isnan(whole.lo) ? 0 : __double2ll_rn(whole.lo * 0x1p75);
-        return {{whole.hi * power_of_two(int(whole.exponent & 511))}, (whole.exponent >> 9) * (1 << 24) + low};
+        float_product_of saved = {{mantissa(), 0.0}, exponent};
+        saved.lo = this->lo - (saved.hi - this->hi);
+        saved.normalise();
+        const int64_t low = isnan(saved.lo) ? 0 : __double2ll_rn(saved.lo * 0x1p75);
+        return {{saved.hi * power_of_two(int(saved.exponent & 511))}, (saved.exponent >> 9) * (1 << 24) + low};
     }
     static __device__ float_product_of load(const reduce_state &state) {
         const int64_t low = int64_t(uint64_t(state.index) << 40) >> 40;
