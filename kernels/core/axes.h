@@ -31,7 +31,8 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
 
 /* Does the operand have the axes of its array, with none merged? */
 bool operand_is_plain(const struct operand *operand);
-/* Must boxes be rearranged, because the operand's axes have another order than the array's, or elements are repeated? */
+/* Must boxes be rearranged, because the operand's axes have another order than the array's, or elements are
+ * repeated? */
 bool operand_is_rearranged(const struct operand *operand);
 /* Does a box of one operand have the same elements, order and type as the same box of the other? Both operands must be
  * of the same array. */

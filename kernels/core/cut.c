@@ -3,8 +3,8 @@
 
 #include "cpu.h"
 
-/* The largest number of elements of a grain within a box. The 1 added to a count keeps the product of an empty box above
- * 0. */
+/* The largest number of elements of a grain within a box. The 1 added to a count keeps the product of an empty box
+ * above 0. */
 static int64_t grain_elements(const struct box *box, const struct shape *grain) {
     int64_t elements = 1;
     for (int axis = 0; axis < grain->rank; axis++) elements *= min_int64(grain->size[axis], box->count[axis] + 1);

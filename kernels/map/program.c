@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A constant is a "weak scalar" of NumPy, which takes the type of the arrays beside it. Until then its type is WEAK_TYPE
- * plus its enum map_weak. */
+/* A constant is a "weak scalar" of NumPy, which takes the type of the arrays beside it. Until then its type is
+ * WEAK_TYPE plus its enum map_weak. */
 #define WEAK_TYPE (MAP_BOOL + 1)
 
 /* A value of a node: its type, and the number of the step that computes it. A constant has a node instead: as_type

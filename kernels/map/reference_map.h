@@ -25,8 +25,8 @@ enum map_bound { MAP_SMALLEST, MAP_LARGEST, MAP_DISTANCE, MAP_RELATIVE };
 enum status map_bounds(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                        enum map_bound bound, double *data, struct error *error);
 
-/* operation->reference of map. If several integers are right for an element, because the value of a function such as exp
- * lies too close to the boundary between them, its truth->overflow is OVERFLOW_ANY. */
+/* operation->reference of map. If several integers are right for an element, because the value of a function such as
+ * exp lies too close to the boundary between them, its truth->overflow is OVERFLOW_ANY. */
 enum status map_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                           struct truth *truth, struct error *error);
 

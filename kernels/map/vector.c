@@ -1,5 +1,5 @@
-/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and wide type, the type
- * in which values are computed (enum wide_type): bool, int64_t, uint64_t, float or double. */
+/* vector.c - the instructions of a map's program on the CPU: a vectorised loop for each function and wide type, the
+ * type in which values are computed (enum wide_type): bool, int64_t, uint64_t, float or double. */
 #include "vector.h"
 
 #include "../core/cpu.h"

@@ -147,8 +147,8 @@ static void add_neighbours(const struct pass *pass, const double *x, int64_t cou
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
 
-/* A piece as an array [outer][length][inner], with the reduced axes as `length`. A piece is consecutive in the input and
- * in the output, so outputs and positions are consecutive too. */
+/* A piece as an array [outer][length][inner], with the reduced axes as `length`. A piece is consecutive in the input
+ * and in the output, so outputs and positions are consecutive too. */
 struct piece_array {
     const double *x; /* or 64-bit integers */
     int64_t outer, length, inner;

@@ -115,8 +115,8 @@ EXACT_CALL void exact_bins_reserve(struct exact_type type, struct exact_bins *bi
     bins->added += count;
 }
 
-/* Do the numbers of a batch fit? `largest`: their largest key; `smallest_minus_1`: their smallest key minus 1. The minus
- * 1 turns the key 0 of a zero, which always fits, into 2^32-1. */
+/* Do the numbers of a batch fit? `largest`: their largest key; `smallest_minus_1`: their smallest key minus 1. The
+ * minus 1 turns the key 0 of a zero, which always fits, into 2^32-1. */
 EXACT_CALL bool exact_bins_fit(const struct exact_bins *bins, uint32_t largest, uint32_t smallest_minus_1) {
     return largest < bins->largest && smallest_minus_1 >= bins->smallest - 1;
 }

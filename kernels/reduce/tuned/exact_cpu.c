@@ -2,8 +2,8 @@
  * device. exact.h has the accumulator, exact_bins.h the fast way into it; exact.cu is the same on a GPU.
  *
  * Lanes are the columns of a block, or, if the reduced axis is the last, neighbours on it. Each lane has bins of its
- * own, so that a vector instruction adds to several. If the numbers of a lane do not fit its bins, they are added one by
- * one and replaced by zeros in the batch, so that add_rows still adds the other lanes' numbers. The key of a number
+ * own, so that a vector instruction adds to several. If the numbers of a lane do not fit its bins, they are added one
+ * by one and replaced by zeros in the batch, so that add_rows still adds the other lanes' numbers. The key of a number
  * (exact_bins.h) decides whether it fits.
  *
  * A task is a block of lanes and a chunk of the reduced axis. If an output has several tasks or launches, all of them
@@ -132,7 +132,8 @@ static void add_columns(const struct exact_work *work, struct lane_sums *lanes, 
     }
 }
 
-/* Adds `length` adjacent elements from `element` on, dealt out to the lanes one after another. Zeros fill the last row. */
+/* Adds `length` adjacent elements from `element` on, dealt out to the lanes one after another. Zeros fill the last
+ * row. */
 static void add_neighbours(const struct exact_work *work, struct lane_sums *lanes, int64_t element, int64_t length) {
     const char *x = work->args->x;
     int64_t size = (int64_t)dtype_size(work->dtype);
@@ -171,8 +172,8 @@ static void add_to(const struct exact_work *work, int64_t *to, const int64_t *li
     }
 }
 
-/* Sums one chunk of one block of lanes. Stores the results, or, if other tasks add to the same outputs, adds the sums to
- * the accumulators in the workspace. */
+/* Sums one chunk of one block of lanes. Stores the results, or, if other tasks add to the same outputs, adds the sums
+ * to the accumulators in the workspace. */
 static void run_task(const struct exact_work *work, int64_t block, int64_t chunk) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * CHUNK, length = min_int64(CHUNK, args->length - start);

@@ -6,8 +6,8 @@
  * an element type.
  *
  * Every lane type has the same functions: identity() is a lane without elements; neutral() is an element that changes
- * no result; add_batch(x, count) adds a batch whose first element is number `count` of the lane; finish(...) returns the
- * accumulator. Only positions need the arguments of finish (position_lane) and `count`.
+ * no result; add_batch(x, count) adds a batch whose first element is number `count` of the lane; finish(...) returns
+ * the accumulator. Only positions need the arguments of finish (position_lane) and `count`.
  *
  * Sums, means, norms and products of floats are kept in two doubles (two_doubles.cuh).
  *

@@ -14,12 +14,12 @@
  * is exact if their exponents lie within 26 of each other.
  *
  * The same launch adds in the same order every run. Tiles of another size are another order: it changes a sum by about
- * 2^-50 of the sum of magnitudes (float64: 2^-100). Smallest and largest values, positions and integers are the same, bit
- * for bit, for any tiles, splits and GPU.
+ * 2^-50 of the sum of magnitudes (float64: 2^-100). Smallest and largest values, positions and integers are the same,
+ * bit for bit, for any tiles, splits and GPU.
  *
  * A block is an array [groups][rows][columns] over (outer, length, inner); a column is one load wide (stream_launch.cuh
- * has an example). If several blocks share outputs, each takes a chunk of the reduced axis, and the last block to finish
- * merges all partial results.
+ * has an example). If several blocks share outputs, each takes a chunk of the reduced axis, and the last block to
+ * finish merges all partial results.
  *
  *     x of one tile    |--chunk--|--chunk--|--chunk--|--chunk--|-|-|-|-|-|-|    pieces, drawn one by one
  *

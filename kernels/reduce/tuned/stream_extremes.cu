@@ -1,4 +1,4 @@
-/* stream_extremes.cu - compiles stream.cu's kernels for min, max, argmin and argmax, with a lane type (lanes.cuh) for each data type. */
+/* stream_extremes.cu - compiles stream.cu's kernels for min, max, argmin and argmax; lanes.cuh has the lane types. */
 #include "stream_launch.cuh"
 
 int stream_extremes(const struct launch *launch) {

@@ -167,7 +167,8 @@ inline stream_glue glue_rows(const reduce_args &args, int lanes, int batch, int 
  *     states partials[outer][rows][inner]              of glued rows: at most partials_of_glued()
  *
  * A split or a piece covers at least MIN_SPLIT_STEPS elements. All splits together leave results for at most BLOCKS
- * times THREADS loads of outputs. Pieces leave results only if inner is 1, at most BLOCKS times MAX_PIECES_PER_BLOCK. */
+ * times THREADS loads of outputs. Pieces leave results only if inner is 1, at most BLOCKS times
+ * MAX_PIECES_PER_BLOCK. */
 inline int64_t partials_of_splits(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t elements = args.outer * args.inner * args.length, lanes = 16 / int64_t(dtype_size(launch->dtype));

@@ -1,4 +1,4 @@
-/* stream_moments.cu - compiles stream.cu's kernels for variances and counts of NaNs, with a lane type (lanes.cuh) for each data type. */
+/* stream_moments.cu - compiles stream.cu's kernels for variances and counts of NaNs; lanes.cuh has the lane types. */
 #include "stream_launch.cuh"
 
 int stream_moments(const struct launch *launch) {

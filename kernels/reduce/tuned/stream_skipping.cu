@@ -1,4 +1,4 @@
-/* stream_skipping.cu - compiles stream.cu's kernels for floats that skip NaNs, with a lane type (lanes.cuh) for each data type. */
+/* stream_skipping.cu - compiles stream.cu's kernels for floats that skip NaNs; lanes.cuh has the lane types. */
 #include "stream_launch.cuh"
 
 int stream_skipping(const struct launch *launch) {
