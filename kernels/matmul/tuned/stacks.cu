@@ -13,26 +13,30 @@
  *                   v v v v
  *                 C0 C1 C2 C3                          written 16 bytes at a time, narrow ones through shared memory
  *
- * The other variants give each C a block of its own, with tiles of at least 64 x 64: of a product of 16 x 16 x 16 that
- * block multiplies 16 times too much, and it waits for its operands with nothing else to do. Here a tile is 16 x 16,
- * 32 x 32 or 64 x 32 and belongs to one warp (float32, 16 x 16: half of one). A block stays and walks from group to
- * group; while one is multiplied the next arrive. Small groups make all blocks end together.
+ * The other variants give each C a block of its own, with tiles of at least 64 x 64: for a product of 16 x 16 x 16 such
+ * a block does 16 times the necessary multiplications, and waits for its operands with nothing else to do. Here a tile
+ * is 16 x 16, 32 x 32 or 64 x 32 and belongs to one warp (float32, 16 x 16: half of one). A block stays and walks from
+ * group to group; while one is multiplied the next arrive. Small groups make all blocks end together.
  *
  * The tiles know how to multiply from any of the layouts:
  *
  *     float32     4 x 4 to 8 x 8 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
  *     float64     tensor cores, 4 of k at a time
  *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
- *     odd rows    of 16 bits: copied as they lie, since no larger copy reaches where they begin, and read singly
+ *     odd rows    of 16 bits: their elements are read one by one, because odd rows are copied unpadded (stacks.cuh)
  *
- * For lines beyond the edge of C a tile reads the last line again, or whatever lies there: it does not store their
- * sums. Beyond the last k lie other data, in both operands: zeros replace them in registers, since 0 times a NaN is a
- * NaN. A product that does not fit into shared memory is cut along k; its sums stay in registers. Each element is one
- * chain of additions in the order of k, whatever the tile.
+ * For lines beyond the edge of C a tile reads the last line again, or any other data: it does not store their sums.
+ * Beyond the last k lie other data, in both operands: zeros replace them in registers, since 0 times a NaN is a NaN. A
+ * product that does not fit into shared memory is cut along k; its sums stay in registers. Each element is one chain of
+ * additions in the order of k, whatever the tile.
  *
- * Measured on an H200, us, cuBLAS in brackets, in bfloat16, float32 and float64: 20000 of 16 x 16 x 16 14.2 (65),
- * 22.6 (51), 33.1 (71); 4096 of 64 x 64 x 64 34.0 (37), 87.6 (79), 142.6 (97); 3000 of 33 x 33 x 33 24.5 (39), 42.4
- * (37), 46.7 (59); 400 of 128 x 128 x 128 20.9 (9.3), 74.3 (52), 87.3 (48).
+ * Measured on an H200, us, cuBLAS in brackets:
+ *
+ *                                bfloat16        float32       float64
+ *     20000 of 16 x 16 x 16      14.2 (65)       22.6 (51)     33.1 (71)
+ *     4096 of 64 x 64 x 64       34.0 (37)       87.6 (79)     142.6 (97)
+ *     3000 of 33 x 33 x 33       24.5 (39)       42.4 (37)     46.7 (59)
+ *     400 of 128 x 128 x 128     20.9 (9.3)      74.3 (52)     87.3 (48)
  *
  * The limit: memory, below about 48 x 48 x 48 in float32, 96 in float64, and for all 16-bit types that have rows of
  * even width. Above it, what a warp reads from shared memory for each product: async.cu and multicast.cu feed
@@ -43,18 +47,21 @@
 
 /* ---- float32: sums in the threads -------------------------------------------------------------------------------- */
 
-/* A thread's COUNT lines of a tile: every LANES-th line (LINES: every LANES-th group of four). */
-template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
-    static constexpr int BESIDE = LAYOUT == K_KEPT ? 1 : 4, ROWS = LAYOUT == K_KEPT ? COUNT : 1;
-    int at[ROWS]; /* in bytes */
+/* A thread's COUNT lines of a tile: every THREADS-th line (LAYOUT == LINES: every THREADS-th group of four). */
+template <enum layout LAYOUT, int COUNT, int THREADS> struct stacks_lines {
+    static constexpr int ADJACENT = LAYOUT == K_KEPT ? 1 : 4, ROWS = LAYOUT == K_KEPT ? COUNT : 1;
+    int offset[ROWS]; /* of the lines, in bytes */
 
-    __device__ static int line(int own, int i) { return (i / BESIDE * LANES + own) * BESIDE + i % BESIDE; }
+    __device__ static int line(int thread, int i) {
+        return (i / ADJACENT * THREADS + thread) * ADJACENT + i % ADJACENT;
+    }
 
-    /* LINES: reads beyond the last line reach into the next row, or behind the buffer (stacks_cut). */
-    __device__ stacks_lines(const stacks_operand &o, int first, int own) {
+    /* LAYOUT == LINES: reads beyond the last line reach into the next row, or behind the buffer (stacks_cut). */
+    __device__ stacks_lines(const stacks_operand &o, int first, int thread) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
-            at[i] = LAYOUT == K_KEPT ? min(first + line(own, i), o.lines - 1) * o.line : (first + line(own, 0)) * 4;
+            offset[i] = LAYOUT == K_KEPT ? min(first + line(thread, i), o.lines - 1) * o.line_pitch
+                                         : (first + line(thread, 0)) * 4;
     }
 
     /* Four of k, from l on. */
@@ -62,14 +69,14 @@ template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
         if constexpr (LAYOUT == K_KEPT) {
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
-                *reinterpret_cast<float4 *>(values[i]) = *reinterpret_cast<const float4 *>(from + at[i] + l * 4);
+                *reinterpret_cast<float4 *>(values[i]) = *reinterpret_cast<const float4 *>(from + offset[i] + l * 4);
         } else {
 #pragma unroll
             for (int kk = 0; kk < 4; kk++) {
-                const char *const row = from + at[0] + (l + kk) * o.k;
+                const char *const row = from + offset[0] + (l + kk) * o.k_pitch;
 #pragma unroll
                 for (int i = 0; i < COUNT; i += 4) {
-                    const float4 some = *reinterpret_cast<const float4 *>(row + i * LANES * 4);
+                    const float4 some = *reinterpret_cast<const float4 *>(row + i * THREADS * 4);
                     values[i][kk] = some.x, values[i + 1][kk] = some.y;
                     values[i + 2][kk] = some.z, values[i + 3][kk] = some.w;
                 }
@@ -78,13 +85,13 @@ template <enum layout LAYOUT, int COUNT, int LANES> struct stacks_lines {
     }
 };
 
-/* ROWS x COLUMNS sums a thread, DOWN x 4 threads. Neighbouring threads share lines of A, threads two apart lines of B,
- * so that each half of a warp reads few banks. */
-template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct stacks_floats {
+/* ROWS x COLUMNS sums a thread, HEIGHT x 4 threads. Threads 2 i and 2 i + 1 read the same lines of A, threads i and i +
+ * 2 the same lines of B, so that each half of a warp reads few banks. */
+template <int ROWS, int COLUMNS, int HEIGHT, enum layout A, enum layout B> struct stacks_floats {
     using type = float;
-    using a_lines = stacks_lines<A, ROWS, DOWN>;
+    using a_lines = stacks_lines<A, ROWS, HEIGHT>;
     using b_lines = stacks_lines<B, COLUMNS, 4>;
-    static constexpr int TEAM = DOWN * 4, TILE_M = ROWS * DOWN, TILE_N = COLUMNS * 4;
+    static constexpr int TEAM = HEIGHT * 4, TILE_M = ROWS * HEIGHT, TILE_N = COLUMNS * 4;
     static constexpr int BLOCKS = ROWS * COLUMNS > 16 ? 1 : 2;
     float sums[ROWS][COLUMNS];
     int y, x;
@@ -101,18 +108,18 @@ template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct 
             for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
     }
 
-    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
-                                 int row, int column, int k) {
-        const a_lines rows(of_a, row, y);
-        const b_lines columns(of_b, column, x);
+    __device__ void multiply_add(const stacks_operand &a_operand, const stacks_operand &b_operand, const char *a,
+                                 const char *b, int row, int column, int k) {
+        const a_lines rows(a_operand, row, y);
+        const b_lines columns(b_operand, column, x);
 #pragma unroll 1
         for (int begin = 0; begin < k; begin += 8)
 #pragma unroll
             for (int l = begin; l < begin + 8; l += 4) {
                 if (l >= k) break;
                 float left[ROWS][4], right[COLUMNS][4];
-                rows.load(left, of_a, a, l);
-                columns.load(right, of_b, b, l);
+                rows.load(left, a_operand, a, l);
+                columns.load(right, b_operand, b, l);
                 if (k - l < 4) {
 #pragma unroll
                     for (int kk = 1; kk < 4; kk++) {
@@ -132,14 +139,14 @@ template <int ROWS, int COLUMNS, int DOWN, enum layout A, enum layout B> struct 
             }
     }
 
-    __device__ void leave(const stacks_end<float> &end, int row, int column) const {
+    __device__ void store_tile(const stacks_output<float> &output, int row, int column) const {
         constexpr int COUNT = B == LINES ? 4 : 1; /* neighbours in a row of C */
-        end.each<COUNT>([&](auto put) {
+        output.store_all<COUNT>([&](auto store_sums) {
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
                 for (int j = 0; j < COLUMNS; j += COUNT)
-                    put(row + a_lines::line(y, i), column + b_lines::line(x, j), &sums[i][j]);
+                    store_sums(row + a_lines::line(y, i), column + b_lines::line(x, j), &sums[i][j]);
         });
     }
 };
@@ -151,31 +158,35 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_sums : fragment_sums<
     static constexpr int TEAM = 32, TILE_M = ROWS * 16, TILE_N = COLUMNS * 8;
     static constexpr int BLOCKS = ROWS > 2 ? 1 : ROWS > 1 ? 2 : 3;
 
-    __device__ void leave(const stacks_end<T> &end, int row, int column) const {
+    __device__ void store_tile(const stacks_output<T> &output, int row, int column) const {
         const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-        end.template each<2>([&](auto put) {
-            this->each([&](int i, int j, const accumulator<T> *two) { put(row + i + g, column + j + t * 2, two); });
+        output.template store_all<2>([&](auto store_sums) {
+            this->each(
+                [&](int i, int j, const accumulator<T> *two) { store_sums(row + i + g, column + j + t * 2, two); });
         });
     }
 };
 
 template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROWS, COLUMNS> {
-    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
-                                 int row, int column, int k) {
+    __device__ void multiply_add(const stacks_operand &a_operand, const stacks_operand &b_operand, const char *a,
+                                 const char *b, int row, int column, int k) {
         const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
         int a_at[2 * ROWS], b_at[COLUMNS];
 #pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + t * of_a.k;
+        for (int i = 0; i < 2 * ROWS; i++)
+            a_at[i] = min(row + i * 8 + g, a_operand.lines - 1) * a_operand.line_pitch + t * a_operand.k_pitch;
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + t * of_b.k;
+        for (int j = 0; j < COLUMNS; j++)
+            b_at[j] = min(column + j * 8 + g, b_operand.lines - 1) * b_operand.line_pitch + t * b_operand.k_pitch;
 #pragma unroll 1
         for (int l = 0; l < k; l += 4) {
             double left[ROWS][2], right[COLUMNS];
 #pragma unroll
             for (int i = 0; i < 2 * ROWS; i++)
-                left[i / 2][i % 2] = *reinterpret_cast<const double *>(a + a_at[i] + l * of_a.k);
+                left[i / 2][i % 2] = *reinterpret_cast<const double *>(a + a_at[i] + l * a_operand.k_pitch);
 #pragma unroll
-            for (int j = 0; j < COLUMNS; j++) right[j] = *reinterpret_cast<const double *>(b + b_at[j] + l * of_b.k);
+            for (int j = 0; j < COLUMNS; j++)
+                right[j] = *reinterpret_cast<const double *>(b + b_at[j] + l * b_operand.k_pitch);
             if (l + t >= k) {
 #pragma unroll
                 for (int i = 0; i < 2 * ROWS; i++) left[i / 2][i % 2] = 0;
@@ -192,7 +203,7 @@ template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROW
 
 /* ---- 16 bits ----------------------------------------------------------------------------------------------------- */
 
-/* A mask of the first `count` of two packed neighbours along k. */
+/* The mask that keeps the first `count` of two neighbours along k, packed into 32 bits. */
 __device__ inline uint32_t pair_mask(int count) {
     return count >= 2 ? 0xffffffffu : count == 1 ? 0xffffu : 0;
 }
@@ -200,11 +211,11 @@ __device__ inline uint32_t pair_mask(int count) {
 template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<T, ROWS, COLUMNS> {
     uint32_t rows[ROWS][4], columns[COLUMNS / 2][4]; /* operands of 16 k, as multiply() takes them */
 
-    /* Multiplies the loaded operands, of which `left` of k exist. */
-    __device__ void multiply_loaded(int left) {
-        if (left < 16) {
+    /* Multiplies the loaded operands, of which `remaining_k` of k exist. */
+    __device__ void multiply_loaded(int remaining_k) {
+        if (remaining_k < 16) {
             const int t = int(threadIdx.x) % 4;
-            const uint32_t low = pair_mask(left - 2 * t), high = pair_mask(left - 2 * t - 8);
+            const uint32_t low = pair_mask(remaining_k - 2 * t), high = pair_mask(remaining_k - 2 * t - 8);
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
 #pragma unroll
@@ -225,30 +236,30 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<
 /* Rows begin on 16 bytes: ldmatrix. */
 template <typename T, int ROWS, int COLUMNS, enum layout A, enum layout B>
 struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
-    /* Where a thread's row for load_matrices() begins: of 16 lines by 16 k, from `first` on. LINE_FIRST: the second
-     * matrix is 8 lines on (A); else 8 k on (B). */
+    /* The offset of a thread's row for load_matrices(), which loads 16 lines by 16 k from line `first` on. LINE_FIRST:
+     * the second of its four matrices lies 8 lines further (A); else 8 k further (B). */
     template <enum layout LAYOUT, bool LINE_FIRST> __device__ static int begin(const stacks_operand &o, int first) {
         const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
         const int line = first + (LINE_FIRST ? second : third), k = LINE_FIRST ? third : second;
-        return LAYOUT == LINES ? (k + row) * o.k + min(line, (o.lines - 1) & ~7) * 2
-                               : min(line + row, o.lines - 1) * o.line + k * 2;
+        return LAYOUT == LINES ? (k + row) * o.k_pitch + min(line, (o.lines - 1) & ~7) * 2
+                               : min(line + row, o.lines - 1) * o.line_pitch + k * 2;
     }
 
-    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
-                                 int row, int column, int k) {
+    __device__ void multiply_add(const stacks_operand &a_operand, const stacks_operand &b_operand, const char *a,
+                                 const char *b, int row, int column, int k) {
         unsigned a_at[ROWS], b_at[COLUMNS / 2];
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) a_at[i] = shared_address(a) + begin<A, true>(of_a, row + i * 16);
+        for (int i = 0; i < ROWS; i++) a_at[i] = shared_address(a) + begin<A, true>(a_operand, row + i * 16);
 #pragma unroll
-        for (int j = 0; j < COLUMNS / 2; j++) b_at[j] = shared_address(b) + begin<B, false>(of_b, column + j * 16);
+        for (int j = 0; j < COLUMNS / 2; j++) b_at[j] = shared_address(b) + begin<B, false>(b_operand, column + j * 16);
 #pragma unroll 1
         for (int l = 0; l < k; l += 16) {
 #pragma unroll
             for (int i = 0; i < ROWS; i++)
-                load_matrices<A == LINES>(this->rows[i], a_at[i] + l * (A == LINES ? of_a.k : 2));
+                load_matrices<A == LINES>(this->rows[i], a_at[i] + l * (A == LINES ? a_operand.k_pitch : 2));
 #pragma unroll
             for (int j = 0; j < COLUMNS / 2; j++)
-                load_matrices<B == LINES>(this->columns[j], b_at[j] + l * (B == LINES ? of_b.k : 2));
+                load_matrices<B == LINES>(this->columns[j], b_at[j] + l * (B == LINES ? b_operand.k_pitch : 2));
             this->multiply_loaded(k - l);
         }
     }
@@ -264,14 +275,17 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
         return low | uint32_t(*reinterpret_cast<const uint16_t *>(from + k_step)) << 16;
     }
 
-    __device__ void multiply_add(const stacks_operand &of_a, const stacks_operand &of_b, const char *a, const char *b,
-                                 int row, int column, int k) {
-        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, a_k = of_a.k, b_k = of_b.k;
+    __device__ void multiply_add(const stacks_operand &a_operand, const stacks_operand &b_operand, const char *a,
+                                 const char *b, int row, int column, int k) {
+        const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, a_k = a_operand.k_pitch,
+                  b_k = b_operand.k_pitch;
         int a_at[2 * ROWS], b_at[COLUMNS];
 #pragma unroll
-        for (int i = 0; i < 2 * ROWS; i++) a_at[i] = min(row + i * 8 + g, of_a.lines - 1) * of_a.line + 2 * t * a_k;
+        for (int i = 0; i < 2 * ROWS; i++)
+            a_at[i] = min(row + i * 8 + g, a_operand.lines - 1) * a_operand.line_pitch + 2 * t * a_k;
 #pragma unroll
-        for (int j = 0; j < COLUMNS; j++) b_at[j] = min(column + j * 8 + g, of_b.lines - 1) * of_b.line + 2 * t * b_k;
+        for (int j = 0; j < COLUMNS; j++)
+            b_at[j] = min(column + j * 8 + g, b_operand.lines - 1) * b_operand.line_pitch + 2 * t * b_k;
 #pragma unroll 1
         for (int l = 0; l < k; l += 16) {
 #pragma unroll
@@ -340,7 +354,7 @@ static int matmul_stacks_begin(const struct launch *launch) {
                                             stacks_floats<8, 8, 8, A, B>>(launch, choice);
                 });
         } else {
-            if (choice.plan.as_they_lie)
+            if (choice.plan.unpadded)
                 return stacks_start_one<stacks_elements<T, 1, 2>, stacks_elements<T, 2, 4>, stacks_elements<T, 4, 4>>(
                     launch, choice);
             return with_layouts<K_KEPT>(

@@ -4,8 +4,8 @@
 
 #include "stacks.cuh"
 
-/* The members of struct stacks_shape: m, n, team, resident, idle, each_k, whole. Fitted, as are the issue slots below,
- * to all tiles of 62 stacks on an H200; nine predictions of ten for the chosen tiles are within 13 %. */
+/* In the order of struct stacks_shape. `idle` and the issue slots here and below are fitted to the times of all tiles
+ * of 62 stacks on an H200; nine predictions of ten for the chosen tiles are within 13 %. */
 #define SHAPES 3
 static constexpr stacks_shape float_shapes[SHAPES] = {
     {16, 16, 16, 28, 1.6, 23, 140}, {32, 32, 32, 20, 1.6, 38, 225}, {64, 32, 32, 12, 1.6, 58, 570}};
@@ -29,8 +29,9 @@ struct stacks_choice {
     double clocks; /* of a multiprocessor, for a product */
 };
 
-/* The clocks of a multiprocessor for a product: the issue slots that its warps take (`turns`) over its four schedulers.
- * A warp waits after most instructions, so it takes several warps to use all clocks of a scheduler. */
+/* The clocks of a multiprocessor for a product: the issue slots that its warps take, divided by its four schedulers. A
+ * warp waits after most instructions, so a scheduler needs several warps to use all of its clocks. Fitted: 295 slots
+ * for the start of a piece, 2.5 for a read of unpadded rows, 70 to stage 512 bytes, 3.1 to write an element singly. */
 inline double stacks_clocks(const struct launch *launch, const stacks_shape &shape, const stacks_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
@@ -38,33 +39,34 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     const double rounds =
         double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill the gaps */
     const stacks_operand *const o = plan.work.operand;
-    double turns = rounds * warps * (double(args.k) * shape.each_k + shape.whole) + warps * pieces * 295;
-    if (plan.as_they_lie)
-        turns += 2.5 * double(items * ceil_div(args.k, 16)) *
+    double slots = rounds * warps * (double(args.k) * shape.slots_per_k + shape.slots_per_tile) + warps * pieces * 295;
+    if (plan.unpadded)
+        slots += 2.5 * double(items * ceil_div(args.k, 16)) *
                  (shape.m / 2 * stacks_reads(o[0]) + shape.n / 2 * stacks_reads(o[1]));
     for (int i = 0; i < 2; i++)
-        if (o[i].stride) turns += stacks_copy_turns(o[i], plan, args.k);
+        if (o[i].product_stride) slots += stacks_copy_slots(o[i], plan, args.k);
     const double elements = double(plan.products * args.m * args.n), size = double(dtype_size(launch->dtype));
-    if (plan.work.staged) turns += elements * size / 512 * 70;
-    if (!plan.work.staged && size == 2 && args.n % 2) turns += elements * 3.1; /* written one by one */
+    if (plan.work.staged) slots += elements * size / 512 * 70;
+    if (!plan.work.staged && size == 2 && args.n % 2) slots += elements * 3.1; /* written one by one */
     const double blocks = std::max(
         1.0, std::min(double((shared_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
-    return turns / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
+    return slots / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }
 
-/* The factor by which products with a C beyond the fit take longer than predicted, measured on 20 stacks: it grows with
- * C, because the tiles of a product wait for each other's reads. Even rows of 16 bits are slowed later, and odd ones
- * hardly, once C is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
-inline double stacks_beyond(const struct launch *launch, int shape) {
+/* The factor by which products take longer than stacks_clocks says whose C exceeds the fitted sizes, 96 x 96 (128 x 128
+ * for even rows of 16 bits). It grows with C, by the slope below for each further C of that size, because the tiles of
+ * a product wait for each other's reads; measured on 20 stacks. Odd rows of 16 bits are hardly slowed, since C is
+ * staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
+inline double stacks_large_c_factor(const struct launch *launch, int shape) {
     static const double floats[SHAPES] = {0.33, 0.8, 0.8}, doubles[SHAPES] = {0.05, 0.33, 0.15},
                         halves[SHAPES] = {0.6, 0.6, 0.6}, odd_halves[SHAPES] = {0.05, 0.07, 0.025};
     const matmul_args &args = launch->args.matmul;
     const size_t size = dtype_size(launch->dtype);
     const bool even = size == 2 && !stacks_odd(launch);
-    const double *const each = size == 4 ? floats : size == 8 ? doubles : even ? halves : odd_halves;
-    const double fitted = even ? 128 * 128 : 96 * 96;
-    return 1 + each[shape] * std::max(0.0, double(args.m) * double(args.n) / fitted - 1);
+    const double *const slope = size == 4 ? floats : size == 8 ? doubles : even ? halves : odd_halves;
+    const double fitted_size = even ? 128 * 128 : 96 * 96;
+    return 1 + slope[shape] * std::max(0.0, double(args.m) * double(args.n) / fitted_size - 1);
 }
 
 /* Returns the shape that the parameter `tile` names, or the fastest. plan.bytes is 0 if none fits. */
@@ -75,13 +77,13 @@ inline stacks_choice stacks_choose(const struct launch *launch) {
         if (launch->choice[0] > 0 && launch->choice[0] - 1 != i) continue;
         const stacks_plan plan = stacks_plan_for(launch, shape);
         if (plan.bytes == 0) continue;
-        const double clocks = stacks_clocks(launch, shape, plan) * stacks_beyond(launch, i);
+        const double clocks = stacks_clocks(launch, shape, plan) * stacks_large_c_factor(launch, i);
         if (best.plan.bytes == 0 || clocks < best.clocks) best = {i, plan, clocks};
     }
     return best;
 }
 
-#define ALONE 8e-8 /* seconds that a warp takes for each of k, whatever others do */
+#define SECONDS_PER_K 8e-8 /* of a warp, even if no other warp runs */
 
 /* The predicted time on a GPU at 1.9 GHz: the longest of what memory takes, what the multiprocessor with the most
  * products takes, and what a single product takes; and 2.7 us for the launch. */
@@ -90,10 +92,10 @@ inline double stacks_seconds(const struct launch *launch) {
     const double a = double(args.m) * double(args.k) * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.k) * double(args.n) * (args.b_batch_stride ? double(args.batch) : 1);
     const double c = double(args.m) * double(args.n) * double(args.batch);
-    const double each = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
-    const double alone = double(args.k) * ALONE; /* 31 x 80 x 1152 of 16 bits, once, took 94 us */
+    const double products = double(ceil_div(args.batch, std::max(1, launch->multiprocessors)));
+    const double alone = double(args.k) * SECONDS_PER_K; /* 31 x 80 x 1152 of 16 bits, once, took 94 us */
     return 2.7e-6 + std::max({alone, (a + b + c) * double(dtype_size(launch->dtype)) / 4.06e12,
-                              each * stacks_choose(launch).clocks / 1.9e9});
+                              products * stacks_choose(launch).clocks / 1.9e9});
 }
 
 #endif
