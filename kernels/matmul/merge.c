@@ -18,12 +18,12 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
     for (int axis = 0; axis < stack; axis++) {
         size[axis] = 1;
         for (int i = 0; i < 2; i++) {
-            int of = axis - stack + shapes[i].rank - 2;
-            int64_t own = of < 0 ? 1 : shapes[i].size[of];
-            if (own != 1 && size[axis] != 1 && own != size[axis])
+            int input_axis = axis - stack + shapes[i].rank - 2;
+            int64_t input_size = input_axis < 0 ? 1 : shapes[i].size[input_axis];
+            if (input_size != 1 && size[axis] != 1 && input_size != size[axis])
                 return fail_key(error, "inputs", 1, "the stacks do not fit each other: %s x %s",
                                 shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]));
-            if (own != 1) size[axis] = own;
+            if (input_size != 1) size[axis] = input_size;
         }
     }
     for (int i = 0; i < 2; i++) {
@@ -34,12 +34,12 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
             one_matrix = one_matrix && shapes[i].size[axis - missing_axes] == 1;
         if (!one_matrix) axes_begin(in);
         for (int axis = 0; axis < stack && !one_matrix; axis++) {
-            int of = axis - missing_axes;
-            axes_append(in, size[axis], of >= 0 && shapes[i].size[of] == size[axis] ? of : -1);
+            int input_axis = axis - missing_axes;
+            axes_append(in, size[axis], input_axis >= 0 && shapes[i].size[input_axis] == size[axis] ? input_axis : -1);
         }
-        for (int of = shapes[i].rank - 2; of < shapes[i].rank; of++) {
+        for (int input_axis = shapes[i].rank - 2; input_axis < shapes[i].rank; input_axis++) {
             axes_begin(in);
-            axes_append(in, shapes[i].size[of], of);
+            axes_append(in, shapes[i].size[input_axis], input_axis);
         }
     }
     int64_t matrix[2] = {shapes[0].size[shapes[0].rank - (options->transpose_a ? 1 : 2)],

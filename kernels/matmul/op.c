@@ -113,11 +113,11 @@ static void matmul_launch(const struct geometry *geometry, const struct tile *ti
 /* ---- the truth --------------------------------------------------------------------------------------------------- */
 
 #define BLOCK  512  /* rows and columns of the output that are summed at a time */
-#define PANEL  1024 /* elements of k that are read at a time for a whole block; a smaller block reads more of k */
+#define PANEL  1024 /* elements of k that are read at a time for a full block; a smaller block reads more of k */
 #define RUN    64   /* adjacent elements of a row or column of the output that one thread sums */
 #define CACHED 64   /* elements of k that are added to a run at a time: these operands stay in the L1 cache */
 
-struct sums {
+struct element_sums {
     long double value;
     double magnitude; /* the sum of the absolute products of finite elements */
     double plain; /* the sum as the plain loop computes it: one product after the other, in the accumulator's type */
@@ -126,13 +126,13 @@ struct sums {
 /* The sums of up to RUN adjacent elements of the output. A long double has 11 bits more than the float64 results
  * that it judges; products of narrower types are exact in double, so `value` suffices for them. (Rounding `plain`
  * through double loses nothing that matters: it only measures the size of errors.) */
-struct run {
+struct run_sums {
     long double wide[RUN];
     double value[RUN], magnitude[RUN], plain[RUN];
 };
 
-/* Does the part of add_run for the wide sums. Keeps four sums in registers, because loading and storing a sum takes
- * longer than adding to it. */
+/* Adds to the wide sums of add_run. Keeps four sums in registers, because loading and storing a sum takes longer than
+ * adding to it. */
 static void add_wide(int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch, int64_t count,
                      long double *sums) {
     int64_t j = 0;
@@ -151,7 +151,7 @@ static void add_wide(int64_t k, const double *left, int64_t stride, const double
 
 /* Adds left[p * stride] * right[p * pitch + j] for all p < k to sum j of the run, for all j < count. */
 CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
-                      int64_t count, struct run *run) {
+                      int64_t count, struct run_sums *run) {
     double *value = run->value, *magnitude = run->magnitude, *plain = run->plain;
     for (int64_t p = 0; wide && p < k; p += CACHED)
         add_wide(min_int64(CACHED, k - p), left + p * stride, stride, right + p * pitch, pitch, count, run->wide);
@@ -175,68 +175,68 @@ CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t stride, 
 }
 CPU_VERSIONS(add_run,
              (bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
-              int64_t count, struct run *run),
+              int64_t count, struct run_sums *run),
              (wide, k, left, stride, right, pitch, count, run))
 
-/* A panel of an operand. A line is a row of A or a column of B; its element p lies at value[line * of_line + p *
- * of_k]. */
-struct panel {
+/* A part of an operand. A line is a row of A or a column of B. Its element p is value[line * line_stride + p *
+ * k_stride]. */
+struct operand_panel {
     const double *value;
-    int64_t lines, of_line, of_k;
+    int64_t lines, line_stride, k_stride;
 };
 
-/* Adds the product of line `line` of `left` and line j of `right`, whose of_line is 1, to sums[line * of_line + j *
- * of_run]. */
-static void add_products(bool wide, int64_t k, const struct panel *left, const struct panel *right, struct sums *sums,
-                         int64_t of_line, int64_t of_run) {
+/* Adds the product of line i of `left` and line j of `right`, whose line_stride is 1, to sums[i * line_stride + j *
+ * element_stride], for all i and j. */
+static void add_products(bool wide, int64_t k, const struct operand_panel *left, const struct operand_panel *right,
+                         struct element_sums *sums, int64_t line_stride, int64_t element_stride) {
 #pragma omp parallel for collapse(2) if ((double)left->lines * (double)right->lines * (double)k > CPU_ALONE_ONCE)
     for (int64_t line = 0; line < left->lines; line++)
         for (int64_t first = 0; first < right->lines; first += RUN) {
-            struct run run;
-            struct sums *to = sums + line * of_line + first * of_run;
+            struct run_sums run;
+            struct element_sums *to = sums + line * line_stride + first * element_stride;
             int64_t count = min_int64(RUN, right->lines - first);
-            for (int64_t j = 0; j < count; j++) run.plain[j] = to[j * of_run].plain;
+            for (int64_t j = 0; j < count; j++) run.plain[j] = to[j * element_stride].plain;
             for (int64_t p = 0; p < k; p += PANEL) {
                 for (int64_t j = 0; j < count; j++) run.wide[j] = run.value[j] = run.magnitude[j] = 0;
-                add_run(wide, min_int64(PANEL, k - p), left->value + line * left->of_line + p * left->of_k, left->of_k,
-                        right->value + first + p * right->of_k, right->of_k, count, &run);
+                add_run(wide, min_int64(PANEL, k - p), left->value + line * left->line_stride + p * left->k_stride,
+                        left->k_stride, right->value + first + p * right->k_stride, right->k_stride, count, &run);
                 for (int64_t j = 0; j < count; j++) {
-                    to[j * of_run].value += wide ? run.wide[j] : run.value[j];
-                    to[j * of_run].magnitude += run.magnitude[j];
+                    to[j * element_stride].value += wide ? run.wide[j] : run.value[j];
+                    to[j * element_stride].magnitude += run.magnitude[j];
                 }
             }
-            for (int64_t j = 0; j < count; j++) to[j * of_run].plain = run.plain[j];
+            for (int64_t j = 0; j < count; j++) to[j * element_stride].plain = run.plain[j];
         }
 }
 
 /* Transposes a panel from [line][k] to [k][line], into `to`, if its lines are not adjacent already. */
-static void transpose_panel(struct panel *panel, int64_t k, double *to) {
-    if (panel->of_line == 1) return;
+static void transpose_panel(struct operand_panel *panel, int64_t k, double *to) {
+    if (panel->line_stride == 1) return;
 #pragma omp parallel for if (panel->lines * k > CPU_ALONE_ONCE)
     for (int64_t first = 0; first < k; first += RUN)
         for (int64_t line = 0; line < panel->lines; line++)
             for (int64_t p = first; p < k && p < first + RUN; p++)
-                to[p * panel->lines + line] = panel->value[line * panel->of_line + p];
-    *panel = (struct panel){to, panel->lines, 1, panel->lines};
+                to[p * panel->lines + line] = panel->value[line * panel->line_stride + p];
+    *panel = (struct operand_panel){to, panel->lines, 1, panel->lines};
 }
 
 /* Sums the products of a block. Vector instructions run along the longer side of the block. */
 static enum status sum_block(const struct geometry *geometry, const struct host_reader *reader, struct tile *tile,
-                             struct piece pieces[2], struct sums *sums, struct error *error) {
+                             struct piece pieces[2], struct element_sums *sums, struct error *error) {
     int64_t k = geometry->extent[LOOP_K], m = tile->count[LOOP_M], n = tile->count[LOOP_N];
-    int64_t most = BLOCK * (int64_t)PANEL / (m > n ? m : n);
+    int64_t max_k = BLOCK * (int64_t)PANEL / (m > n ? m : n);
     bool wide = geometry->out.dtype == FLOAT64, swapped = m > n;
     memset(sums, 0, (size_t)(m * n) * sizeof *sums);
-    for (int64_t start = 0; start < k; start += most) {
+    for (int64_t start = 0; start < k; start += max_k) {
         tile->start[LOOP_K] = start;
-        int64_t count = tile->count[LOOP_K] = min_int64(most, k - start);
+        int64_t count = tile->count[LOOP_K] = min_int64(max_k, k - start);
         for (int input = 0; input < 2; input++) {
             struct box box = box_of_tile(&geometry->in[input], tile);
             TRY(piece_read(&pieces[input], geometry, reader, input, &box, error));
         }
-        struct panel a = {pieces[0].value, m, count, 1}, b = {pieces[1].value, n, count, 1};
-        if (geometry->options.transpose_a) a.of_line = 1, a.of_k = m;
-        if (!geometry->options.transpose_b) b.of_line = 1, b.of_k = n;
+        struct operand_panel a = {pieces[0].value, m, count, 1}, b = {pieces[1].value, n, count, 1};
+        if (geometry->options.transpose_a) a.line_stride = 1, a.k_stride = m;
+        if (!geometry->options.transpose_b) b.line_stride = 1, b.k_stride = n;
         transpose_panel(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw);
         if (swapped)
             add_products(wide, count, &b, &a, sums, 1, n);
@@ -259,32 +259,32 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
-/* Another order of addition may have this many times the error of the plain loop: of its error in the same element, and
- * of its largest error in the block. */
-enum { OWN_DRIFTS = 4, BLOCK_DRIFTS = 2 };
+/* Another order of addition may have this many times the plain loop's error in the same element, or its largest error
+ * in the block. */
+enum { ELEMENT_DRIFTS = 4, BLOCK_DRIFTS = 2 };
 
 /* The largest drift (error of the plain loop) in a block of sums, relative to their magnitudes. */
-static double block_drift(const struct sums sums[], int64_t count) {
-    double most = 0;
+static double block_drift(const struct element_sums sums[], int64_t count) {
+    double largest = 0;
     for (int64_t i = 0; i < count; i++) {
         double drift = (double)fabsl(sums[i].plain - sums[i].value) / sums[i].magnitude;
-        if (isfinite(drift) && drift > most) most = drift;
+        if (isfinite(drift) && drift > largest) largest = drift;
     }
-    return most;
+    return largest;
 }
 
 /* Rounding errors of equal products are not independent: they have the same sign. The drift, the plain loop's error,
- * shows this or, where it happens to be small, the drifts of other elements in the block do. Returns the magnitude that
+ * shows this; if it happens to be small, the drifts of other elements in the block show it. Returns the magnitude that
  * makes the tolerance as large as the error that other orders of addition may have. */
-static double drift_of(const struct sums *sum, double block, double relative) {
-    double own = (double)fabsl(sum->plain - sum->value);
-    if (!isfinite(own)) return 0;
-    return fmax(OWN_DRIFTS * own, BLOCK_DRIFTS * block * sum->magnitude) / relative;
+static double drift_of(const struct element_sums *sum, double block, double relative) {
+    double drift = (double)fabsl(sum->plain - sum->value);
+    if (!isfinite(drift)) return 0;
+    return fmax(ELEMENT_DRIFTS * drift, BLOCK_DRIFTS * block * sum->magnitude) / relative;
 }
 
 /* Sets an element: alpha times a sum. The sum is in an accumulator first; above `largest`, the accumulator's largest
  * number, it is infinite, and 0 times infinity is NaN. */
-static void set_truth(struct truth *truth, int64_t at, double alpha, const struct sums *sum, double drift,
+static void set_truth(struct truth *truth, int64_t at, double alpha, const struct element_sums *sum, double drift,
                       double largest) {
     double factor = fabs(alpha);
     if (alpha != 0) {
@@ -300,7 +300,7 @@ static void set_truth(struct truth *truth, int64_t at, double alpha, const struc
 }
 
 /* Sets the elements of a block of a matrix, from element `at` on; a row of the matrix has `pitch` elements. */
-static void set_truths(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct sums sums[],
+static void set_truths(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct element_sums sums[],
                        int64_t rows, int64_t columns, enum dtype accumulator, double relative) {
     double largest = dtype_largest(accumulator), drift = block_drift(sums, rows * columns);
     for (int64_t i = 0; i < rows; i++)
@@ -316,7 +316,7 @@ static enum status matmul_reference(const struct geometry *geometry, const struc
     double relative = matmul_tolerance(geometry, ACCURACY_FULL).relative;
     enum dtype accumulator = accumulator_of(geometry->out.dtype);
     struct piece pieces[2] = {{NULL, NULL, NULL}, {NULL, NULL, NULL}};
-    struct sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
+    struct element_sums *sums = malloc(sizeof *sums * BLOCK * BLOCK);
     if (!sums) return fail(error, STATUS_RUN, "no host memory left to compute the reference result");
     enum status status = STATUS_OK;
     for (int i = 0; i < 2 && status == STATUS_OK; i++) status = piece_allocate(&pieces[i], BLOCK * PANEL, error);
@@ -346,7 +346,7 @@ static double matmul_factor(const struct op_options *options) {
 #define BLOCK_ELEMENTS 32768 /* of the output, that a multiprocessor works on at a time in a fast variant */
 #define FILL_K         200.0 /* of k, that a block could have done while it fills and drains; times the speed */
 
-/* The last blocks leave multiprocessors idle, and where k is split each block fills and drains its pipelines anew. */
+/* The last blocks leave multiprocessors idle, and if k is split, each block fills and drains its pipelines anew. */
 static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors,
                               double speed) {
     double out_elements = (double)(tile[LOOP_B] * tile[LOOP_M] * tile[LOOP_N]);
