@@ -1,5 +1,6 @@
 /* main.c - runs one command: parse, validate, run, print. */
 #include "base/fail.h"
+#include "base/host.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "base/workers.h"
@@ -38,6 +39,7 @@ static enum status parse(int argc, char **argv, struct invocation *invocation, s
 #define LOG_LINE_BYTES    (64 << 10)
 #define STACK_BYTES       (8 << 20)
 #define LEAST_STACK_BYTES (512 << 10)
+#define SMALL_GROUP_BYTES (256 << 20)
 #define EXIT_S            5 /* for what libraries do at exit */
 
 /* Repairs what the process inherits from its caller, and sets up memory allocation. */
@@ -65,6 +67,14 @@ static void prepare_process(void) {
     workers_limit_openmp();
 }
 
+/* Sets the size of the stacks of threads. */
+static void set_stacks(size_t bytes) {
+    pthread_attr_t threads;
+    if (pthread_attr_init(&threads) != 0) return;
+    if (pthread_attr_setstacksize(&threads, bytes) == 0) pthread_setattr_default_np(&threads);
+    pthread_attr_destroy(&threads);
+}
+
 /* Raises a small limit on stack size, as far as the hard limit allows. It limits the main thread's stack and is the
  * default for other threads. STATUS_USAGE: it stays too small. */
 static enum status prepare_stacks(struct error *error) {
@@ -76,11 +86,20 @@ static enum status prepare_stacks(struct error *error) {
         return fail(error, STATUS_USAGE,
                     "stacks are limited to %lld KiB (`ulimit -s`), of which tilerun needs at least %d",
                     (long long)stack.rlim_cur >> 10, LEAST_STACK_BYTES >> 10);
-    pthread_attr_t threads;
-    if (pthread_attr_init(&threads) != 0) return STATUS_OK;
-    if (pthread_attr_setstacksize(&threads, STACK_BYTES) == 0) pthread_setattr_default_np(&threads);
-    pthread_attr_destroy(&threads);
+    set_stacks(STACK_BYTES);
     return STATUS_OK;
+}
+
+/* In a small control group, lets allocations beyond its limit fail, which makes tiles smaller or ends in a message: else
+ * the system would kill the process. Threads' stacks count as a whole, so they are small there. */
+static void prepare_memory(void) {
+    int64_t group = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    struct rlimit data;
+    if (group > SMALL_GROUP_BYTES || getrlimit(RLIMIT_DATA, &data) != 0) return;
+    rlim_t most = (rlim_t)(group - group / 8); /* the rest: pages of files, and of the kernel */
+    if (most < data.rlim_cur) data.rlim_cur = most;
+    setrlimit(RLIMIT_DATA, &data);
+    set_stacks(LEAST_STACK_BYTES);
 }
 
 /* Flushes stdout; STATUS_IO if anything printed was lost. */
@@ -152,6 +171,7 @@ int main(int argc, char **argv) {
     memcpy(words, argv, sizeof words);
     enum status status = prepare_stacks(&error);
     prepare_process();
+    prepare_memory();
     fence_install();
     fence_catch_exits();
     if (!status) status = parse(argc, words, &invocation, &error);

@@ -1,5 +1,6 @@
 """What a machine allows: drawn limits of stacks, files, processes and memory, OpenMP's variables, and CPU quotas."""
 
+import contextlib
 import os
 import re
 import resource
@@ -115,24 +116,42 @@ def test_processes(place, processes):
     under(place, (resource.RLIMIT_NPROC, processes, processes))
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
-def test_quotas_count_like_processors():
-    """A quota of the parent of the program's control group (v1; test_host.c has both versions)."""
-    outer = Path(f"/sys/fs/cgroup/cpu/tilerun-{os.getpid()}")
-    if not (outer.parent / "cpu.cfs_quota_us").exists():
+@contextlib.contextmanager
+def group(controller, **limits):
+    """A control group of version 1 with limits; what makes a process join one inside it."""
+    outer = Path(f"/sys/fs/cgroup/{controller}/tilerun-{os.getpid()}")
+    if not (outer.parent / "cgroup.procs").exists():
         pytest.skip("no control groups of version 1")
     try:
         (outer / "inner").mkdir(parents=True)
     except OSError as error:
         pytest.skip(f"no control group can be made: {error}")
     try:
-        (outer / "cpu.cfs_quota_us").write_text("100000")
-        join = lambda: (outer / "inner/cgroup.procs").write_text(str(os.getpid()))  # noqa: E731
-        done = harness.tilerun("devices", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, preexec_fn=join)
-        assert re.search(r"(\d+) threads?$", done.stdout, re.M)[1] == "1", done.stdout
+        for name, value in limits.items():
+            (outer / f"{controller}.{name}").write_text(str(value))
+        yield lambda: (outer / "inner/cgroup.procs").write_text(str(os.getpid()))
     finally:
         (outer / "inner").rmdir()
         outer.rmdir()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
+def test_quotas_count_like_processors():
+    """A quota of the parent of the program's control group (v1; test_host.c has both versions)."""
+    with group("cpu", cfs_quota_us=100000) as join:
+        done = harness.tilerun("devices", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, preexec_fn=join)
+        assert re.search(r"(\d+) threads?$", done.stdout, re.M)[1] == "1", done.stdout
+
+
+@pytest.mark.parametrize("mebibytes", [40, 60, 100, 150])
+def test_a_small_control_group_does_not_end_a_job(tmp_path, mebibytes):
+    harness.write_job(
+        tmp_path / "job.yaml", device="cpu", sync=False, defaults={"warmup": 0, "repeat": 1, "compression": "gzip"},
+        inputs={"x": {"random": {"shape": [3000, 4000]}}}, operations=[{"id": "t", "op": "transpose", "inputs": ["x"]}],
+    )
+    with group("memory", limit_in_bytes=mebibytes << 20) as join:
+        done = harness.run_folder(tmp_path, expect=(harness.OK, harness.RUN, harness.IO), preexec_fn=join)
+    assert done.returncode == harness.OK or "memory" in done.stderr
 
 
 def test_a_current_folder_whose_name_hdf5_cannot_hold(tmp_path, monkeypatch):
