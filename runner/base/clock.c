@@ -18,8 +18,8 @@ double now_s(void) {
 }
 
 struct timespec timespec_of(double seconds) {
-    double whole = floor(seconds);
-    return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
+    double whole_seconds = floor(seconds);
+    return (struct timespec){.tv_sec = (time_t)whole_seconds, .tv_nsec = (long)((seconds - whole_seconds) * 1e9)};
 }
 
 void condition_init(pthread_cond_t *condition) {

@@ -63,12 +63,13 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
 
 /* Writes a duration as "1:10" or "12:03:59". */
 static const char *clock_text(double seconds, char text[32]) {
-    int64_t whole = seconds > 0 && seconds < 1e9 ? (int64_t)seconds : 0;
-    int64_t hours = whole / 3600;
+    int64_t whole_seconds = seconds > 0 && seconds < 1e9 ? (int64_t)seconds : 0;
+    int64_t hours = whole_seconds / 3600;
     if (hours > 0)
-        snprintf(text, 32, "%lld:%02d:%02d", (long long)hours, (int)(whole / 60 % 60), (int)(whole % 60));
+        snprintf(text, 32, "%lld:%02d:%02d", (long long)hours, (int)(whole_seconds / 60 % 60),
+                 (int)(whole_seconds % 60));
     else
-        snprintf(text, 32, "%d:%02d", (int)(whole / 60), (int)(whole % 60));
+        snprintf(text, 32, "%d:%02d", (int)(whole_seconds / 60), (int)(whole_seconds % 60));
     return text;
 }
 

@@ -120,11 +120,11 @@ static enum status find_key(const struct host_source *source, const char *folder
     int code = run_command(&command, folder, &text, &length, &messages);
     if (code != 0) return fail_compile(source, &command, code, messages, error);
     const char *compiler = getenv("CC");
-    OWNED char *whole = must_printf("1 %s %s\n", compiler ? compiler : "", source->path);
-    size_t head = strlen(whole);
-    whole = must_realloc(whole, head + length + 1);
-    memcpy(whole + head, text ? text : "", length);
-    sha256_hex(whole, head + length, key);
+    OWNED char *hashed = must_printf("1 %s %s\n", compiler ? compiler : "", source->path);
+    size_t head = strlen(hashed);
+    hashed = must_realloc(hashed, head + length + 1);
+    memcpy(hashed + head, text ? text : "", length);
+    sha256_hex(hashed, head + length, key);
     return STATUS_OK;
 }
 

@@ -24,6 +24,7 @@ static int driver_major(void) {
     return query && query(&version) == 0 ? version / 1000 : 0;
 }
 
+/* Looks up all functions in the open library. false: it lacks one, so it is too old. */
 static bool resolve(void *file) {
     const struct {
         const char *name;

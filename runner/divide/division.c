@@ -109,10 +109,10 @@ static void add_up(struct division *division) {
 }
 
 static void compare(struct division *division, const struct divisible *job) {
-    const struct division_outcome whole = outcome_of(job, job->groups, 1);
+    const struct division_outcome one_process = outcome_of(job, job->groups, 1);
     division->files_s = files_seconds(job, &division->sum);
     division->all_at_once_s = fmax(division->longest_s, division->files_s);
-    division->one_process_s = fmax(whole.longest_s, whole.files_s);
+    division->one_process_s = fmax(one_process.longest_s, one_process.files_s);
     division->useful_shards = find_useful_shards(job, division->groups);
     division->files_shards = division->files_s > 0 ? find_files_shards(job) : 0;
     struct divisible tiles = *job;

@@ -252,6 +252,7 @@ static void make_panel(struct units *units, int number, const struct task *from,
     task->panel = panel_text(out, &units->boxes[number], axis);
 }
 
+/* Makes counts[t] tasks of task t of the whole: panels if there are several. */
 static void make_tasks(struct units *units, const int *counts) {
     const struct plan *whole = units->whole;
     struct plan *plan = &units->plan;
@@ -281,28 +282,28 @@ static int number_of(const struct units *units, int array) {
     return plan->input_count + units->first[array - whole->input_count];
 }
 
-static struct array *other_of(const struct units *units, const struct array *array) {
+static struct array *counterpart_of(const struct units *units, const struct array *array) {
     return array->counterpart ? &units->plan.arrays[number_of(units, (int)(array->counterpart - units->whole->arrays))]
                               : NULL;
 }
 
-/* Appends the results, and the second entries of those that are read both packed and decoded, after the inputs, which
- * are complete now. */
+/* Appends the results to the complete list of inputs, then the counterparts of arrays that are read both packed and
+ * decoded. Lets all arrays point to their counterparts in this plan, and records which tasks read them. */
 static void make_results(struct units *units) {
     struct plan *plan = &units->plan;
     const struct plan *whole = units->whole;
     plan->array_count = plan->input_count + plan->task_count;
-    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].counterpart = other_of(units, &whole->arrays[i]);
+    for (int i = 0; i < whole->input_count; i++) plan->arrays[i].counterpart = counterpart_of(units, &whole->arrays[i]);
     for (int i = whole->input_count + whole->task_count; i < whole->array_count; i++) {
         struct array *array = &plan->arrays[plan->array_count++];
         *array = array_copy(&whole->arrays[i]);
-        array->counterpart = other_of(units, &whole->arrays[i]);
+        array->counterpart = counterpart_of(units, &whole->arrays[i]);
     }
     for (int t = 0; t < plan->task_count; t++) {
         struct task *task = &plan->tasks[t];
         struct array *out = &plan->arrays[plan->input_count + t];
         *out = array_copy(&whole->arrays[task->out]);
-        out->counterpart = other_of(units, &whole->arrays[task->out]);
+        out->counterpart = counterpart_of(units, &whole->arrays[task->out]);
         out->shape = operand_array(&task->geometry.out);
         task->out = plan->input_count + t;
         for (int i = 0; i < task->geometry.inputs; i++) {
@@ -327,6 +328,7 @@ static void make_runs(struct units *units) {
     }
 }
 
+/* Makes the units that divide task t of the plan into counts[t] panels; 1: the task stays whole. */
 static struct units *divide(const struct plan *whole, const int *counts) {
     struct units *units = must_malloc(sizeof *units);
     size_t tasks = 0, bands = 0, runs = 0;
@@ -338,7 +340,7 @@ static struct units *divide(const struct plan *whole, const int *counts) {
     *units = (struct units){.whole = whole, .plan = *whole};
     struct plan *plan = &units->plan;
     plan->task_count = plan->run_count = 0;
-    plan->user_kernel_count = 0; /* the whole owns its kernels */
+    plan->user_kernel_count = 0; /* `whole` owns the user's kernels */
     plan->user_kernels = NULL;
     size_t others = (size_t)(whole->array_count - whole->task_count);
     plan->arrays = must_malloc((others + bands + tasks) * sizeof *plan->arrays + 1);

@@ -18,10 +18,10 @@ static char *only_whole(const struct execution *execution) {
     OWNED char *ids = must_strdup("");
     for (int t = 0; t < plan->task_count;) {
         const struct job_operation *operation = plan->tasks[t].operation;
-        bool whole = true, first = t == 0 || strcmp(plan->tasks[t - 1].operation->id, operation->id) != 0;
+        bool complete = true, first = t == 0 || strcmp(plan->tasks[t - 1].operation->id, operation->id) != 0;
         for (; t < plan->task_count && strcmp(plan->tasks[t].operation->id, operation->id) == 0; t++)
-            whole &= execution->result_run[t] >= 0;
-        if (whole && first) must_append(&ids, "%s%s", *ids ? "," : "", operation->id);
+            complete &= execution->result_run[t] >= 0;
+        if (complete && first) must_append(&ids, "%s%s", *ids ? "," : "", operation->id);
     }
     return *ids && strlen(ids) < 200 ? must_printf("--only %s", ids) : NULL;
 }

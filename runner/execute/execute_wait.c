@@ -98,19 +98,21 @@ static enum status rest(double seconds, struct error *error) {
     return interrupt_check(error);
 }
 
-static enum status lost_own(const struct awaited *awaited, struct error *error) {
+static enum status fail_lost_part(const struct awaited *awaited, struct error *error) {
     OWNED char *name = awaited_name(awaited);
     return fail(error, STATUS_IO, "the part of %s, which this shard made, is gone or damaged; --resume makes it again",
                 name);
 }
 
+/* Waits until other shards have made an awaited result, and reports on whom it waits. STATUS_INTERRUPTED: the time
+ * limit of --wait came first. STATUS_IO: the result lacks a part of this shard itself. */
 static enum status wait_for(struct execution *execution, struct awaited *awaited, int *result_run, bool *waited,
                             struct error *error) {
     const struct execute_options *options = execution->options;
     double begun = now_s(), passed = 0, shown = 0;
     for (int maker = -1; !awaited_look(awaited, result_run); passed = now_s() - begun) {
         int missing = awaited_shard(awaited);
-        if (missing == options->shard->index) return lost_own(awaited, error);
+        if (missing == options->shard->index) return fail_lost_part(awaited, error);
         if (passed >= options->wait_s) return give_up(execution, awaited, error);
         if (missing != maker || passed >= shown + CHECK_S) {
             show_wait(execution, awaited);

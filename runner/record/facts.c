@@ -83,12 +83,12 @@ bool facts_read(hid_t file, enum kernel_device kind, struct device_facts *facts)
         H5Lexists(file, "/devices", H5P_DEFAULT) > 0 && H5Lexists(file, device_groups[kind], H5P_DEFAULT) > 0
             ? H5Gopen2(file, device_groups[kind], H5P_DEFAULT)
             : H5I_INVALID_HID;
-    bool whole = group >= 0;
-    for (int i = 0; i < FACTS && whole; i++) whole = read_fact(group, &facts_table[i], facts);
-    for (int dtype = 0; dtype < DTYPE_COUNT && whole; dtype++) {
+    bool complete = group >= 0;
+    for (int i = 0; i < FACTS && complete; i++) complete = read_fact(group, &facts_table[i], facts);
+    for (int dtype = 0; dtype < DTYPE_COUNT && complete; dtype++) {
         char name[64];
         flops_name(dtype, name);
-        whole = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
+        complete = h5_get_number(group, name, FLOAT64, &facts->flops_per_s[dtype]);
     }
-    return whole;
+    return complete;
 }

@@ -214,7 +214,7 @@ static void keep_if_equal(char **all, char *one) {
     *all = NULL;
 }
 
-/* Describes all axes but the one `along` which files are joined; -1: none is. */
+/* Describes all axes but axis `along`, along which files are joined; -1: one file. */
 static void describe_axes(const struct h5_dataset *dataset, int along, struct array *array) {
     if (!h5_has_attributes(dataset->id)) return;
     for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
@@ -273,7 +273,7 @@ static struct meaning read_meaning(const struct h5_dataset *dataset, const struc
     return meaning;
 }
 
-/* Takes the decoding of one file, and keeps those texts that all files so far agree on. */
+/* Adds the decoding of one file, and keeps only texts that are the same in all files so far. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->input);
     array->parts->items[number].decoding = meaning.decoding;

@@ -75,8 +75,8 @@ static void check_source_chunks(const char *path, const char *name, struct error
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     if (h5_open_chunks(path, name, &dataset, IGNORED)) return; /* the source is not a data set */
     FREED_BY(rawread_close) struct rawread *check = rawread_open_check(dataset);
-    struct box whole = box_whole(&dataset->shape);
-    struct selection all = selection_of_box(&whole);
+    struct box full = box_whole(&dataset->shape);
+    struct selection all = selection_of_box(&full);
     if (check) rawread_check_chunks(check, &all, error);
 }
 
@@ -87,8 +87,8 @@ static enum status prepare_chunk_check(struct reader *reader, struct error *erro
     if (reader->raw || !reader->foreign) return STATUS_OK;
     reader->chunk_check = rawread_open_check(reader->dataset);
     if (!h5_is_virtual(reader->dataset->id)) return STATUS_OK;
-    struct box whole = box_whole(&array->shape);
-    struct selection seen = view_selection(&array->view, &whole);
+    struct box full = box_whole(&array->shape);
+    struct selection seen = view_selection(&array->view, &full);
     seen.rank -= reader->dataset->inner;
     /* array_describe has refused sources that the job does not permit. */
     H5_GUARD(guard, EXTERNAL_ALLOW, reader->file, reader->object);
@@ -102,8 +102,8 @@ static enum status prepare_chunk_check(struct reader *reader, struct error *erro
 static enum status check_sources(const struct reader *reader, struct error *error) {
     struct h5_dataset *dataset = reader->dataset;
     const struct array *array = reader->array;
-    struct box whole = box_whole(&dataset->shape);
-    struct selection seen = selection_of_box(&whole);
+    struct box full = box_whole(&dataset->shape);
+    struct selection seen = selection_of_box(&full);
     struct h5_absent absent = {0};
     if (!dataset->scattered || !reader->foreign) return STATUS_OK;
     if (array->input) array_seen_in_file(array, 0, &seen);
@@ -261,6 +261,7 @@ static enum status read_converted(struct reader *reader, const struct box *box, 
     return STATUS_OK;
 }
 
+/* Reads a box from the array's generator, its pieces, its data set without HDF5, or its data set with HDF5. */
 static enum status read_box(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                             struct error *error) {
     const struct array *array = reader->array;

@@ -191,8 +191,8 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
     if (last >= 0) from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
     if (chunk > limit) limit = chunk;
-    struct box whole = box_whole(&array->shape);
-    struct cut cut = cut_box(&whole, &from, limit);
+    struct box full = box_whole(&array->shape);
+    struct cut cut = cut_box(&full, &from, limit);
     OWNED void *data = try_malloc((size_t)(limit * size));
     if (!data) {
         if (opened) reader_close(reader);

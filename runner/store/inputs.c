@@ -35,7 +35,7 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
     const struct job_input *input = array->input;
     const struct array_band *band = &array->band;
     OWNED char *decoding = array->decoding ? decoding_key(array->decoding) : NULL;
-    char shape[SHAPE_TEXT], whole[SHAPE_TEXT];
+    char shape[SHAPE_TEXT], full_shape[SHAPE_TEXT];
     OWNED char *text =
         must_printf("%s %s %s %s %s %s %s %s %s %d %d %d %" PRId64, tilerun_version, tilerun_sources, array->name,
                     array->label, input->dataset, input->field ? input->field : "", dtype_name(array->dtype),
@@ -44,8 +44,8 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);
     XXH3_128bits_update(state, text, strlen(text) + 1);
-    shape_format(band->input ? &band->input->shape : &array->shape, whole);
-    XXH3_128bits_update(state, whole, strlen(whole) + 1);
+    shape_format(band->input ? &band->input->shape : &array->shape, full_shape);
+    XXH3_128bits_update(state, full_shape, strlen(full_shape) + 1);
     XXH3_128bits_update(state, array->view.first, sizeof array->view.first);
     XXH3_128bits_update(state, array->view.step, sizeof array->view.step);
     XXH3_128bits_update(state, array->view.dropped, sizeof array->view.dropped);

@@ -60,20 +60,20 @@ static enum status check_folder(const struct results *results, const char *path,
 /* Takes a second lock, by fcntl, because parts_are_locked can ask for its holder without taking it. On a file system
  * without such locks parts_are_locked returns false. */
 static void acquire_visible_lock(int lock, bool shared) {
-    struct flock whole = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
-    fcntl(lock, F_SETLK, &whole);
+    struct flock all_bytes = {.l_type = shared ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
+    fcntl(lock, F_SETLK, &all_bytes);
 }
 
 bool parts_are_locked(const char *parts) {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock all_bytes = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     OWNED char *path = must_printf("%s/lock", parts);
     OWNED_DESCRIPTOR int lock = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return lock >= 0 && fcntl(lock, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+    return lock >= 0 && fcntl(lock, F_GETLK, &all_bytes) == 0 && all_bytes.l_type != F_UNLCK;
 }
 
 /* A shard that is running: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
-static char *running_shard(const char *whole) {
-    FREED_BY(texts_clear) struct texts folders = shard_folders(whole);
+static char *running_shard(const char *all_bytes) {
+    FREED_BY(texts_clear) struct texts folders = shard_folders(all_bytes);
     char *found = NULL;
     int index, shards;
     for (int i = 0; i < folders.count && !found; i++) {

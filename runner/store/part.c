@@ -310,10 +310,10 @@ static enum status copy_dataset(const char *file, const char *name, struct h5_da
     TRY(h5_open(file, name, &from, error));
     FREED_BY(rawread_close) struct rawread *raw = rawread_open(from);
     OWNED void *memory = must_malloc(PIECE_BYTES);
-    struct box whole = box_whole(&from->shape);
+    struct box full = box_whole(&from->shape);
     struct grid grid = {.grain = to->chunk};
     memcpy(grid.shift, box->start, sizeof grid.shift);
-    struct cut cut = cut_box(&whole, &grid, PIECE_BYTES / (int64_t)dtype_size(to->dtype));
+    struct cut cut = cut_box(&full, &grid, PIECE_BYTES / (int64_t)dtype_size(to->dtype));
     const struct write_source source = {memory, to->dtype, NULL};
     for (int64_t i = 0; i < cut.pieces; i++) {
         struct box piece = cut_piece(&cut, i), target = piece;
@@ -349,8 +349,8 @@ static enum status copy_data(const struct part *part, hid_t from, char *path, in
             return fail(error, STATUS_IO, "%s: %s cannot be copied: %s", path, name, h5_error_text());
     }
     const struct shape shape = operand_array(&part->plan->tasks[part->run->task].geometry.out);
-    struct run_part whole = {path, box_whole(&shape)};
-    const struct run_parts parts = {1, &whole};
+    struct run_part output_part = {path, box_whole(&shape)};
+    const struct run_parts parts = {1, &output_part};
     return output ? output_join(part->plan, part->run->task, &parts, output, part->file, "/output", error) : STATUS_OK;
 }
 

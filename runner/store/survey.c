@@ -15,7 +15,7 @@ enum { MAX_LINES = 20 }; /* about shards or parts, in one message */
 
 /* ---- whose parts they are ---------------------------------------------------------------------------------------- */
 
-/* Is this the key of a unit, or of a whole run, of the job? */
+/* Is `key` the key of a unit, or of an undivided run, of the job? */
 static bool is_of_job(const struct results *results, const char *key) {
     const struct plan *whole = results->plan, *plan = &results->units->plan;
     char ours[33];

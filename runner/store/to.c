@@ -220,6 +220,7 @@ static enum status fill_file(const struct results *results, const struct result_
     return scales_finish(scales, error);
 }
 
+/* Writes one unfinished file. `adopted`: the run whose part becomes the file; NULL: none. */
 static enum status write_file(const struct results *results, const struct result_summary *summary,
                               const struct to_file *file, const struct run *adopted, struct error *error) {
     hid_t id;

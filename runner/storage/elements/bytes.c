@@ -14,14 +14,14 @@ enum { BLOCK = 1024 }; /* elements */
 
 #define HALVES(BITS, TWICE)                                                                                            \
     static void join_##BITS(const uint##BITS##_t *restrict low, const uint##BITS##_t *restrict high,                   \
-                            uint##TWICE##_t *restrict whole, size_t count) {                                           \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) whole[i] =                                              \
+                            uint##TWICE##_t *restrict joined, size_t count) {                                          \
+        _Pragma("omp simd") for (size_t i = 0; i < count; i++) joined[i] =                                             \
             (uint##TWICE##_t)(low[i] | (uint##TWICE##_t)((uint##TWICE##_t)high[i] << (BITS)));                         \
     }                                                                                                                  \
-    static void split_##BITS(const uint##TWICE##_t *restrict whole, uint##BITS##_t *restrict low,                      \
+    static void split_##BITS(const uint##TWICE##_t *restrict joined, uint##BITS##_t *restrict low,                     \
                              uint##BITS##_t *restrict high, size_t count) {                                            \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) low[i] = (uint##BITS##_t)whole[i];                      \
-        _Pragma("omp simd") for (size_t i = 0; i < count; i++) high[i] = (uint##BITS##_t)(whole[i] >> (BITS));         \
+        _Pragma("omp simd") for (size_t i = 0; i < count; i++) low[i] = (uint##BITS##_t)joined[i];                     \
+        _Pragma("omp simd") for (size_t i = 0; i < count; i++) high[i] = (uint##BITS##_t)(joined[i] >> (BITS));        \
     }
 HALVES(8, 16)
 HALVES(16, 32)

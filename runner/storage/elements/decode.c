@@ -243,6 +243,8 @@ static void scale(const struct decoding *decoding, struct decoded_block *block) 
     for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)block->floats[i];
 }
 
+/* Decodes a block to `to`. Elements are compared with missing numbers and bounds before they are scaled, and with
+ * bounds of decoded values after that. `exact`: marks are compared as integers. */
 static void decode_block(const struct decoding *decoding, bool exact, struct decoded_block *block, enum dtype wanted,
                          void *to, struct casts *casts) {
     int64_t count = block->count, missing = 0;

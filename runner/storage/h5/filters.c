@@ -98,7 +98,7 @@ char *filters_missing(hid_t creation, unsigned number) {
                        needs && *plugin ? ", or " : "", plugin);
 }
 
-/* Do all of the first chunks skip the filter? A look at all would take minutes. */
+/* Do the first CHUNKS_SEEN chunks all skip the filter? Looking at all chunks would take minutes. */
 static bool is_never_applied(hid_t dataset, unsigned number) {
     OWNED_ID hid_t space = H5Dget_space(dataset);
     hsize_t chunks = 0;
@@ -388,9 +388,9 @@ const char *filters_encode(const struct filters *filters, struct filter_buffers 
 
 /* ---- for chunks that HDF5 reads itself --------------------------------------------------------------------------- */
 
-/* The body of an H5Z_func_t. HDF5 reads a whole chunk, so zeros pad a result of fewer than `whole` bytes. */
+/* The body of an H5Z_func_t. HDF5 reads complete chunks, so zeros pad a decoded result to `result_bytes` bytes. */
 static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_count, const unsigned given[], size_t bytes,
-                              size_t whole, size_t *size, void **data) {
+                              size_t result_bytes, size_t *size, void **data) {
     struct filter_buffers *buffers = filter_buffers_create();
     unsigned values[CODEC_VALUES] = {0};
     size_t length = 0;
@@ -405,13 +405,13 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
         else if (can_encode(id))
             length = compress_chunk(buffers, id, values[0], bytes);
     }
-    if (whole < length || !(flags & H5Z_FLAG_REVERSE)) whole = length;
-    if (length > 0) result = H5allocate_memory(whole, true);
+    if (result_bytes < length || !(flags & H5Z_FLAG_REVERSE)) result_bytes = length;
+    if (length > 0) result = H5allocate_memory(result_bytes, true);
     if (result) {
         memcpy(result, buffers->other, length);
         H5free_memory(*data);
         *data = result;
-        *size = whole;
+        *size = result_bytes;
     }
     filter_buffers_free(buffers);
     return result ? length : 0;

@@ -360,8 +360,8 @@ static char *whole_target(const struct reading *reading, const struct chunk_cell
     const struct rawread *raw = reading->raw;
     const struct walk walk = layout_cell_walk(&reading->cells, cell, false);
     int64_t source, target;
-    bool whole = walk.rows == 1 && walk.step == 1 && walk.length * raw->size == raw->chunk_bytes;
-    if (!whole || raw->swap || !is_as_stored(reading)) return NULL;
+    bool whole_chunk = walk.rows == 1 && walk.step == 1 && walk.length * raw->size == raw->chunk_bytes;
+    if (!whole_chunk || raw->swap || !is_as_stored(reading)) return NULL;
     layout_row(&walk, 0, &source, &target);
     return target_at(reading, target);
 }

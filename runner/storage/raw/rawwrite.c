@@ -71,8 +71,8 @@ static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes
 /* Asks HDF5 for the address of every chunk. */
 static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
-    struct box whole = box_whole(shape);
-    struct selection all = selection_of_box(&whole);
+    struct box full = box_whole(shape);
+    struct selection all = selection_of_box(&full);
     struct chunk_cells cells = layout_cells(&all, shape, &raw->dataset->chunk);
     raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
     for (int64_t number = 0; number < cells.count; number++) {

@@ -223,6 +223,7 @@ static char *absolute_name(const char *object) {
     return path;
 }
 
+/* Lists the data set `name`, or the data sets below the group `name`. */
 static enum status walk_object(hid_t file, const char *path, const char *name, struct h5_list *list,
                                struct error *error) {
     H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, *name ? name : "/");

@@ -30,9 +30,9 @@ static void add_prefix_folders(struct texts *names, const char *variable, const 
     OWNED char *list = must_strdup(folders ? folders : "");
     char *rest = list;
     for (char *folder; (folder = strsep(&rest, ":"));) {
-        OWNED char *whole = expand_origin(folder, origin);
-        if (*whole && names->count < MAX_PATHS - 3)
-            add_path(names, whole, name); /* leaves space for the three paths that are always added */
+        OWNED char *expanded = expand_origin(folder, origin);
+        if (*expanded && names->count < MAX_PATHS - 3)
+            add_path(names, expanded, name); /* leaves space for the three paths that are always added */
     }
 }
 

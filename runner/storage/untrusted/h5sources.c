@@ -59,18 +59,18 @@ static hid_t open_file(const char *from, const char *name, char **why) {
 
 /* One mapping: `place`, a selection of the virtual data set, shows `part` of a source. */
 struct source_mapping {
-    hid_t whole;       /* the virtual data set, */
-    const char *path;  /* and its file */
+    hid_t dataset;     /* the virtual data set */
+    const char *path;  /* its file */
     char *file, *name; /* file and name of the source */
     hid_t place, part;
 };
 
 /* Returns mapping number `number` as the file stores it: with %b in its names, and unlimited selections. */
-static struct source_mapping stored_mapping(hid_t whole, hid_t creation, const char *path, size_t number) {
+static struct source_mapping stored_mapping(hid_t dataset, hid_t creation, const char *path, size_t number) {
     char file[PATH_MAX] = "", name[PATH_MAX] = "";
     H5Pget_virtual_filename(creation, number, file, sizeof file);
     H5Pget_virtual_dsetname(creation, number, name, sizeof name);
-    return (struct source_mapping){.whole = whole,
+    return (struct source_mapping){.dataset = dataset,
                                    .path = path,
                                    .file = must_strdup(file),
                                    .name = must_strdup(name),
@@ -108,7 +108,8 @@ static void close_mapping(const struct source_mapping *mapping) {
 static struct source open_source(const struct source_walk *walk, const struct source_mapping *mapping) {
     const char *file = mapping->file, *name = mapping->name;
     struct source source = {H5I_INVALID_HID, H5I_INVALID_HID, NULL};
-    source.file = strcmp(file, ".") == 0 ? H5Iget_file_id(mapping->whole) : open_file(mapping->path, file, &source.why);
+    source.file =
+        strcmp(file, ".") == 0 ? H5Iget_file_id(mapping->dataset) : open_file(mapping->path, file, &source.why);
     if (source.file < 0) return source;
     struct error error = {0};
     source.dataset = H5Oopen(source.file, name, walk->guard.links);
@@ -262,7 +263,7 @@ static hsize_t length_along(hid_t dataset, int axis) {
 static void visit_blocks(struct source_walk *walk, const struct source_mapping *stored, hid_t seen, hid_t memory) {
     struct h5_slab slab = h5_slab_of(stored->place);
     const int axis = slab.unlimited;
-    const hsize_t length = length_along(stored->whole, axis);
+    const hsize_t length = length_along(stored->dataset, axis);
     int found, last = h5_last_block(stored->path, stored->file, stored->name, walk->guard.links, &found);
     if (last < 0) count_absent(walk, stored, 0, "is not there under any number");
     slab.count[axis] = 1;
@@ -282,7 +283,7 @@ static void visit_blocks(struct source_walk *walk, const struct source_mapping *
 
 /* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
 static void visit_unlimited(struct source_walk *walk, struct source_mapping *mapping, hid_t seen, hid_t memory) {
-    const hsize_t length = length_along(mapping->whole, h5_slab_of(mapping->place).unlimited);
+    const hsize_t length = length_along(mapping->dataset, h5_slab_of(mapping->place).unlimited);
     const hsize_t slices = h5_slab_slices(mapping->place, length);
     set_selections(mapping, h5_slab_limited(mapping->place, slices), h5_slab_limited(mapping->part, slices));
     if (length == 0) check_exists(walk, mapping); /* no source determines its length */
