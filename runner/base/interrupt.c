@@ -32,7 +32,7 @@ static struct {
     pthread_mutex_t mutex;
     enum status status; /* the exit status of the process */
     void (*acknowledge)(void *context, int number);
-    void (*exit_handler)(void *context); /* NULL: it was called, or the work is over */
+    void (*exit_handler)(void *context); /* NULL once it was called or the work is over */
     void *context;
 } interrupt = {.mutex = PTHREAD_MUTEX_INITIALIZER,
                .status = STATUS_INTERRUPTED,

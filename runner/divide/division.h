@@ -14,7 +14,7 @@ struct division_terms {
 struct numbered_load {
     int shard;
     struct shard_load load;
-    double waits_s; /* its waits for results of other shards, if all begin at once */
+    double waits_s; /* waits for results of other shards, if all begin at once */
 };
 
 struct division {
@@ -24,8 +24,9 @@ struct division {
     int shards, idle;
     struct numbered_load *loads; /* by shard */
     struct shard_load sum;
-    bool waits;                       /* some shard waits for another */
-    double longest_s, mean_s, uneven; /* the longest shard, with its waits; the mean, without; longest over mean */
+    bool waits;               /* some shard waits for another */
+    double longest_s, mean_s; /* of the longest shard, with its waits; of all shards, without waits */
+    double uneven;            /* longest_s over mean_s */
     double read_bytes_per_s, write_bytes_per_s;
     double files_s;                      /* for reading and writing everything */
     double all_at_once_s, one_process_s; /* duration of the job by these shards at once, and by one process */

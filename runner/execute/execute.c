@@ -38,7 +38,7 @@ static enum status hold_inputs(struct execution *execution, struct error *error)
 static enum status hash_inputs(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     bool all = results_need_inputs(execution->results);
-    for (int i = plan->input_count - 1; i >= 0 && all; i--) /* bands first: their arrays come before them */
+    for (int i = plan->input_count - 1; i >= 0 && all; i--) /* bands, which come last, first */
         TRY(unless_lost(execution, readers_hash(&execution->readers, i, error), error));
     for (int t = 0; t < plan->task_count && !all; t++)
         if (shard_has(execution->options->shard, t))
@@ -104,7 +104,7 @@ static enum status run_task(struct execution *execution, const struct task *task
     const struct run *runs = execution->plan->runs;
     int end = task->first_run + task->run_count;
     for (int number = task->first_run; number < end; number++) {
-        int again = -1; /* the first run that must be taken again */
+        int again = -1; /* the first run to repeat */
         if (runs[number].search) {
             int count;
             TRY(execution_search(execution, &runs[number], &count, error));
@@ -141,7 +141,7 @@ static enum status run_all_tasks(struct execution *execution, struct error *erro
     return status;
 }
 
-/* With `resume`, for a job that is complete already: takes its rows, so that they can be printed. */
+/* With `resume`, for a job that is complete already: copies its rows, to print them. */
 static void show_finished(struct execution *execution) {
     const struct plan *whole = execution->units->whole;
     int count;

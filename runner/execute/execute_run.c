@@ -212,7 +212,7 @@ enum status execution_time_trials(struct execution *execution, int *again, struc
         execution_release_trial(trial, false);
         TRY(execution_settle_failure(execution, run, status, word, error));
         if (!would_be_result) continue;
-        /* The later trials of the task have dropped their outputs, because this one was to give the result. */
+        /* The later trials of the task have dropped their outputs, because this trial was to give the result. */
         *again = run->number + 1;
         break;
     }
@@ -263,7 +263,7 @@ enum status execution_settle_run(struct execution *execution, const struct run *
     char name[320], why[256];
     *settled = true;
     execution_name_run(execution, run, name);
-    atomic_store(&execution->final[run->number], false); /* it may be taken again */
+    atomic_store(&execution->final[run->number], false); /* the run may be a repeated one */
     progress_run(&execution->progress, run->number, name);
     trace_run(execution->trace, name);
     result_row_init(row, execution->plan, run);

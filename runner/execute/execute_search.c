@@ -3,11 +3,11 @@
  *     round 1    8 combinations, in a random order, each streamed, verified and timed with 3 samples
  *     round 2    the faster 4, with 6 samples
  *     round 3    the faster 2, with 12 samples
- *     winner     taken as any other run: streamed, verified, timed in full and kept
+ *     winner     run like any other variant: streamed, verified, timed in full and kept
  *
  * Combinations are timed in turns. Those that fit into memory together stay there from round to round; others are
  * streamed and verified again. A combination that was tried leaves a part without output, so that `resume` need not try
- * it again; its status is "interrupted" until the winner is known, so that no other shard takes it for final. */
+ * it again; its status is "interrupted" until the winner is known, so that no other shard regards it as final. */
 #include "execute_run.h"
 
 #include "../base/clock.h"
@@ -24,7 +24,7 @@
 
 struct search_candidate {
     const struct run *run;
-    uint64_t order; /* its position in the first round is by this number */
+    uint64_t order; /* candidates begin in the order of these numbers */
     bool begun;     /* in this search or an earlier one */
     bool finished;  /* it needs no trial in this round */
     double seconds; /* its time; INFINITY: not known yet; NaN: it has none */
@@ -33,8 +33,8 @@ struct search_candidate {
 struct variant_search {
     struct execution *execution;
     struct search_candidate *candidates; /* the fastest first, once a round is over */
-    int count, remaining;                /* `left`: those that are still in */
-    int tried;                           /* that have begun */
+    int count, remaining;                /* candidates, and those that no round has dropped */
+    int tried;                           /* number of candidates that have begun */
     double begun_s, budget_s;
 };
 

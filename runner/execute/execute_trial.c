@@ -70,7 +70,7 @@ static enum status stream_in_what_is_free(struct execution *execution, struct tr
     return status == STATUS_MEMORY ? (error->status = STATUS_DEVICE) : status;
 }
 
-/* Do all panels of the operation read this whole input, so that an earlier one counted its conversion losses? */
+/* Has an earlier panel of the operation read this input too, so that its conversion losses are counted already? */
 static bool is_counted_before(const struct execution *execution, const struct task *task, int input) {
     const struct units *units = execution->units;
     int number = (int)(task - execution->plan->tasks);

@@ -29,7 +29,7 @@ enum status execution_hash_task(struct execution *execution, int number, struct 
         for (int p = producer, end = plan_producers_end(plan, producer); p < end; p++)
             TRY(execution_hash_task(execution, p, error));
         const struct task *made = &plan->tasks[producer];
-        for (int k = 0; k < made->geometry.inputs; k++) { /* the whole of these panels has a key too */
+        for (int k = 0; k < made->geometry.inputs; k++) { /* the key of the undivided task needs complete inputs */
             const struct array *whole = plan->arrays[made->in[k]].band.input;
             if (whole) TRY(readers_hash(readers, (int)(whole - plan->arrays), error));
         }

@@ -14,9 +14,9 @@
 #define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, which are repeated to fill the operands */
 #define SHARE         8                  /* operands take at most 1/SHARE of the free memory */
 #define COPIES        6                  /* copies of a chunk in one sample of the bus */
-#define LARGEST_BYTES 0x1p30             /* most bytes of a case's operands; they do not exceed larger caches */
+#define LARGEST_BYTES 0x1p30             /* most bytes of a case's operands, even if the cache is larger */
 #define MIN_BEYOND    1.5                /* operands of this many cache sizes count as beyond the cache */
-#define PRODUCT_TURNS 3                  /* most sizes of a product */
+#define PRODUCT_TURNS 3                  /* most sizes of a product that are timed */
 
 /* Sizes and times that differ between CPUs and GPUs. */
 static const struct effort {

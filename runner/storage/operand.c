@@ -52,7 +52,7 @@ static void widen(const struct operand_reading *reading, int64_t count, void *el
 struct transfer {
     const struct operand *operand;
     const struct operand_reading *reading; /* operand_read */
-    const struct operand_each *each;       /* operand_for_each */
+    const struct operand_visitor *visitor; /* operand_for_each */
     char *data;                            /* elements of the next box */
 };
 
@@ -156,14 +156,14 @@ enum status operand_read(const struct operand_reading *reading, const struct box
 static enum status transfer_box(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     struct box box = box_in_array(transfer->operand, part);
-    TRY(transfer->each->each(transfer->each->context, &box, transfer->data, error));
+    TRY(transfer->visitor->visit(transfer->visitor->context, &box, transfer->data, error));
     transfer->data += box_elements(&box) * (int64_t)dtype_size(transfer->operand->dtype);
     return STATUS_OK;
 }
 
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
-                             const struct operand_each *each, struct error *error) {
-    struct transfer transfer = {.operand = operand, .each = each, .data = data};
+                             const struct operand_visitor *visitor, struct error *error) {
+    struct transfer transfer = {.operand = operand, .visitor = visitor, .data = data};
     return operand_boxes(operand, box, transfer_box, &transfer, error);
 }
 

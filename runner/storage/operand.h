@@ -17,14 +17,14 @@ struct operand_reading {
 };
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data, struct error *error);
 
-/* Calls `each` for the boxes of the array that make up a box of an operand, with the position of each in the packed
+/* Calls `visit` for the boxes of the array that make up a box of an operand, with the position of each in the packed
  * elements. The operand must not be rearranged. */
-struct operand_each {
-    enum status (*each)(void *context, const struct box *box, void *data, struct error *error);
+struct operand_visitor {
+    enum status (*visit)(void *context, const struct box *box, void *data, struct error *error);
     void *context;
 };
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
-                             const struct operand_each *each, struct error *error);
+                             const struct operand_visitor *visitor, struct error *error);
 
 /* Returns the chunk shape of the array in the axes of the operand; rank 0: chunks do not matter. `shift` (may be
  * NULL): in, the shift of the chunk grid along the axes of the array; out, along those of the operand. */

@@ -72,7 +72,7 @@ void reader_free(struct reader *reader);
 
 /* ---- steps of reader_open, for pieces too ---- */
 
-/* Opens the data set, for raw reading if possible. *version becomes that of its file. */
+/* Opens the data set, for raw reading if possible. *version: the version of its file. */
 enum status reader_open_dataset(struct reader *reader, struct stat *version, struct error *error);
 /* Checks the chunks and the sources of an input's open data set, because HDF5 would trust them. */
 enum status reader_prepare(struct reader *reader, struct error *error);
@@ -138,7 +138,7 @@ struct array_piece {
 };
 
 struct pieces {
-    struct array plain; /* the array that readers of pieces see: whole, and not an input */
+    struct array plain; /* the array for the readers of pieces: without a view, and not an input */
     int count, next;    /* `next`: entry of `open` that is replaced next */
     struct reader *open[PIECES_OPEN];
     struct array_piece items[];
@@ -161,7 +161,7 @@ void readers_init(struct readers *readers, const struct array *arrays, int count
 void readers_free(struct readers *readers);
 /* Opens the reader of an array. If READERS_OPEN are open, closes the least recently used one first. */
 enum status readers_open(struct readers *readers, int array, struct error *error);
-/* reader_hash, or if the shares of all bands of the array are known, their sum. */
+/* Sets the hash of an array: to the sum of the shares of its bands, if all are known; else by reader_hash. */
 enum status readers_hash(struct readers *readers, int number, struct error *error);
 /* Forgets that inputs could not be read: they are tried again. */
 void readers_forgive(struct readers *readers);

@@ -24,7 +24,7 @@ struct awaited {
     struct results *results;
     int task, count; /* the task of the first panel, and the number of panels */
     int variant;     /* the number of the awaited run in each panel's task */
-    bool in_one;     /* one part, of[0], has the result of the whole run */
+    bool in_one;     /* one part, parts[0], has the result of the whole run */
     struct awaited_part parts[];
 };
 

@@ -122,9 +122,10 @@ static enum status write_box(void *context, const struct box *box, void *data, s
 
 static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct part *part = context;
-    const struct operand_each each = {write_box, part};
+    const struct operand_visitor visitor = {write_box, part};
     if (!part->output) return STATUS_OK;
-    return operand_for_each(output_of(part), box, (void *)data, &each, error); /* write_box does not change the data */
+    return operand_for_each(output_of(part), box, (void *)data, &visitor,
+                            error); /* write_box does not change the data */
 }
 
 struct sink part_sink(struct part *part, struct trace *trace) {
@@ -146,13 +147,13 @@ static enum status read_part(void *context, const struct box *box, void *data, s
 /* Reads a box of the output for verification. A large output is read on all cores, because reading takes most of the
  * time. */
 static enum status read_output(struct part *part, const struct box *box, void *data, struct error *error) {
-    const struct operand_each each = {read_part, part};
+    const struct operand_visitor visitor = {read_part, part};
     if (!part->readback && part->raw && output_bytes(part) > SMALL_OUTPUT) {
         TRY(h5_flush(part->output, error));
         part->readback = rawread_open(part->output);
     }
     TRY(h5_check_writes(part->output, error));
-    return operand_for_each(&part->stored, box, data, &each, error);
+    return operand_for_each(&part->stored, box, data, &visitor, error);
 }
 
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {

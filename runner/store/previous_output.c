@@ -135,8 +135,8 @@ static char *shown_file(const struct results *results, const struct previous *pr
     return *file == '/' ? must_strdup(file) : must_printf("%s/%s", folder, file);
 }
 
-/* Does the previous OUTPUT hold the output of a run, as this job makes it? If OUTPUT only shows a data set in the
- * file of a `to`, that must still be the one that the run's task wrote. */
+/* Does the previous OUTPUT hold the output of a run, as this job makes it? If OUTPUT has only a virtual data set of
+ * the file of a `to`, that file must still hold the data set that this task wrote. */
 static bool holds(const struct results *results, const struct previous *previous, const struct run *run,
                   const char *path) {
     const struct task *task = &results->plan->tasks[run->task];
@@ -276,7 +276,7 @@ static bool seal_source(void *context, const char *file, const char *dataset) {
 }
 
 /* Seals the parts that a linked OUTPUT shows. When a program opens a linked file for writing, HDF5 cuts the trailers
- * off these parts, which were whole when they were linked. A part without a trailer that OUTPUT does not show is
+ * off these parts, which were intact when they were linked. A part without a trailer that OUTPUT does not show is
  * damaged, and stays as it is. */
 static void seal_shown(struct results *results, const struct run *run) {
     OWNED char *output = output_path(results->plan, run);

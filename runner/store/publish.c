@@ -1,5 +1,5 @@
 /* publish.c - publishes a job's results. OUTPUT gets the job, its environment, a description of its inputs, and copies
- * of the parts. Results with the key `to` go to files of their own (to.c). Each file is written whole before it gets
+ * of the parts. Results with the key `to` go to files of their own (to.c). Each file is complete before it gets
  * its name. */
 #include "../base/clock.h"
 #include "../base/fail.h"

@@ -187,7 +187,7 @@ void awaited_end(struct awaited *const *pointer);
  * tasks can read it; -1: there is no result, because all variants failed, were wrong or were skipped. */
 bool awaited_look(struct awaited *awaited, int *result_run);
 /* Return about the first missing part: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and the
- * place where that shard works or worked, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
+ * host on which that shard works or worked, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
 int awaited_shard(const struct awaited *awaited);
 char *awaited_name(const struct awaited *awaited);
 char *awaited_host(const struct awaited *awaited, bool *at_work);
@@ -215,7 +215,7 @@ struct survey_part {
 };
 /* The state of the job that was begun last in OUTPUT.parts. */
 struct survey {
-    int count, results;        /* number of whole parts, and of those whose run made a result */
+    int count, results;        /* number of undamaged parts, and of parts whose run made a result */
     struct survey_part *parts; /* sorted by number of run: only the newest part of a run */
     int runs, skipped;         /* the job's; -1: not known */
     bool at_work;

@@ -108,7 +108,7 @@ void results_print_missing(const struct results *results, const bool *missing) {
 
 /* ---- for `show` -------------------------------------------------------------------------------------------------- */
 
-/* A part up to this size is hashed whole, so that a damaged one is not shown; of a larger one the trailer must do. */
+/* Parts up to this size are hashed, so that no damaged part is shown; of larger parts only the trailer is checked. */
 #define HASHED_BYTES (INT64_C(256) << 20)
 
 /* Reads a part's row; false: the part is damaged, or gone. */

@@ -385,7 +385,7 @@ static void a_damaged_chunk_cannot_be_changed(void **state) {
         hid_t file;
         struct h5_dataset *dataset;
         struct rawwrite *raw;
-        struct h5_chunk_place place;
+        struct h5_chunk_location place;
         assert_int_equal(h5_create_file(in_folder("hurt.h5"), &file, &error), STATUS_OK);
         assert_int_equal(h5_create(file, "/x", FLOAT32, &shape, &layouts[i], &dataset, &error), STATUS_OK);
         assert_int_equal(rawwrite_open(dataset, 0, &raw, &error), STATUS_OK);

@@ -214,7 +214,8 @@ haddr_t h5_extent_address(hid_t dataset) {
     return H5Dget_storage_size(dataset) > 0 ? H5Dget_offset(dataset) : HADDR_UNDEF;
 }
 
-enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error) {
+enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_location *location,
+                          struct error *error) {
     uint32_t mask = 0;
     char nothing[1];
     struct file *file = begin_probe(dataset, nothing);
@@ -224,7 +225,7 @@ enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk
     bool absent = !found && is_absent(dataset, corner);
     file->probe_buffer = NULL;
     if (!found && !absent) return FAIL_CALL(error, STATUS_IO, "H5Dread_chunk", reason);
-    *place = (struct h5_chunk_place){file->probe_address, file->probe_bytes, mask};
+    *location = (struct h5_chunk_location){file->probe_address, file->probe_bytes, mask};
     return STATUS_OK;
 }
 

@@ -64,14 +64,15 @@ void h5_fill(hid_t creation, hid_t type, hid_t memory_space, void *data);
 haddr_t h5_extent_address(hid_t dataset);
 
 /* Location of a stored chunk. */
-struct h5_chunk_place {
+struct h5_chunk_location {
     haddr_t address; /* HADDR_UNDEF: the chunk is not stored, its elements are the fill value */
     hsize_t bytes;
     unsigned mask; /* bit i set: filter i was not applied */
 };
 /* Finds the chunk that begins at `corner`. The data set belongs to a file that tilerun writes, or comes from
  * h5_open_lookup. The caller holds the lock. */
-enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_place *place, struct error *error);
+enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_location *location,
+                          struct error *error);
 /* Allocates space in the file for a chunk that is stored in `bytes` bytes, of a data set from h5_create. The caller
  * then writes the contents. The caller holds the lock. */
 enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address,

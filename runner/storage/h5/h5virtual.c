@@ -50,7 +50,7 @@ bool h5_is_linked(hid_t file) {
     return H5Aexists(file, H5_LINKED) > 0;
 }
 
-/* May the mapping show a part of the selection? */
+/* Does the bounding box of a mapping overlap the one of the selection? */
 static bool overlaps(hid_t creation, size_t mapping, const struct selection *seen) {
     hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Pget_virtual_vspace(creation, mapping);

@@ -5,7 +5,7 @@
 
 #include "h5io.h"
 
-/* A source, all of which is shown at `place`, a box of the virtual data set. */
+/* A source, all elements of which appear in `box` of the virtual data set. */
 struct h5_source {
     const char *file; /* relative to the folder of the file that the virtual data set is in */
     const char *name; /* "/output" */

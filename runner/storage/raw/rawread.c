@@ -20,8 +20,8 @@
 #define SMALL_BYTES (INT64_C(1) << 16) /* chunks up to this size are read without checking the size of the file */
 
 struct chunk {
-    bool known; /* `place` is known */
-    struct h5_chunk_place place;
+    bool known; /* `location` is known */
+    struct h5_chunk_location location;
 };
 
 struct rawread {
@@ -309,7 +309,7 @@ static enum status look_up_chunks(struct reading *reading) {
         hsize_t corner[MAX_RANK];
         if (chunk->known) continue;
         for (int axis = 0; axis < rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
-        status = h5_find_chunk(raw->lookup, corner, &chunk->place, &error);
+        status = h5_find_chunk(raw->lookup, corner, &chunk->location, &error);
         chunk->known = !status;
     }
     h5_unlock();
@@ -370,7 +370,7 @@ static char *whole_target(const struct reading *reading, const struct chunk_cell
  * chunk can be decoded. */
 static void read_chunk(struct reading *reading, const struct chunk_cell *cell, int lane) {
     const struct rawread *raw = reading->raw;
-    const struct h5_chunk_place *chunk = &raw->chunks[cell->number].place;
+    const struct h5_chunk_location *chunk = &raw->chunks[cell->number].location;
     struct read_counts counts = {0};
     if (chunk->address == HADDR_UNDEF) {
         if (!reading->target) return;

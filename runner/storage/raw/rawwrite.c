@@ -77,13 +77,13 @@ static enum status find_addresses(struct rawwrite *raw, struct error *error) {
     raw->addresses = must_malloc((unsigned long)cells.count * sizeof *raw->addresses);
     for (int64_t number = 0; number < cells.count; number++) {
         struct chunk_cell cell = layout_cell(&cells, number);
-        struct h5_chunk_place place;
+        struct h5_chunk_location location;
         hsize_t corner[MAX_RANK];
         for (int axis = 0; axis < shape->rank; axis++) corner[axis] = (hsize_t)cell.corner[axis];
-        TRY(h5_find_chunk(raw->dataset->id, corner, &place, error));
-        if (place.address == HADDR_UNDEF)
+        TRY(h5_find_chunk(raw->dataset->id, corner, &location, error));
+        if (location.address == HADDR_UNDEF)
             return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", "HDF5 allocated no space for a chunk");
-        raw->addresses[number] = place.address;
+        raw->addresses[number] = location.address;
         allocate_blocks(raw, raw->addresses[number], raw->chunk_bytes);
     }
     return STATUS_OK;

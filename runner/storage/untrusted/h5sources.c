@@ -2,7 +2,7 @@
  * shows a part of a source at a place in the virtual data set. A walk either counts the absent elements, those that no
  * source has, and sets `read_by_source` if h5_read_by_source must replace H5Dread; or it reads, as h5_read_by_source.
  *
- * H5Sselect_project_intersection projects the selected elements of the place of a mapping into its source and into
+ * H5Sselect_project_intersection projects the selected elements of the virtual part of a mapping into its source and into
  * memory. HDF5 1.10 reads a source that is missing, or cannot be opened, as fill values; later versions fail. Both fail
  * if a source does not have the shape that was mapped. */
 #include "h5sources.h"
@@ -57,12 +57,12 @@ static hid_t open_file(const char *from, const char *name, char **why) {
 
 /* ---- mappings ---------------------------------------------------------------------------------------------------- */
 
-/* One mapping: `place`, a selection of the virtual data set, shows `part` of a source. */
+/* One mapping: `virtual_part`, a selection of the virtual data set, shows `source_part`, a selection of a source. */
 struct source_mapping {
     hid_t dataset;     /* the virtual data set */
     const char *path;  /* its file */
     char *file, *name; /* file and name of the source */
-    hid_t place, part;
+    hid_t virtual_part, source_part;
 };
 
 /* Returns mapping number `number` as the file stores it: with %b in its names, and unlimited selections. */
@@ -74,8 +74,8 @@ static struct source_mapping stored_mapping(hid_t dataset, hid_t creation, const
                                    .path = path,
                                    .file = must_strdup(file),
                                    .name = must_strdup(name),
-                                   .place = H5Pget_virtual_vspace(creation, number),
-                                   .part = H5Pget_virtual_srcspace(creation, number)};
+                                   .virtual_part = H5Pget_virtual_vspace(creation, number),
+                                   .source_part = H5Pget_virtual_srcspace(creation, number)};
 }
 
 /* Returns a copy of a mapping with the names of block number `block`. */
@@ -84,22 +84,22 @@ static struct source_mapping block_mapping(const struct source_mapping *stored, 
     struct source_mapping mapping = *stored;
     mapping.file = h5_block_name(stored->file, block, &numbered);
     mapping.name = h5_block_name(stored->name, block, &numbered);
-    mapping.place = H5Scopy(stored->place);
-    mapping.part = H5Scopy(stored->part);
+    mapping.virtual_part = H5Scopy(stored->virtual_part);
+    mapping.source_part = H5Scopy(stored->source_part);
     return mapping;
 }
 
 /* Replaces both selections of a mapping. */
-static void set_selections(struct source_mapping *mapping, hid_t place, hid_t part) {
-    H5Sclose(mapping->place);
-    H5Sclose(mapping->part);
-    mapping->place = place;
-    mapping->part = part;
+static void set_selections(struct source_mapping *mapping, hid_t virtual_part, hid_t source_part) {
+    H5Sclose(mapping->virtual_part);
+    H5Sclose(mapping->source_part);
+    mapping->virtual_part = virtual_part;
+    mapping->source_part = source_part;
 }
 
 static void close_mapping(const struct source_mapping *mapping) {
-    H5Sclose(mapping->place);
-    H5Sclose(mapping->part);
+    H5Sclose(mapping->virtual_part);
+    H5Sclose(mapping->source_part);
     free(mapping->file);
     free(mapping->name);
 }
@@ -146,10 +146,10 @@ static void count_absent(const struct source_walk *walk, const struct source_map
                                                      : must_printf("'%s' in %s, which %s", name, file, why);
 }
 
-/* Creates a box of `rank` axes with the elements of `place`, a regular hyperslab, without axes of one element.
+/* Creates a box of `rank` axes with the elements of `virtual_part`, a regular hyperslab, without axes of one element.
  * Negative: there is no such box. */
-static hid_t box_of_place(hid_t place, int rank) {
-    const struct h5_slab slab = h5_slab_of(place);
+static hid_t box_of_virtual_part(hid_t virtual_part, int rank) {
+    const struct h5_slab slab = h5_slab_of(virtual_part);
     hsize_t size[H5S_MAX_RANK];
     int kept = 0, drop = slab.rank - rank;
     for (int i = 0; i < slab.rank; i++)
@@ -161,23 +161,24 @@ static hid_t box_of_place(hid_t place, int rank) {
 }
 
 /* Fits a mapping whose part is H5S_ALL, which does not state the shape of the source. HDF5 maps the same number of
- * elements of any shape, and fails if their number has changed. false: no shape fits the place. */
+ * elements of any shape, and fails if their number has changed. false: no shape fits the virtual part. */
 static bool fit_whole_source(struct source_walk *walk, struct source_mapping *mapping, hid_t space) {
-    bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->place);
-    hid_t part = same ? H5Scopy(space) : box_of_place(mapping->place, H5Sget_simple_extent_ndims(space));
+    bool same = H5Sget_simple_extent_npoints(space) == h5_slab_points(mapping->virtual_part);
+    hid_t source_part =
+        same ? H5Scopy(space) : box_of_virtual_part(mapping->virtual_part, H5Sget_simple_extent_ndims(space));
     if (!same && walk->absent) walk->absent->read_by_source = true;
-    if (part < 0) return false;
-    h5_as_slab(part);
-    set_selections(mapping, H5Scopy(mapping->place), part);
+    if (source_part < 0) return false;
+    h5_as_slab(source_part);
+    set_selections(mapping, H5Scopy(mapping->virtual_part), source_part);
     return true;
 }
 
 /* Removes the part of a mapping that is outside a shape. */
 static void remove_outside(struct source_mapping *mapping, int rank, const hsize_t size[]) {
     OWNED_ID hid_t inside = h5_slab_box(rank, size);
-    hid_t place = H5Sselect_project_intersection(mapping->part, mapping->place, inside);
-    hid_t part = H5Sselect_project_intersection(mapping->part, mapping->part, inside);
-    set_selections(mapping, place, part);
+    hid_t virtual_part = H5Sselect_project_intersection(mapping->source_part, mapping->virtual_part, inside);
+    hid_t part = H5Sselect_project_intersection(mapping->source_part, mapping->source_part, inside);
+    set_selections(mapping, virtual_part, part);
 }
 
 /* Fits a mapping to the shape of its source. Returns why a part of it is absent; NULL: nothing is. */
@@ -185,36 +186,37 @@ static char *fit_to_source(struct source_walk *walk, struct source_mapping *mapp
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    bool has_shape = H5Sget_select_type(mapping->part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
+    bool has_shape = H5Sget_select_type(mapping->source_part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
          is_inside = true;
     char text[SHAPE_TEXT];
     struct shape shape = {.rank = rank < MAX_RANK ? rank : MAX_RANK};
     for (int i = 0; i < shape.rank; i++) shape.size[i] = (int64_t)size[i];
     shape_format(&shape, text);
-    if (!has_shape || rank != H5Sget_simple_extent_ndims(mapping->part)) {
-        H5Sselect_none(mapping->place);
-        H5Sselect_none(mapping->part);
+    if (!has_shape || rank != H5Sget_simple_extent_ndims(mapping->source_part)) {
+        H5Sselect_none(mapping->virtual_part);
+        H5Sselect_none(mapping->source_part);
         return must_printf("is %s, not what is mapped", text);
     }
-    if (h5_slab_points(mapping->part) == 0 || H5Sget_select_bounds(mapping->part, first, last) < 0) return NULL;
+    if (h5_slab_points(mapping->source_part) == 0 || H5Sget_select_bounds(mapping->source_part, first, last) < 0)
+        return NULL;
     for (int i = 0; i < rank; i++) is_inside = is_inside && last[i] < size[i];
     if (is_inside) return NULL;
     remove_outside(mapping, rank, size);
     return must_printf("is only %s", text);
 }
 
-/* The number of elements of `part` at the positions where `place` and the seen elements overlap. */
-static hssize_t shared_points(hid_t place, hid_t part, hid_t seen) {
-    OWNED_ID hid_t shared = H5Sselect_project_intersection(place, part, seen);
+/* The number of elements of `part` at the positions where `virtual_part` and the seen elements overlap. */
+static hssize_t shared_points(hid_t virtual_part, hid_t part, hid_t seen) {
+    OWNED_ID hid_t shared = H5Sselect_project_intersection(virtual_part, part, seen);
     return h5_slab_points(shared);
 }
 
 /* Visits the elements of a source that the seen elements of the virtual data set show. */
 static void visit_part(struct source_walk *walk, const struct source_mapping *mapping, hid_t source, hid_t seen,
                        hid_t memory) {
-    OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->place, mapping->part, seen),
+    OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->virtual_part, mapping->source_part, seen),
                    space = H5Dget_space(source);
-    hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->place);
+    hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->virtual_part);
     if (h5_slab_points(shown) > 0) {
         H5Sselect_copy(space, shown); /* keeps the extent of the source */
         visit(walk, source, space, target);
@@ -224,8 +226,8 @@ static void visit_part(struct source_walk *walk, const struct source_mapping *ma
 
 /* Visits the source of a mapping, if a part of the mapping is seen, and counts the seen elements that it lacks. */
 static void visit_mapping(struct source_walk *walk, struct source_mapping *mapping, hid_t seen, hid_t memory) {
-    h5_as_slab(mapping->place);
-    hssize_t wanted = shared_points(mapping->place, mapping->place, seen), present = 0;
+    h5_as_slab(mapping->virtual_part);
+    hssize_t wanted = shared_points(mapping->virtual_part, mapping->virtual_part, seen), present = 0;
     if (wanted == 0) return;
     FREED_BY(close_source) struct source source = open_source(walk, mapping);
     unsigned intent = 0;
@@ -236,7 +238,7 @@ static void visit_mapping(struct source_walk *walk, struct source_mapping *mappi
     }
     if (source.dataset >= 0) {
         source.why = fit_to_source(walk, mapping, source.dataset);
-        present = shared_points(mapping->place, mapping->part, seen);
+        present = shared_points(mapping->virtual_part, mapping->source_part, seen);
     }
     if (present < wanted) count_absent(walk, mapping, wanted - present, source.why ? source.why : "is too small");
     if (present > 0) visit_part(walk, mapping, source.dataset, seen, memory);
@@ -261,7 +263,7 @@ static hsize_t length_along(hid_t dataset, int axis) {
 /* Visits a mapping with numbered sources: block number i of it shows all of source number i, at a place that moves
  * along the unlimited axis. */
 static void visit_blocks(struct source_walk *walk, const struct source_mapping *stored, hid_t seen, hid_t memory) {
-    struct h5_slab slab = h5_slab_of(stored->place);
+    struct h5_slab slab = h5_slab_of(stored->virtual_part);
     const int axis = slab.unlimited;
     const hsize_t length = length_along(stored->dataset, axis);
     int found, last = h5_last_block(stored->path, stored->file, stored->name, walk->guard.links, &found);
@@ -272,8 +274,8 @@ static void visit_blocks(struct source_walk *walk, const struct source_mapping *
         if (!within && !h5_slab_reaches(seen, axis, length)) break;
         FREED_BY(close_mapping) struct source_mapping mapping = block_mapping(stored, i);
         if (within) {
-            set_selections(&mapping, H5Scopy(seen), H5Scopy(mapping.part));
-            H5Sselect_hyperslab(mapping.place, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
+            set_selections(&mapping, H5Scopy(seen), H5Scopy(mapping.source_part));
+            H5Sselect_hyperslab(mapping.virtual_part, H5S_SELECT_SET, slab.start, slab.stride, slab.count, slab.block);
             visit_mapping(walk, &mapping, seen, memory);
         } else {
             check_exists(walk, &mapping);
@@ -283,9 +285,10 @@ static void visit_blocks(struct source_walk *walk, const struct source_mapping *
 
 /* Visits a mapping whose two selections are unlimited, as far as the virtual data set extends. */
 static void visit_unlimited(struct source_walk *walk, struct source_mapping *mapping, hid_t seen, hid_t memory) {
-    const hsize_t length = length_along(mapping->dataset, h5_slab_of(mapping->place).unlimited);
-    const hsize_t slices = h5_slab_slices(mapping->place, length);
-    set_selections(mapping, h5_slab_limited(mapping->place, slices), h5_slab_limited(mapping->part, slices));
+    const hsize_t length = length_along(mapping->dataset, h5_slab_of(mapping->virtual_part).unlimited);
+    const hsize_t slices = h5_slab_slices(mapping->virtual_part, length);
+    set_selections(mapping, h5_slab_limited(mapping->virtual_part, slices),
+                   h5_slab_limited(mapping->source_part, slices));
     if (length == 0) check_exists(walk, mapping); /* no source determines its length */
     visit_mapping(walk, mapping, seen, memory);
 }
@@ -299,13 +302,13 @@ static void visit_virtual(struct source_walk *walk, hid_t dataset, hid_t creatio
     if (!walk->absent) h5_fill(creation, walk->type, memory, walk->data);
     for (size_t i = 0; i < count && !walk->error.status; i++) {
         FREED_BY(close_mapping) const struct source_mapping stored = stored_mapping(dataset, creation, path, i);
-        const bool place_unlimited = h5_slab_of(stored.place).unlimited >= 0;
-        const bool part_unlimited = h5_slab_of(stored.part).unlimited >= 0;
-        if (place_unlimited && !part_unlimited) {
+        const bool virtual_unlimited = h5_slab_of(stored.virtual_part).unlimited >= 0;
+        const bool source_unlimited = h5_slab_of(stored.source_part).unlimited >= 0;
+        if (virtual_unlimited && !source_unlimited) {
             visit_blocks(walk, &stored, seen, memory);
         } else {
             struct source_mapping mapping = block_mapping(&stored, 0); /* replaces each "%%" in its names by "%" */
-            (place_unlimited ? visit_unlimited : visit_mapping)(walk, &mapping, seen, memory);
+            (virtual_unlimited ? visit_unlimited : visit_mapping)(walk, &mapping, seen, memory);
             close_mapping(&mapping);
         }
     }

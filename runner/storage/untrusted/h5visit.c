@@ -14,7 +14,7 @@
 struct visit {
     hid_t group;
     H5_iter_order_t order;
-    H5L_iterate_t each;
+    H5L_iterate_t callback;
     void *context;
     hsize_t remaining;       /* most links that the file can still contain */
     void *groups;            /* addresses of the groups that were entered: a tree of tsearch */
@@ -44,14 +44,14 @@ static bool add_group(struct visit *visit, haddr_t address) {
     return false;
 }
 
-/* Calls `each` for a link, then descends into the group that it leads to, once for each group. */
+/* Calls `callback` for a link, then descends into the group that it leads to, once for each group. */
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct visit *visit = context;
     size_t outer = visit->length, length = strlen(name);
     if (visit->remaining-- == 0) return stop("more links than the file has room for");
     if (outer + length + 2 > sizeof visit->path) return stop("a path is too long");
     memcpy(visit->path + outer, name, length + 1);
-    herr_t result = visit->each(visit->group, visit->path, link, visit->context);
+    herr_t result = visit->callback(visit->group, visit->path, link, visit->context);
     if (result || link->type != H5L_TYPE_HARD) return result;
 
     H5O_info_t about;
@@ -67,9 +67,9 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     return result;
 }
 
-herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t each, void *context) {
+herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t callback, void *context) {
     OWNED struct visit *visit = must_malloc(sizeof *visit);
-    *visit = (struct visit){.group = group, .order = order, .each = each, .context = context};
+    *visit = (struct visit){.group = group, .order = order, .callback = callback, .context = context};
     H5O_info_t about;
     OWNED_ID hid_t file = H5Iget_file_id(group);
     herr_t result =

@@ -4,14 +4,14 @@
 
 #include <hdf5.h>
 
-/* Calls each(group, name, link, context) for every link below the group, sorted by name in `order`: names are relative
- * to the group; a group comes before its members, and is entered only once. If `each` returns a value other than 0, the
+/* Calls callback(group, name, link, context) for every link below the group, sorted by name in `order`: names are relative
+ * to the group; a group comes before its members, and is entered only once. If `callback` returns a value other than 0, the
  * visit ends and returns that value.
  *
  * H5Lvisit trusts the link count of a group, and loops for ever if a file states 1 for a group that is part of a cycle.
  * This function identifies groups by their addresses. Negative, with the reason on the HDF5 error stack: a group cannot
  * be read, groups are nested more than 256 deep, a path is longer than 4095 bytes, or there are more links than the
  * file has space for. */
-herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t each, void *context);
+herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t callback, void *context);
 
 #endif
