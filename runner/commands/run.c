@@ -67,7 +67,7 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
     FREED_BY(units_release) struct units *units = units_make(whole, shard.divided, shard.by);
     const struct plan *plan = &units->plan;
     OWNED int *shard_of_task = shard_split(plan, shard.count);
-    shard.of_task = shard_of_task;
+    shard.shard_of_task = shard_of_task;
     options.shard = &shard;
     int runs = shard_runs(&shard, plan);
     enum status status = runs > 0             ? execute(units, &options, error)

@@ -68,23 +68,24 @@ static int load_tree_min(const struct load_tree *tree, int from, int to) {
 
 /* Deals out whole groups, the longest first. Those marked in `spread` (may be NULL) are in *tree already. */
 static void deal_groups(const struct shard_groups *all, struct load_tree *tree, int shards, const bool *spread,
-                        int *of_task) {
-    OWNED int *of_group = must_malloc((size_t)(all->count + 1) * sizeof *of_group);
+                        int *shard_of_task) {
+    OWNED int *shard_of_group = must_malloc((size_t)(all->count + 1) * sizeof *shard_of_group);
     for (int g = 0; g < all->count; g++) {
         if (spread && spread[g]) continue;
         int shard = !spread && g < shards ? g : load_tree_min(tree, 0, shards); /* each shard gets one first */
-        of_group[g] = shard;
+        shard_of_group[g] = shard;
         load_tree_set(tree, shard, tree->seconds[tree->leaves + shard] + all->groups[g].load.seconds);
     }
     for (int t = 0; t < all->plan->task_count; t++)
-        if (!spread || !spread[all->of_task[t]]) of_task[t] = of_group[all->of_task[t]];
+        if (!spread || !spread[all->group_of_task[t]]) shard_of_task[t] = shard_of_group[all->group_of_task[t]];
 }
 
 /* ---- groups that are spread -------------------------------------------------------------------------------------- */
 
 /* The time in seconds at which all results that a task reads exist. *highest: the highest shard that makes one of them;
  * -1: it reads none. */
-static double inputs_ready(const struct plan *plan, int number, const int *of_task, const double *done, int *highest) {
+static double inputs_ready(const struct plan *plan, int number, const int *shard_of_task, const double *done,
+                           int *highest) {
     const struct task *task = &plan->tasks[number];
     double seconds = 0;
     *highest = -1;
@@ -93,7 +94,7 @@ static double inputs_ready(const struct plan *plan, int number, const int *of_ta
         int end = producer < 0 ? producer : plan_producers_end(plan, producer);
         for (int p = producer; p < end; p++) {
             seconds = fmax(seconds, done[p]);
-            if (of_task[p] > *highest) *highest = of_task[p];
+            if (shard_of_task[p] > *highest) *highest = shard_of_task[p];
         }
     }
     return seconds;
@@ -110,13 +111,13 @@ struct spread {
 /* Deals out the tasks of the marked groups one by one, in the plan's order: each to the shard that can begin it
  * first. */
 static void spread_groups(const struct shard_groups *all, const struct spread *spread, struct load_tree *tree,
-                          int *of_task) {
+                          int *shard_of_task) {
     const struct plan *plan = all->plan;
     OWNED double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
     for (int t = 0; t < plan->task_count; t++) {
-        if (!spread->groups[all->of_task[t]]) continue;
+        if (!spread->groups[all->group_of_task[t]]) continue;
         int highest;
-        double from = inputs_ready(plan, t, of_task, done, &highest);
+        double from = inputs_ready(plan, t, shard_of_task, done, &highest);
         int shard =
             highest < 0 ? load_tree_min(tree, 0, spread->first_shards) : load_tree_min(tree, highest, spread->shards);
         double begin = fmax(from, tree->seconds[tree->leaves + shard]);
@@ -124,7 +125,7 @@ static void spread_groups(const struct shard_groups *all, const struct spread *s
             shard = highest;
             begin = fmax(from, tree->seconds[tree->leaves + shard]);
         }
-        of_task[t] = shard;
+        shard_of_task[t] = shard;
         done[t] = begin + all->loads[t].seconds;
         load_tree_set(tree, shard, done[t]);
     }
@@ -132,20 +133,21 @@ static void spread_groups(const struct shard_groups *all, const struct spread *s
 
 /* ---- the better of the two --------------------------------------------------------------------------------------- */
 
-double *shard_ends(const struct shard_groups *all, const int *of_task, int shards) {
+double *shard_ends(const struct shard_groups *all, const int *shard_of_task, int shards) {
     const struct plan *plan = all->plan;
     double *ends = must_zeroed((size_t)shards * sizeof *ends);
     OWNED double *done = must_malloc((size_t)(plan->task_count + 1) * sizeof *done);
     for (int t = 0; t < plan->task_count; t++) {
         int unused;
-        done[t] = fmax(ends[of_task[t]], inputs_ready(plan, t, of_task, done, &unused)) + all->loads[t].seconds;
-        ends[of_task[t]] = done[t];
+        done[t] =
+            fmax(ends[shard_of_task[t]], inputs_ready(plan, t, shard_of_task, done, &unused)) + all->loads[t].seconds;
+        ends[shard_of_task[t]] = done[t];
     }
     return ends;
 }
 
-double shard_last_end(const struct shard_groups *all, const int *of_task, int shards) {
-    OWNED double *ends = shard_ends(all, of_task, shards);
+double shard_last_end(const struct shard_groups *all, const int *shard_of_task, int shards) {
+    OWNED double *ends = shard_ends(all, shard_of_task, shards);
     double last = 0;
     for (int s = 0; s < shards; s++) last = fmax(last, ends[s]);
     return last;
@@ -161,16 +163,16 @@ static int mark_long_groups(const struct shard_groups *all, double mean, bool *m
         const struct task *task = &plan->tasks[t];
         bool reads = false;
         for (int i = 0; i < task->geometry.inputs; i++) reads |= task->in[i] >= plan->input_count;
-        readers += reads && marks[all->of_task[t]];
+        readers += reads && marks[all->group_of_task[t]];
     }
     return readers;
 }
 
-/* Spreads the long groups in several ways, and takes the best one if it ends sooner than `of_task` by GAIN. */
-static void spread_if_sooner(const struct shard_groups *all, struct spread *spread, int readers, int *of_task) {
+/* Spreads the long groups in several ways, and takes the best one if it ends sooner than `shard_of_task` by GAIN. */
+static void spread_if_sooner(const struct shard_groups *all, struct spread *spread, int readers, int *shard_of_task) {
     int shards = spread->shards;
-    size_t bytes = (size_t)(all->plan->task_count + 1) * sizeof *of_task;
-    double soonest = (1 - GAIN) * shard_last_end(all, of_task, shards);
+    size_t bytes = (size_t)(all->plan->task_count + 1) * sizeof *shard_of_task;
+    double soonest = (1 - GAIN) * shard_last_end(all, shard_of_task, shards);
     OWNED int *tried = must_malloc(bytes);
     for (int kept_free = 0; kept_free < readers && kept_free < shards; kept_free = kept_free ? 2 * kept_free : 1) {
         struct load_tree tree = load_tree_make(shards);
@@ -181,18 +183,18 @@ static void spread_if_sooner(const struct shard_groups *all, struct spread *spre
         double end = shard_last_end(all, tried, shards);
         if (end >= soonest) continue;
         soonest = end;
-        memcpy(of_task, tried, bytes);
+        memcpy(shard_of_task, tried, bytes);
     }
 }
 
 int *shard_deal(const struct shard_groups *all, int shards) {
-    int *of_task = must_malloc((size_t)(all->plan->task_count + 1) * sizeof *of_task);
+    int *shard_of_task = must_malloc((size_t)(all->plan->task_count + 1) * sizeof *shard_of_task);
     OWNED bool *groups = must_malloc((size_t)(all->count + 1) * sizeof *groups);
     struct load_tree tree = load_tree_make(shards);
     struct spread spread = {.groups = groups, .mean = all->seconds / shards, .shards = shards};
-    deal_groups(all, &tree, shards, NULL, of_task);
+    deal_groups(all, &tree, shards, NULL, shard_of_task);
     int readers = shards > 1 ? mark_long_groups(all, spread.mean, groups) : 0;
-    if (readers > 0) spread_if_sooner(all, &spread, readers, of_task);
+    if (readers > 0) spread_if_sooner(all, &spread, readers, shard_of_task);
     free(tree.seconds);
-    return of_task;
+    return shard_of_task;
 }

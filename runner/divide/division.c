@@ -8,10 +8,10 @@
 /* The work of each of `shards` shards. The caller frees. */
 static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
     struct numbered_load *loads = must_malloc((unsigned long)shards * sizeof *loads);
-    OWNED int *of_task = shard_deal(groups, shards);
-    OWNED double *ends = shard_ends(groups, of_task, shards);
+    OWNED int *shard_of_task = shard_deal(groups, shards);
+    OWNED double *ends = shard_ends(groups, shard_of_task, shards);
     for (int s = 0; s < shards; s++) loads[s] = (struct numbered_load){.shard = s};
-    for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&loads[of_task[t]].load, &groups->loads[t]);
+    for (int t = 0; t < groups->plan->task_count; t++) shard_load_add(&loads[shard_of_task[t]].load, &groups->loads[t]);
     for (int s = 0; s < shards; s++) {
         double waits = ends[s] - loads[s].load.seconds;
         loads[s].waits_s = waits > 1e-9 * ends[s] ? waits : 0; /* a smaller one is a rounding error */

@@ -181,10 +181,11 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
     for (int t = 0; t < plan->task_count; t++)
         if (first[t] == t) groups[count++] = groups[t];
     qsort(groups, (size_t)count, sizeof *groups, compare_groups);
-    int *of_task = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *of_task);
-    for (int g = 0; g < count; g++) of_task[groups[g].first] = g;
-    for (int t = 0; t < plan->task_count; t++) of_task[t] = of_task[first[t]];
-    *all = (struct shard_groups){.plan = plan, .count = count, .groups = groups, .of_task = of_task, .loads = loads};
+    int *group_of_task = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *group_of_task);
+    for (int g = 0; g < count; g++) group_of_task[groups[g].first] = g;
+    for (int t = 0; t < plan->task_count; t++) group_of_task[t] = group_of_task[first[t]];
+    *all = (struct shard_groups){
+        .plan = plan, .count = count, .groups = groups, .group_of_task = group_of_task, .loads = loads};
     for (int g = 0; g < count; g++) all->seconds += groups[g].load.seconds;
     return all;
 }
@@ -192,7 +193,7 @@ struct shard_groups *shard_groups_find(const struct plan *plan) {
 void shard_groups_free(struct shard_groups *all) {
     if (!all) return;
     free(all->groups);
-    free(all->of_task);
+    free(all->group_of_task);
     free(all->loads);
     free(all);
 }
@@ -205,7 +206,7 @@ int *shard_split(const struct plan *plan, int shards) {
 /* ---- one shard --------------------------------------------------------------------------------------------------- */
 
 bool shard_has(const struct shard *shard, int task) {
-    return !shard || shard->of_task[task] == shard->index;
+    return !shard || shard->shard_of_task[task] == shard->index;
 }
 
 int shard_runs(const struct shard *shard, const struct plan *plan) {
@@ -217,7 +218,7 @@ int shard_runs(const struct shard *shard, const struct plan *plan) {
 int shard_busy(const struct shard *shard, const struct plan *plan) {
     OWNED bool *busy = must_zeroed((unsigned long)shard->count * sizeof *busy);
     int count = 0;
-    for (int t = 0; t < plan->task_count; t++) busy[shard->of_task[t]] = true;
+    for (int t = 0; t < plan->task_count; t++) busy[shard->shard_of_task[t]] = true;
     for (int s = 0; s < shard->count; s++) count += busy[s];
     return count;
 }

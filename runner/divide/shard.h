@@ -30,7 +30,7 @@ struct shard_groups {
     double seconds; /* of all */
     int count;
     struct shard_group *groups; /* the longest first */
-    int *of_task;               /* by task: the index of its group */
+    int *group_of_task;         /* by task: the index of its group */
     struct shard_load *loads;   /* by task: the cost of its runs */
 };
 /* The caller frees with shard_groups_free, before the plan. */
@@ -44,9 +44,9 @@ int *shard_deal(const struct shard_groups *all, int shards);
 int *shard_split(const struct plan *plan, int shards);
 /* For each shard the predicted time in seconds at which it ends, if all begin at 0. It does its tasks in the plan's
  * order and waits for results of other shards. The caller frees. */
-double *shard_ends(const struct shard_groups *all, const int *of_task, int shards);
+double *shard_ends(const struct shard_groups *all, const int *shard_of_task, int shards);
 /* The time in seconds at which the last shard ends. */
-double shard_last_end(const struct shard_groups *all, const int *of_task, int shards);
+double shard_last_end(const struct shard_groups *all, const int *shard_of_task, int shards);
 
 /* Describes the nominal machine for the plan's runs: "a GPU of 19 TFLOP/s (float32) and 1500 GB/s". */
 const char *shard_machine(const struct plan *plan, char text[96]);
@@ -66,7 +66,7 @@ struct shard {
     int index, count; /* shard `index` of `count`, from 0 */
     int divided; /* the number of shards for which the units were made; not `count` if another division's are reused */
     enum shard_by by;
-    int *of_task; /* by task, as shard_split returns it */
+    int *shard_of_task; /* by task, as shard_split returns it */
 };
 
 /* Does the shard have this task? */

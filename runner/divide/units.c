@@ -121,8 +121,8 @@ static int count_checkpoints(const struct plan *plan, const struct task *task, d
 
 /* The time in seconds at which all shards are done. */
 static double end_of(const struct shard_groups *groups, int shards) {
-    OWNED int *of_task = shard_deal(groups, shards);
-    return shard_last_end(groups, of_task, shards);
+    OWNED int *shard_of_task = shard_deal(groups, shards);
+    return shard_last_end(groups, shard_of_task, shards);
 }
 
 bool units_uneven(const struct shard_groups *groups, int shards) {
@@ -153,7 +153,7 @@ static int *count_panels(const struct shard_groups *groups, int shards, enum sha
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
         const struct shard_load *load = &groups->loads[t];
-        double group_s = groups->groups[groups->of_task[t]].load.seconds;
+        double group_s = groups->groups[groups->group_of_task[t]].load.seconds;
         bool is_long = load->seconds > whole && (!is_read(plan, task) || group_s > mean);
         int wanted = by == SHARD_CHECKPOINTED ? count_checkpoints(plan, task, load->pass_s)
                      : deals && is_long       ? shards

@@ -46,8 +46,8 @@ static enum status watched_read(void *context, int input, const struct box *box,
 /* Streams a run. While the device is out of memory (it may have less free than when the plan was made), halves the
  * memory of its tiles and tries again, until no tiles are small enough. STATUS_MEMORY: the waiting trials should free
  * theirs first. */
-static enum status stream_in_what_is_free(struct execution *execution, struct trial *trial,
-                                          struct stream_result *streamed, struct error *error) {
+static enum status stream_in_free_memory(struct execution *execution, struct trial *trial,
+                                         struct stream_result *streamed, struct error *error) {
     const struct plan *plan = execution->plan;
     const struct run *run = trial->run;
     const struct team *team = &execution->teams[run->device];
@@ -138,7 +138,7 @@ static enum status stream_verify_and_count(struct execution *execution, struct t
                                            &execution->progress, overflows_begin(run, &task->geometry)};
     trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
     trial->tiling = run->tiling;
-    TRY(stream_in_what_is_free(execution, trial, &streamed, error));
+    TRY(stream_in_free_memory(execution, trial, &streamed, error));
     progress_verify(&execution->progress);
     TRY(verify_run(plan, run, &reader, execution->truths, &verdict, error));
     trial->times = streamed.times;

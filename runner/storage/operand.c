@@ -97,25 +97,24 @@ static enum status read_box(void *context, const struct box *part, struct error 
 static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
-    /* In elements: `stride` along an axis of `box`, `apart` along one of `part`. `at`: the index in `part`. */
-    int64_t apart[MAX_RANK] = {0}, stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0,
+    /* In elements: array_stride along the axes of `box`, axis_stride along those of `part`; `at`: index in `part`. */
+    int64_t axis_stride[MAX_RANK] = {0}, array_stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0,
             remaining = box_elements(part);
     int last = axes->rank - 1;
     for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
-        stride[axis] = elements;
+        array_stride[axis] = elements;
         elements *= box->count[axis];
     }
-    for (int axis = 0; axis <= last; axis++)
-        apart[axis] = axes->array_axis[axis] < 0 ? 0 : stride[axes->array_axis[axis]];
+    for (int axis = 0; axis <= last; axis++) axis_stride[axis] = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];
     while (remaining > 0) {
         int64_t run = part->count[last];
         for (int64_t i = 0; i < run; i++, to += size)
-            memcpy(to, from + (offset + i * apart[last]) * (int64_t)size, size);
+            memcpy(to, from + (offset + i * axis_stride[last]) * (int64_t)size, size);
         remaining -= run;
         for (int axis = last - 1; axis >= 0; axis--) {
-            offset += apart[axis];
+            offset += axis_stride[axis];
             if (++at[axis] < part->count[axis]) break;
-            offset -= at[axis] * apart[axis];
+            offset -= at[axis] * axis_stride[axis];
             at[axis] = 0;
         }
     }

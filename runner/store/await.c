@@ -37,7 +37,7 @@ static const struct run *awaited_run(const struct awaited *awaited, int number) 
 static char *folder_of(const struct awaited *awaited, int number) {
     const struct shard *shard = awaited->results->shard;
     if (!shard) return must_strdup(awaited->results->folder.root);
-    const struct shard maker = {.index = shard->of_task[awaited->task + number], .count = shard->count};
+    const struct shard maker = {.index = shard->shard_of_task[awaited->task + number], .count = shard->count};
     return shard_own_folder(awaited->results->folder.root, &maker);
 }
 
@@ -178,7 +178,7 @@ static int first_missing(const struct awaited *awaited) {
 }
 
 int awaited_shard(const struct awaited *awaited) {
-    return awaited->results->shard->of_task[awaited->task + first_missing(awaited)];
+    return awaited->results->shard->shard_of_task[awaited->task + first_missing(awaited)];
 }
 
 char *awaited_name(const struct awaited *awaited) {

@@ -152,8 +152,8 @@ void keys_of_runs(struct keys *keys, const bool *runs, char key[33]) {
         bool counts = !runs;
         for (int run = task->first_run; run < task->first_run + task->run_count && !counts; run++) counts = runs[run];
         if (!counts) continue;
-        const XXH128_hash_t *of_task = &task_key(keys, plan, i)->key;
-        XXH3_128bits_update(state, of_task, sizeof *of_task);
+        const XXH128_hash_t *task_hash = &task_key(keys, plan, i)->key;
+        XXH3_128bits_update(state, task_hash, sizeof *task_hash);
     }
     keys->only = NULL;
     if (runs) free(keys->tasks);

@@ -309,19 +309,19 @@ static enum status write_origin(hid_t to, hid_t manifest, const char *name, int 
 }
 
 /* The runs of which a shard's folder has parts. */
-struct own_runs {
+struct folder_runs {
     int count;
     int32_t *numbers;
 };
 
-static void note_run(struct own_runs *runs, int run) {
+static void note_run(struct folder_runs *runs, int run) {
     if (runs->count > 0 && runs->numbers[runs->count - 1] == run) return; /* another panel of it */
     *APPEND(runs->numbers, runs->count) = run;
 }
 
 /* Returns the runs of each folder. The caller frees. */
-static struct own_runs *runs_of_folders(const struct results *results, const struct texts *folders) {
-    struct own_runs *runs = must_zeroed((size_t)folders->count * sizeof *runs + 1);
+static struct folder_runs *runs_of_folders(const struct results *results, const struct texts *folders) {
+    struct folder_runs *runs = must_zeroed((size_t)folders->count * sizeof *runs + 1);
     for (int r = 0; r < results->plan->run_count && folders->count > 0; r++) {
         FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, &results->plan->runs[r]);
         for (int p = 0; p < parts.count; p++) {
@@ -335,7 +335,7 @@ static struct own_runs *runs_of_folders(const struct results *results, const str
 
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error) {
     FREED_BY(texts_clear) struct texts folders = shard_folders(results->folder.root);
-    OWNED struct own_runs *runs = runs_of_folders(results, &folders);
+    OWNED struct folder_runs *runs = runs_of_folders(results, &folders);
     enum status status = STATUS_OK;
     for (int i = 0; i < folders.count; i++) {
         FENCE(folders.items[i]);

@@ -178,8 +178,8 @@ enum status output_join(const struct plan *plan, int number, const struct run_pa
 /* Writes the samples of the run: the sums of its panels' samples. */
 enum status panels_write_samples(const struct results *results, const struct run *whole, hid_t file, const char *path,
                                  struct error *error);
-/* Writes the rows of panels as the table /panels; `of_units`: by run of a unit. */
-enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *of_units,
+/* Writes the rows of panels as the table /panels; `unit_rows`: by run of a unit. */
+enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *unit_rows,
                               struct error *error);
 
 /* Does the results file at `path` need its parts? */

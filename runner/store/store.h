@@ -144,7 +144,7 @@ struct part;
 bool store_find(struct results *results, const struct run *unit, struct result_row *row);
 /* Fills the row of a run of the job from the rows of its units. false: a unit has no row; the filled row then has no
  * status. */
-bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
+bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *unit_rows,
                      struct result_row *row);
 /* For `merge`: prints to stderr, by shard, which units have no part, and which parts belong to other jobs.
  * `missing`: for each run of a unit. */

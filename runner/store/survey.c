@@ -50,10 +50,10 @@ static void print_shards(const struct plan *plan, const bool *missing, const str
         int runs, lacks, first;
     };
     OWNED struct shard_tally *tallies = must_zeroed((size_t)count * sizeof *tallies);
-    OWNED int *of_task = shard_split(plan, count);
+    OWNED int *shard_of_task = shard_split(plan, count);
     int printed = 0;
     for (int r = plan->run_count - 1; r >= 0; r--) {
-        struct shard_tally *tally = &tallies[of_task[plan->runs[r].task]];
+        struct shard_tally *tally = &tallies[shard_of_task[plan->runs[r].task]];
         tally->runs++;
         tally->lacks += missing[r];
         if (missing[r]) tally->first = r;

@@ -67,13 +67,13 @@ static enum status find_files(struct results *results, struct error *error) {
     for (int i = 0; i < job->operation_count && !any; i++) any = job->operations[i].to_file != NULL;
     if (!any) return STATUS_OK;
     struct to_files *to = results->to = must_zeroed(sizeof *to);
-    to->of_operation = must_malloc((size_t)job->operation_count * sizeof *to->of_operation);
+    to->file_of_operation = must_malloc((size_t)job->operation_count * sizeof *to->file_of_operation);
     to->next = must_malloc((size_t)job->operation_count * sizeof *to->next);
     for (int i = 0, number = -1; i < job->operation_count; i++) {
-        to->of_operation[i] = to->next[i] = -1;
+        to->file_of_operation[i] = to->next[i] = -1;
         if (!job->operations[i].to_file) continue;
         TRY(find_file(to, &job->operations[i], number, &number, error));
-        to->of_operation[i] = number;
+        to->file_of_operation[i] = number;
         struct to_file *file = &to->items[number];
         if (file->count == 0)
             file->first = i;
@@ -168,7 +168,7 @@ void to_close(struct results *results) {
     }
     free(to->items);
     free(to->next);
-    free(to->of_operation);
+    free(to->file_of_operation);
     free(to);
     results->to = NULL;
 }
@@ -258,7 +258,7 @@ bool to_takes(const struct results *results, const struct result_summary *summar
 enum status to_write(const struct results *results, const struct result_summary *summary, bool adopting,
                      struct error *error) {
     const struct run *adopted = to_takes(results, summary, results->adopted) ? results->adopted : NULL;
-    int adopter = adopted ? results->to->of_operation[adopted->task] : -1;
+    int adopter = adopted ? results->to->file_of_operation[adopted->task] : -1;
     for (int i = 0; results->to && i < results->to->count; i++)
         if (results->to->items[i].written && (i == adopter) == adopting &&
             write_file(results, summary, &results->to->items[i], adopting ? adopted : NULL, error))
@@ -267,7 +267,7 @@ enum status to_write(const struct results *results, const struct result_summary 
 }
 
 bool to_has(const struct results *results, int task) {
-    int number = results->to ? results->to->of_operation[task] : -1;
+    int number = results->to ? results->to->file_of_operation[task] : -1;
     return number >= 0 && results->to->items[number].written;
 }
 
@@ -281,13 +281,13 @@ bool to_shows(const struct results *results, int task) {
 enum status to_show(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
     const struct task *made = &results->plan->tasks[task];
     const struct shape shape = operand_array(&made->geometry.out);
-    OWNED char *link = relative_path(results, results->to->items[results->to->of_operation[task]].real);
+    OWNED char *link = relative_path(results, results->to->items[results->to->file_of_operation[task]].real);
     const struct h5_source source = {link, made->operation->to_name, box_whole(&shape)};
     return h5_create_virtual(file, path, results->plan->arrays[made->out].dtype, &shape, &source, 1, error);
 }
 
 enum status to_name(const struct results *results, int task, hid_t file, const char *path, struct error *error) {
-    OWNED char *link = relative_path(results, results->to->items[results->to->of_operation[task]].real);
+    OWNED char *link = relative_path(results, results->to->items[results->to->file_of_operation[task]].real);
     OWNED_ID hid_t output = H5Dopen2(file, path, H5P_DEFAULT);
     TRY(output < 0 ? FAIL_CALL(error, STATUS_IO, "H5Dopen2", h5_error_text())
                    : h5_set_text(output, LINK_TO_FILE, link, error));

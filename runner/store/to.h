@@ -20,8 +20,8 @@ struct to_file {
 struct to_files {
     int count;
     struct to_file *items;
-    int *next;         /* next[operation]: the next one of the same file; -1: none */
-    int *of_operation; /* the number of its file; -1: none */
+    int *next;              /* next[operation]: the next one of the same file; -1: none */
+    int *file_of_operation; /* the number of its file; -1: none */
 };
 
 /* Finds the files and checks that they may be written. STATUS_USAGE: one must not be replaced or cannot be written, or

@@ -196,14 +196,14 @@ static bool whole_row(const struct results *results, const struct run *whole, st
     return part_read_row(results, path, row, &has_output);
 }
 
-bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *of_units,
+bool results_run_row(const struct results *results, const struct run *whole, const struct result_row *unit_rows,
                      struct result_row *row) {
     const struct units *units = results->units;
     int count, stride;
     const struct run *first = units_of_run(units, whole, &count, &stride);
     bool complete = true;
     if (count == 1)
-        *row = of_units[first->number];
+        *row = unit_rows[first->number];
     else if (results->known.in_one[whole->number])
         complete = whole_row(results, whole, row);
     else
@@ -211,7 +211,7 @@ bool results_run_row(const struct results *results, const struct run *whole, con
     row->run = whole->number;
     if (!run_is_in_panels(results, whole)) return complete && row->status[0];
     for (int p = 0; p < count; p++) {
-        const struct result_row *unit_row = &of_units[first[p * stride].number];
+        const struct result_row *unit_row = &unit_rows[first[p * stride].number];
         if (!unit_row->status[0]) complete = false;
         add_row(row, unit_row, &units->plan.tasks[first[p * stride].task], p == 0);
     }
@@ -239,15 +239,15 @@ static void set_panel_message(const struct results *results, const struct run *u
              *shard ? "; " : "", shard);
 }
 
-enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *of_units,
+enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *unit_rows,
                               struct error *error) {
     const struct units *units = results->units;
     OWNED struct result_row *rows = must_malloc((size_t)units->plan.run_count * sizeof *rows + 1);
     int count = 0;
     for (int i = 0; i < units->plan.run_count; i++) {
         const struct run *unit = &units->plan.runs[i], *whole = units_whole_run(units, unit);
-        if (!run_is_in_panels(results, whole) || !of_units[i].status[0]) continue;
-        rows[count] = of_units[i];
+        if (!run_is_in_panels(results, whole) || !unit_rows[i].status[0]) continue;
+        rows[count] = unit_rows[i];
         rows[count].run = whole->number;
         set_panel_message(results, unit, &rows[count++]);
     }

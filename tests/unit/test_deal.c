@@ -51,8 +51,8 @@ static void find_groups(void) {
         for (int t = 0; t < count; t++)
             for (int p = 0; p < t; p++)
                 if (reads(t, p)) least[t] = least[p] = least[t] < least[p] ? least[t] : least[p];
-    made.all =
-        (struct shard_groups){.plan = &made.plan, .groups = made.groups, .of_task = made.of_task, .loads = made.loads};
+    made.all = (struct shard_groups){
+        .plan = &made.plan, .groups = made.groups, .group_of_task = made.of_task, .loads = made.loads};
     for (int t = 0; t < count; t++) {
         if (least[t] != t) continue;
         struct shard_group *group = &made.groups[made.all.count++];

@@ -40,17 +40,17 @@ static struct walk walk_of(int rank, bool dense, const int64_t *count, const int
     struct walk walk = {.rows = 1, .length = 1, .step = 1};
     int64_t from = 1, to = 1;
     for (int axis = rank - 1; axis >= 0; axis--) {
-        int64_t apart = from * step[axis];
+        int64_t stride = from * step[axis];
         walk.first_from += from_start[axis] * from;
         walk.first_to += to_start[axis] * to;
-        bool evenly = walk.length == 1 ? !dense || apart == 1 : apart == walk.length * walk.step;
+        bool evenly = walk.length == 1 ? !dense || stride == 1 : stride == walk.length * walk.step;
         bool goes_on = walk.axes == 0 && to == walk.length && evenly;
         if (count[axis] != 1 && goes_on) { /* this axis continues the rows */
-            if (walk.length == 1) walk.step = apart;
+            if (walk.length == 1) walk.step = stride;
             walk.length *= count[axis];
         } else if (count[axis] != 1) {
             walk.count[walk.axes] = count[axis];
-            walk.from_stride[walk.axes] = apart;
+            walk.from_stride[walk.axes] = stride;
             walk.to_stride[walk.axes++] = to;
             walk.rows *= count[axis];
         }
