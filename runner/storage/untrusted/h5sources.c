@@ -1,8 +1,9 @@
-/* h5sources.c - walks the mappings of a virtual data set, and those of its sources, which may be virtual too. A mapping
- * shows a part of a source at a place in the virtual data set. A walk either counts the absent elements, those that no
- * source has, and sets `read_by_source` if h5_read_by_source must replace H5Dread; or it reads, as h5_read_by_source.
+/* h5sources.c - walks the mappings of a virtual data set, and the mappings of sources that are virtual too. A mapping
+ * shows a part of a source as a part of the virtual data set. One kind of walk counts the absent elements, which no
+ * source has, and sets `read_by_source` if h5_read_by_source must replace H5Dread. The other kind reads, for
+ * h5_read_by_source.
  *
- * H5Sselect_project_intersection projects the selected elements of the virtual part of a mapping into its source and into
+ * H5Sselect_project_intersection projects the selected elements of a mapping's virtual part into its source and into
  * memory. HDF5 1.10 reads a source that is missing, or cannot be opened, as fill values; later versions fail. Both fail
  * if a source does not have the shape that was mapped. */
 #include "h5sources.h"

@@ -4,9 +4,9 @@
 
 #include <hdf5.h>
 
-/* Calls callback(group, name, link, context) for every link below the group, sorted by name in `order`: names are relative
- * to the group; a group comes before its members, and is entered only once. If `callback` returns a value other than 0, the
- * visit ends and returns that value.
+/* Calls callback(group, name, link, context) for every link below the group, sorted by name in `order`. Names are
+ * relative to the group; a group comes before its members, and is entered only once. If the callback returns a value
+ * other than 0, the visit ends and returns that value.
  *
  * H5Lvisit trusts the link count of a group, and loops for ever if a file states 1 for a group that is part of a cycle.
  * This function identifies groups by their addresses. Negative, with the reason on the HDF5 error stack: a group cannot
