@@ -41,8 +41,8 @@ static int64_t read_processors(const char *path) {
     long long quota = 0, period = 0;
     OWNED_FILE FILE *file = fopen(path, "re");
     if (file && fscanf(file, "%lld %lld", &quota, &period) == 1) {
-        OWNED char *beside = path_beside(path, "cpu.cfs_period_us");
-        period = read_bytes(beside);
+        OWNED char *period_path = path_beside(path, "cpu.cfs_period_us");
+        period = read_bytes(period_path);
     }
     // cppcheck-suppress resourceLeak; OWNED_FILE closes it
     return quota > 0 && period > 0 ? quota / period + (quota % period != 0) : INT64_MAX;

@@ -37,7 +37,7 @@ static int terminal_columns(void) {
 /* Draws the live line, or prints a plain line. */
 static void draw(struct progress *progress) {
     double now = now_s();
-    if (progress->held || progress->over || !(progress->live || progress->plain)) return;
+    if (progress->paused || progress->over || !(progress->live || progress->plain)) return;
     progress->drawn_s = now;
     progress->view.job_s = now - progress->begun_s;
     progress->view.phase_s = now - progress->phase_s;
@@ -252,13 +252,13 @@ void progress_assemble(struct progress *progress) {
 void progress_pause(struct progress *progress) {
     pthread_mutex_lock(&progress->mutex);
     clear(progress);
-    progress->held = true;
+    progress->paused = true;
     pthread_mutex_unlock(&progress->mutex);
 }
 
 void progress_resume(struct progress *progress) {
     pthread_mutex_lock(&progress->mutex);
-    progress->held = false;
+    progress->paused = false;
     pthread_mutex_unlock(&progress->mutex);
 }
 

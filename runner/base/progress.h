@@ -29,7 +29,7 @@ struct progress {
     bool live, plain; /* draws the live line, or prints plain lines; both false: shows nothing */
     bool started;     /* the thread runs */
     bool closing;     /* the thread must end */
-    bool held;        /* other text is being printed: do not draw */
+    bool paused;      /* other text is being printed: do not draw */
     bool over;        /* a signal was acknowledged: do not draw any more */
     bool shown;       /* a live line is on the terminal and must be cleared */
     double period_s;  /* seconds from one line to the next */

@@ -28,8 +28,8 @@ static int value_bits(enum dtype dtype) {
 
 static bool type_holds(enum dtype dtype, double value) {
     if (dtype_is_float(dtype)) return fabs(value) <= dtype_largest(dtype);
-    double beyond = ldexp(1, value_bits(dtype));
-    return value < beyond && value >= (dtype_is_signed(dtype) ? -beyond : 0);
+    double limit = ldexp(1, value_bits(dtype));
+    return value < limit && value >= (dtype_is_signed(dtype) ? -limit : 0);
 }
 
 /* Writes the range of a type: "int8 holds -128 to 127". */

@@ -13,8 +13,8 @@
 static char *cache_folder(void) {
     OWNED char *folder = path_cache();
     if (!folder) return NULL;
-    OWNED char *above = path_folder(folder);
-    mkdir(above, 0700);
+    OWNED char *parent = path_folder(folder);
+    mkdir(parent, 0700);
     struct stat about;
     mkdir(folder, 0700);
     bool owned = stat(folder, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();

@@ -61,37 +61,37 @@ static struct division_outcome outcome_among(const struct divisible *job, int sh
     return outcome_of(job, groups, shards);
 }
 
-/* The least number of shards with which the files take as long as the longest shard computes; 0: there is none. It
- * doubles the number, then bisects. */
+/* The smallest number of shards with which the files take as long as the longest shard computes; 0: there is none.
+ * Doubles the number, then bisects. */
 static int find_files_shards(const struct divisible *job) {
-    int before = 0, with = 1;
+    int too_few = 0, enough = 1;
     double last = INFINITY;
-    for (;; with = with > MAX_SHARDS / 2 ? MAX_SHARDS : 2 * with) {
-        const struct division_outcome outcome = outcome_among(job, with);
+    for (;; enough = enough > MAX_SHARDS / 2 ? MAX_SHARDS : 2 * enough) {
+        const struct division_outcome outcome = outcome_among(job, enough);
         if (outcome.files_s >= outcome.compute_s) break;
-        bool stuck = with > job->groups->count && outcome.compute_s > 0.99 * last;
-        if (with == MAX_SHARDS || stuck) return 0;
-        before = with;
+        bool stuck = enough > job->groups->count && outcome.compute_s > 0.99 * last;
+        if (enough == MAX_SHARDS || stuck) return 0;
+        too_few = enough;
         last = outcome.compute_s;
     }
-    while (with - before > 1) {
-        int middle = before + (with - before) / 2;
+    while (enough - too_few > 1) {
+        int middle = too_few + (enough - too_few) / 2;
         const struct division_outcome outcome = outcome_among(job, middle);
-        *(outcome.files_s >= outcome.compute_s ? &with : &before) = middle;
+        *(outcome.files_s >= outcome.compute_s ? &enough : &too_few) = middle;
     }
-    return with;
+    return enough;
 }
 
-/* The least number of shards that end as soon as one shard for each task would. */
+/* The smallest number of shards that end as soon as one shard for each task would. */
 static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
-    int before = 0, with = groups->plan->task_count < MAX_SHARDS ? groups->plan->task_count : MAX_SHARDS;
-    if (with == 0) return 0;
-    double longest_s = outcome_of(job, groups, with).longest_s * (1 + 1e-9);
-    while (with - before > 1) {
-        int middle = before + (with - before) / 2;
-        *(outcome_of(job, groups, middle).longest_s <= longest_s ? &with : &before) = middle;
+    int too_few = 0, enough = groups->plan->task_count < MAX_SHARDS ? groups->plan->task_count : MAX_SHARDS;
+    if (enough == 0) return 0;
+    double longest_s = outcome_of(job, groups, enough).longest_s * (1 + 1e-9);
+    while (enough - too_few > 1) {
+        int middle = too_few + (enough - too_few) / 2;
+        *(outcome_of(job, groups, middle).longest_s <= longest_s ? &enough : &too_few) = middle;
     }
-    return with;
+    return enough;
 }
 
 /* ---- the division ------------------------------------------------------------------------------------------------ */

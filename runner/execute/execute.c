@@ -133,9 +133,9 @@ static enum status run_all_tasks(struct execution *execution, struct error *erro
     enum status status = STATUS_OK;
     for (int i = 0; i < plan->task_count && !status; i++)
         if (shard_has(execution->options->shard, i)) {
-            const char *before = fail_set_subject(plan->tasks[i].operation->id);
+            const char *previous = fail_set_subject(plan->tasks[i].operation->id);
             status = run_task(execution, &plan->tasks[i], error);
-            fail_set_subject(before);
+            fail_set_subject(previous);
         }
     execution_abandon(execution);
     return status;

@@ -38,11 +38,11 @@ void execution_set_timeout(const struct execution *execution, const struct run *
 }
 
 bool execution_timed_out(const struct execution *execution, const struct run *run, struct result_row *row) {
-    double before = store_timed_out(execution->results, run), now = options_of(execution, run)->timeout_s;
+    double exceeded_s = store_timed_out(execution->results, run), timeout_s = options_of(execution, run)->timeout_s;
     char text[32], message[128];
-    if (!(before >= now)) return false;
+    if (!(exceeded_s >= timeout_s)) return false;
     snprintf(message, sizeof message, "took longer than %s in an earlier call; a longer timeout repeats it",
-             duration_text(before, text));
+             duration_text(exceeded_s, text));
     execution_set_status(row, "timeout", message);
     return true;
 }

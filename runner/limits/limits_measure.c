@@ -21,11 +21,11 @@
 /* Sizes and times that differ between CPUs and GPUs. */
 static const struct effort {
     int64_t cached;       /* rows of the matrices that fit into the cache */
-    int64_t beside;       /* added to rows of products, because powers of two are the cache's worst case */
-    int64_t small, large; /* least and largest number of rows of products */
-    /* Intended size of operands beyond the cache, in cache sizes. On a GPU 3 would leave a tenth of the time to launch
-     * overhead. */
-    double beyond;
+    int64_t extra_rows;   /* added to rows of products, because powers of two are the cache's worst case */
+    int64_t small, large; /* smallest and largest number of rows of products */
+    /* Intended bytes of the operands of a case beyond the cache, in sizes of the cache. On a GPU 3 would leave a tenth
+     * of the time to launch overhead. */
+    double cache_sizes;
     double warm_s;   /* duration of the warm-up */
     double target_s; /* intended time of a product */
 } efforts[2] = {
@@ -253,7 +253,7 @@ static enum status measure_memory(struct bench *bench, const struct bench_case *
     const int64_t thousand = 1000;
     double cache = (double)facts->cache_bytes, seconds;
     double max_bytes = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
-    double bytes = fmin(max_bytes, bench->effort->beyond * cache);
+    double bytes = fmin(max_bytes, bench->effort->cache_sizes * cache);
     struct geometry geometry;
     TRY(case_geometry(one, bench->effort->cached, &geometry, error));
     TRY(time_case(bench, one, bench->effort->cached, false, &seconds, error));
@@ -281,7 +281,7 @@ static enum status measure_product(struct bench *bench, int product, struct erro
         *roof = fmax(*roof, 2 * pow((double)rows, 3) / seconds); /* fmax skips NaN */
         double next = fmin((double)effort->large, (double)rows * cbrt(effort->target_s / seconds));
         if (next < 1.5 * (double)rows) return STATUS_OK;
-        rows = (int64_t)(next / 64) * 64 + effort->beside;
+        rows = (int64_t)(next / 64) * 64 + effort->extra_rows;
     }
     return STATUS_OK;
 }

@@ -85,11 +85,11 @@ enum status array_select(struct array *array, const struct job_select *select, s
 
 enum status array_check_mostly_empty(const struct array *array, struct error *error) {
     double bytes = (double)shape_elements(&array->shape) * (double)dtype_size(array->stored);
-    char claimed[32], held[32];
+    char claimed_text[32], stored_text[32];
     if (bytes < MAX_EMPTY_BYTES || array->stored_bytes >= bytes * MIN_STORED_SHARE) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
-                array->input->file, array->input->dataset, size_text(bytes, claimed),
-                size_text(array->stored_bytes, held));
+                array->input->file, array->input->dataset, size_text(bytes, claimed_text),
+                size_text(array->stored_bytes, stored_text));
 }
 
 bool array_seen_in_file(const struct array *array, int number, struct selection *seen) {
@@ -311,12 +311,12 @@ static void find_common_type(struct array *array) {
 
 /* Opens the data set of an input in a file, and checks its type and its claims. */
 static enum status open_input(const struct job_input *input, const char *file, struct stat *version,
-                              struct h5_dataset **dataset, double *held, struct error *error) {
+                              struct h5_dataset **dataset, double *stored_bytes, struct error *error) {
     stat(file, version); /* a failure is ignored: h5_open gives the better message */
     TRY(h5_open_permitted(input->external, file, input->dataset, input->field, dataset, error));
     TRY(check_enumeration(input, file, *dataset, error));
     TRY(check_empty(input, file, *dataset, error));
-    return h5_check_claims(*dataset, file, input->dataset, held, error);
+    return h5_check_claims(*dataset, file, input->dataset, stored_bytes, error);
 }
 
 /* Describes one file of a concatenated input and appends it to the array along the concatenated axis. */
@@ -325,14 +325,14 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     FENCE(part->file);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     int along = input->concatenate;
-    double held = 0;
-    TRY(open_input(input, part->file, &part->version, &dataset, &held, error));
+    double stored_bytes = 0;
+    TRY(open_input(input, part->file, &part->version, &dataset, &stored_bytes, error));
     TRY(number == 0 ? describe_from_first(dataset, input, array, error)
                     : check_fits(dataset, input, array, part->file, error));
     part->box = box_whole(&dataset->shape);
     part->box.start[along] = array->shape.size[along];
     array->shape.size[along] += dataset->shape.size[along];
-    array->stored_bytes += held;
+    array->stored_bytes += stored_bytes;
     if (number == 0 || (dataset->filtered && !array->filtered)) array->chunk = dataset->chunk;
     array->filtered |= dataset->filtered;
     array->scattered |= dataset->scattered;

@@ -17,7 +17,7 @@ struct awaited_part {
     char *path;
     struct stat version; /* identifies the file, once it is `there` */
     struct stat refused; /* identifies a file that is damaged or out of date; it may be replaced */
-    bool there;
+    bool found;
 };
 
 struct awaited {
@@ -57,10 +57,10 @@ static void find_paths(struct awaited *awaited) {
     struct results *results = awaited->results;
     struct result_row row;
     bool panel = results->units->plan.tasks[awaited->task].panel != NULL, has_output = false;
-    OWNED char *whole = results_run_path(results, units_whole_run(results->units, awaited_run(awaited, 0)));
-    awaited->in_one = panel && part_read_row(results, whole, &row, &has_output) && has_output;
+    OWNED char *run_path = results_run_path(results, units_whole_run(results->units, awaited_run(awaited, 0)));
+    awaited->in_one = panel && part_read_row(results, run_path, &row, &has_output) && has_output;
     for (int i = 0; i < awaited->count; i++) {
-        char *path = awaited->in_one && i == 0 ? must_strdup(whole) : path_of(awaited, i);
+        char *path = awaited->in_one && i == 0 ? must_strdup(run_path) : path_of(awaited, i);
         free(awaited->parts[i].path);
         awaited->parts[i] = (struct awaited_part){.path = path};
     }
@@ -100,20 +100,20 @@ static enum finding look_for(struct awaited *awaited, int number) {
     struct stat before, after;
     struct result_row row;
     bool has_output = false;
-    if (part->there) return MADE;
+    if (part->found) return MADE;
     if (stat(part->path, &before) != 0) return MISSING;
     if (reader_same_version(&before, &part->refused)) return MISSING;
-    bool whole = part_read_row(awaited->results, part->path, &row, &has_output);
-    bool done = whole && result_row_done(&row);
+    bool intact = part_read_row(awaited->results, part->path, &row, &has_output);
+    bool done = intact && result_row_done(&row);
     if (stat(part->path, &after) != 0 || !reader_same_version(&before, &after)) return MISSING;
-    if (whole && !done && strcmp(row.status, "interrupted") != 0 && !is_out_of_date(awaited, number, &before))
+    if (intact && !done && strcmp(row.status, "interrupted") != 0 && !is_out_of_date(awaited, number, &before))
         return NOT_MADE;
-    part->there = done && has_output;
-    if (part->there)
+    part->found = done && has_output;
+    if (part->found)
         part->version = before;
     else
         part->refused = before;
-    return part->there ? MADE : MISSING;
+    return part->found ? MADE : MISSING;
 }
 
 /* Looks for all panels of one variant. If one made no result, the variant made none, whatever the others do. */
@@ -173,7 +173,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
 
 static int first_missing(const struct awaited *awaited) {
     int number = 0;
-    while (number < awaited->count - 1 && awaited->parts[number].there) number++;
+    while (number < awaited->count - 1 && awaited->parts[number].found) number++;
     return number;
 }
 

@@ -96,13 +96,13 @@ static int compare_wanted(const void *one, const void *other) {
     return XXH128_cmp(&((const struct wanted *)one)->identity, &((const struct wanted *)other)->identity);
 }
 
-/* Gives the hash in a line to all readers of that input that lack it. Returns their number. */
+/* Sets the hash in a line in all wanted readers of that input that lack one. Returns the number of these readers. */
 static int recall_line(const char *line, struct wanted *wanted, int count) {
     struct wanted key = {.reader = NULL};
     struct reader stored = {.file = NULL};
     struct casts casts;
     int64_t counted;
-    int taken = 0;
+    int recalled = 0;
     if (sscanf(line,
                "%16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %" SCNd64 " %" SCNd64
                " %" SCNd64 " %" SCNd64 " %" SCNd64,
@@ -121,9 +121,9 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
         reader->share_low = stored.share_low;
         reader->shared = reader->array->band.input != NULL;
         if (counted >= 0 && reader_needs_casts(reader)) reader_casts_set(reader, &casts);
-        taken++;
+        recalled++;
     }
-    return taken;
+    return recalled;
 }
 
 /* Sets the wanted hashes that a part holds, and returns how many readers got one. part_open refuses a damaged part, in

@@ -194,8 +194,8 @@ static enum status hold(const struct results *results, bool shared, int lock, st
     return status;
 }
 
-/* Opens the lock file and takes the lock. *again: its last holder was just removing the file. */
-static enum status try_lock(const struct results *results, const char *folder, bool shared, int *taken, bool *again,
+/* Opens and locks the lock file; *held: its descriptor. *again: its last holder was just removing the file. */
+static enum status try_lock(const struct results *results, const char *folder, bool shared, int *held, bool *again,
                             struct error *error) {
     struct stat about;
     OWNED char *holder = NULL;
@@ -205,19 +205,20 @@ static enum status try_lock(const struct results *results, const char *folder, b
     TRY(check_folder(results, folder, error));
     OWNED char *path = must_printf("%s/lock", folder);
     enum status status = STATUS_OK;
-    int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    *again = lock < 0 && errno == ENOENT;
-    if (lock < 0 && !*again)
+    int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    *again = descriptor < 0 && errno == ENOENT;
+    if (descriptor < 0 && !*again)
         status = fail(error, STATUS_USAGE, "%s: cannot be made: %s", path, strerror(errno));
-    else if (lock >= 0 && (fstat(lock, &about) != 0 || !S_ISREG(about.st_mode) || !read_holder(lock, &holder)))
+    else if (descriptor >= 0 &&
+             (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || !read_holder(descriptor, &holder)))
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
-    else if (lock >= 0 && !(status = hold(results, shared, lock, error)))
+    else if (descriptor >= 0 && !(status = hold(results, shared, descriptor, error)))
         *again = !path_is_file(path, &about);
-    if (lock >= 0 && !status && !*again && !shared) status = write_holder(path, lock, error);
-    if (lock >= 0 && (status || *again))
-        close(lock);
-    else if (lock >= 0)
-        acquire_visible_lock(*taken = lock, shared);
+    if (descriptor >= 0 && !status && !*again && !shared) status = write_holder(path, descriptor, error);
+    if (descriptor >= 0 && (status || *again))
+        close(descriptor);
+    else if (descriptor >= 0)
+        acquire_visible_lock(*held = descriptor, shared);
     return status;
 }
 

@@ -17,21 +17,21 @@ enum { MAX_LINES = 20 }; /* about shards or parts, in one message */
 
 /* Is `key` the key of a unit, or of an undivided run, of the job? */
 static bool is_of_job(const struct results *results, const char *key) {
-    const struct plan *whole = results->plan, *plan = &results->units->plan;
+    const struct plan *job_plan = results->plan, *plan = &results->units->plan;
     char ours[33];
-    for (int r = 0; r < whole->run_count; r++)
-        if (keys_of_run(results->keys, &whole->runs[r], ours), strcmp(ours, key) == 0) return true;
+    for (int r = 0; r < job_plan->run_count; r++)
+        if (keys_of_run(results->keys, &job_plan->runs[r], ours), strcmp(ours, key) == 0) return true;
     for (int r = 0; r < plan->run_count; r++)
         if (keys_of_unit(results->keys, &plan->runs[r], ours), strcmp(ours, key) == 0) return true;
     return false;
 }
 
 bool shards_made_since(const struct results *results, const struct timespec *time) {
-    size_t own = strlen(results->folder.root) + 1; /* a shard's part is one folder deeper */
+    size_t root_length = strlen(results->folder.root) + 1; /* a shard's part is one folder deeper */
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     bool made = false;
     for (int i = 0; i < paths.count; i++) {
-        const char *inner = strchr(paths.items[i] + own, '/');
+        const char *inner = strchr(paths.items[i] + root_length, '/');
         struct stat about;
         char key[33];
         snprintf(key, sizeof key, "%.32s", inner ? inner + 1 : "");
@@ -133,9 +133,9 @@ static int compare_parts(const void *one, const void *other) {
 }
 
 /* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, and counts those with a result. */
-static void survey_parts(const char *whole, struct survey *survey) {
+static void survey_parts(const char *root, struct survey *survey) {
     const struct survey_part *newest = NULL;
-    struct texts paths = parts_list(whole);
+    struct texts paths = parts_list(root);
     int count = 0;
     survey->parts = must_malloc((size_t)paths.count * sizeof *survey->parts + 1);
     for (int i = 0; i < paths.count; i++) {
@@ -167,14 +167,14 @@ static bool has_run(const struct survey *survey, int run) {
     return false;
 }
 
-static void survey_shards(const char *whole, struct survey *survey) {
+static void survey_shards(const char *root, struct survey *survey) {
     struct shard_job *job = &survey->job;
     int units = 0;
-    survey->shard_count = manifests_find_job(whole, job) ? job->shards : 0;
+    survey->shard_count = manifests_find_job(root, job) ? job->shards : 0;
     survey->complete = survey->shard_count > 0 && !job->later;
     for (int i = 0; i < survey->shard_count; i++) {
         struct shard_state *shard = &job->states[i];
-        OWNED char *folder = shard_folder(whole, i, job->shards);
+        OWNED char *folder = shard_folder(root, i, job->shards);
         shard->at_work = parts_are_locked(folder);
         for (int k = 0; k < shard->unit_count; k++) shard->lacks += !has_run(survey, shard->units[k]);
         if (shard->begun) survey->complete &= shard->done && shard->lacks == 0;
@@ -185,12 +185,12 @@ static void survey_shards(const char *whole, struct survey *survey) {
 
 bool store_survey(const char *output, struct survey *survey) {
     *survey = (struct survey){.runs = -1, .skipped = -1};
-    OWNED char *whole = parts_folder_of(output);
-    if (!whole) return false;
-    OWNED char *lock = must_printf("%s/lock", whole);
-    survey_parts(whole, survey);
-    survey_shards(whole, survey);
-    survey->at_work = parts_are_locked(whole);
+    OWNED char *root = parts_folder_of(output);
+    if (!root) return false;
+    OWNED char *lock = must_printf("%s/lock", root);
+    survey_parts(root, survey);
+    survey_shards(root, survey);
+    survey->at_work = parts_are_locked(root);
     return survey->count > 0 || survey->shard_count > 0 || access(lock, F_OK) == 0;
 }
 

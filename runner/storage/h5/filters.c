@@ -193,10 +193,10 @@ static void checksum_store(uint32_t sum, char *to) {
 
 /* Does the stored checksum match? HDF5 1.6.2 on little-endian machines stored the bytes of each half swapped. */
 static bool checksum_matches(uint32_t sum, const char *stored) {
-    char now[CHECKSUM_BYTES], then[CHECKSUM_BYTES];
-    checksum_store(sum, now);
-    checksum_store((sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu), then);
-    return memcmp(now, stored, CHECKSUM_BYTES) == 0 || memcmp(then, stored, CHECKSUM_BYTES) == 0;
+    char computed[CHECKSUM_BYTES], reversed[CHECKSUM_BYTES];
+    checksum_store(sum, computed);
+    checksum_store((sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu), reversed);
+    return memcmp(computed, stored, CHECKSUM_BYTES) == 0 || memcmp(reversed, stored, CHECKSUM_BYTES) == 0;
 }
 
 /* ---- deflate and LZF --------------------------------------------------------------------------------------------- */

@@ -67,14 +67,14 @@ void h5_each_source(hid_t creation, const struct selection *seen,
     size_t count = 0;
     char file[2][PATH_MAX] = {"", ""},
          dataset[2][PATH_MAX] = {"", ""}; /* names of this mapping's source and of the previous one's, alternating */
-    int now = 0;
+    int current = 0;
     if (H5Pget_layout(creation) == H5D_VIRTUAL) H5Pget_virtual_count(creation, &count);
     for (size_t i = 0; i < count; i++) {
         if (seen && !overlaps(creation, i, seen)) continue;
-        H5Pget_virtual_filename(creation, i, file[now], PATH_MAX);
-        H5Pget_virtual_dsetname(creation, i, dataset[now], PATH_MAX);
+        H5Pget_virtual_filename(creation, i, file[current], PATH_MAX);
+        H5Pget_virtual_dsetname(creation, i, dataset[current], PATH_MAX);
         bool same = strcmp(file[0], file[1]) == 0 && strcmp(dataset[0], dataset[1]) == 0;
-        if (!same && !visit(context, file[now], dataset[now])) return;
-        now = 1 - now;
+        if (!same && !visit(context, file[current], dataset[current])) return;
+        current = 1 - current;
     }
 }

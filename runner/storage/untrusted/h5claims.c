@@ -119,16 +119,16 @@ static enum status check_chunks(const struct h5_dataset *dataset, double size, c
                 name, chunks);
 }
 
-enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *held,
+enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *stored_bytes,
                             struct error *error) {
     struct shape axes = h5_dataset_axes(dataset, &dataset->shape);
     double bytes = (double)shape_elements(&axes) * (double)dataset->element;
     double size = file_bytes(dataset->id);
     H5D_layout_t layout = H5Pget_layout(dataset->creation);
-    *held = INFINITY;
+    *stored_bytes = INFINITY;
     if (dataset->scattered) return STATUS_OK;
     if (layout == H5D_CONTIGUOUS) TRY(check_extent(dataset, bytes, path, name, error));
     if (layout == H5D_CHUNKED && bytes > 0) TRY(check_chunks(dataset, size, path, name, error));
-    *held = fmin(size, (double)H5Dget_storage_size(dataset->id));
+    *stored_bytes = fmin(size, (double)H5Dget_storage_size(dataset->id));
     return STATUS_OK;
 }

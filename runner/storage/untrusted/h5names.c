@@ -44,10 +44,10 @@ static char *real_folder(const char *from) {
 struct texts h5_names_of(const char *from, const char *name, const char *variable) {
     const char *relative = *name == '/' ? path_name(name) : name;
     struct texts names = {0};
-    OWNED char *beside = path_folder(from), *origin_folder = real_folder(from);
+    OWNED char *folder = path_folder(from), *origin_folder = real_folder(from);
     if (relative != name) add_path(&names, NULL, name);
     add_prefix_folders(&names, variable, origin_folder, relative);
-    add_path(&names, beside, relative);
+    add_path(&names, folder, relative);
     add_path(&names, NULL, relative);
     add_path(&names, origin_folder, relative);
     return names;
@@ -84,16 +84,16 @@ char *h5_block_name(const char *stored, int block, bool *numbered) {
 /* The number of the block that has this name; -1: none. `stored`: the name of a virtual data set's source, in which %b
  * stands for the number. */
 static int block_of(const char *stored, const char *name) {
-    size_t before = 0; /* length of `name` before the number */
+    size_t prefix_length = 0; /* length of `name` before the number */
     const char *at = stored;
-    for (; *at && !(at[0] == '%' && at[1] == 'b'); at += *at == '%' && at[1] ? 2 : 1, before++)
-        if (name[before] != *at) return -1;
-    if (!*at || strspn(name + before, "0123456789") == 0) return -1;
-    long block = strtol(name + before, NULL, 10);
+    for (; *at && !(at[0] == '%' && at[1] == 'b'); at += *at == '%' && at[1] ? 2 : 1, prefix_length++)
+        if (name[prefix_length] != *at) return -1;
+    if (!*at || strspn(name + prefix_length, "0123456789") == 0) return -1;
+    long block = strtol(name + prefix_length, NULL, 10);
     if (block < 0 || block >= H5_MAX_BLOCKS) return -1;
     bool numbered;
-    OWNED char *made = h5_block_name(stored, (int)block, &numbered);
-    bool same = strcmp(made, name) == 0;
+    OWNED char *expanded = h5_block_name(stored, (int)block, &numbered);
+    bool same = strcmp(expanded, name) == 0;
     return same ? (int)block : -1;
 }
 
