@@ -68,8 +68,8 @@ static double largest_of(enum dtype dtype, const void *data, int64_t count) {
     return largest;
 }
 
-/* The first element that differs by more than the allowed error plus `rounding`, that of sums that cancel; -1: none
- * does. */
+/* The first element that differs by more than the allowed error; -1: none does. `rounding`: added to the allowed error,
+ * because sums of large terms may cancel. */
 static int64_t find_difference(enum dtype dtype, const void *right, const void *got, int64_t count, double rounding) {
     double tolerance = fmax(TOLERANCE, 16 * dtype_epsilon(dtype));
     double allowed = dtype_is_float(dtype) ? tolerance * largest_of(dtype, right, count) + rounding : 0;
@@ -82,7 +82,7 @@ static int64_t find_difference(enum dtype dtype, const void *right, const void *
 
 enum status replay_judge(const struct replay *replay, const void *got, enum dtype out, int64_t out_bytes,
                          struct error *error) {
-    char is[32], should[32];
+    char got_text[32], right_text[32];
     enum dtype dtype = replay->launch.dtype;
     double rounding = dtype_is_float(dtype) ? (double)replay->summed * dtype_epsilon(dtype) : 0;
     replay->simplest->launch(&replay->launch);
@@ -92,6 +92,6 @@ enum status replay_judge(const struct replay *replay, const void *got, enum dtyp
     return fail(error, STATUS_RUN,
                 "with other input it gave a wrong result, as if it replayed an earlier one: element %lld is %s, "
                 "should be %s",
-                (long long)at, value_text(dtype_load(out, got, at), is),
-                value_text(dtype_load(out, *replay->out, at), should));
+                (long long)at, value_text(dtype_load(out, got, at), got_text),
+                value_text(dtype_load(out, *replay->out, at), right_text));
 }

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The least gain for which a task goes to another shard than its producer, as a share of a shard's mean time, and for
- * which a job is dealt out with waits, as a share of the time until all is done. */
+/* The smallest gain for which a task goes to another shard than its producer, as a share of a shard's mean time, and
+ * for which a job is dealt out with waits, as a share of the time until all is done. */
 #define GAIN 0.05
 
 /* ---- the work of each shard so far ------------------------------------------------------------------------------- */
@@ -66,7 +66,7 @@ static int load_tree_min(const struct load_tree *tree, int from, int to) {
 
 /* ---- whole groups ------------------------------------------------------------------------------------------------ */
 
-/* Deals out whole groups, the longest first. Those marked in `spread` (may be NULL) are in *tree already. */
+/* Deals out whole groups, the longest first. Groups marked in `spread` (NULL: none) are in *tree already. */
 static void deal_groups(const struct shard_groups *all, struct load_tree *tree, int shards, const bool *spread,
                         int *shard_of_task) {
     OWNED int *shard_of_group = must_malloc((size_t)(all->count + 1) * sizeof *shard_of_group);
@@ -82,8 +82,8 @@ static void deal_groups(const struct shard_groups *all, struct load_tree *tree, 
 
 /* ---- groups that are spread -------------------------------------------------------------------------------------- */
 
-/* The time in seconds at which all results that a task reads exist. *highest: the highest shard that makes one of them;
- * -1: it reads none. */
+/* The time in seconds at which all results that a task reads exist. *highest: the highest number of a shard that makes
+ * one of these results; -1: the task reads none. */
 static double inputs_ready(const struct plan *plan, int number, const int *shard_of_task, const double *done,
                            int *highest) {
     const struct task *task = &plan->tasks[number];
@@ -102,8 +102,8 @@ static double inputs_ready(const struct plan *plan, int number, const int *shard
 
 /* How the tasks of long groups are spread. */
 struct spread {
-    const bool *groups; /* marks them */
-    double mean;        /* seconds of a shard */
+    const bool *groups; /* marks the groups to spread */
+    double mean;        /* mean seconds of a shard */
     int shards;
     int first_shards; /* this many shards get the tasks that read no result; the others are free for their readers */
 };

@@ -18,16 +18,16 @@ struct data_view view_of_all(const struct shape *source) {
     return view;
 }
 
-enum status view_select(const struct job_select *select, struct data_view *view, struct shape *seen,
+enum status view_select(const struct job_select *select, struct data_view *view, struct shape *shape,
                         struct error *error) {
-    const struct shape source = *seen;
+    const struct shape source = *shape;
     char text[SHAPE_TEXT], slice_text[JOB_SLICE_TEXT];
     if (select->rank != source.rank)
         return fail_key(error, "select", -1,
                         "'select' has %d entries, but the data set's shape %s needs one for each axis", select->rank,
                         shape_format(&source, text));
     *view = view_of_all(&source);
-    *seen = (struct shape){0};
+    *shape = (struct shape){0};
     for (int axis = 0; axis < source.rank; axis++) {
         const struct job_slice *slice = &select->slices[axis];
         int64_t size = source.size[axis], first = slice->first, end = slice->end;
@@ -44,7 +44,7 @@ enum status view_select(const struct job_select *select, struct data_view *view,
             return fail_key(error, "select", axis, "'select': \"%s\" reaches beyond axis %d, which has %lld elements",
                             job_slice_format(slice, slice_text), axis, (long long)size);
         view->step[axis] = slice->step;
-        seen->size[seen->rank++] = end > first ? (end - first + slice->step - 1) / slice->step : 0;
+        shape->size[shape->rank++] = end > first ? (end - first + slice->step - 1) / slice->step : 0;
     }
     return STATUS_OK;
 }
@@ -71,12 +71,12 @@ struct selection view_selection(const struct data_view *view, const struct box *
     if (view->source.rank == 0) return selection_of_box(box);
     struct selection selection = {.rank = view->source.rank};
     for (int source_axis = 0, axis = 0; source_axis < selection.rank; source_axis++) {
-        bool seen = !view->dropped[source_axis];
+        bool kept = !view->dropped[source_axis];
         selection.start[source_axis] =
-            view->first[source_axis] + (seen ? box->start[axis] * view->step[source_axis] : 0);
-        selection.count[source_axis] = seen ? box->count[axis] : 1;
+            view->first[source_axis] + (kept ? box->start[axis] * view->step[source_axis] : 0);
+        selection.count[source_axis] = kept ? box->count[axis] : 1;
         selection.step[source_axis] = view->step[source_axis];
-        axis += seen;
+        axis += kept;
     }
     return selection;
 }
@@ -100,11 +100,11 @@ void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]) {
         if (!view->dropped[source_axis]) shift[axis++] = view->first[source_axis] / view->step[source_axis];
 }
 
-double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk) {
+double view_excess(const struct data_view *view, const struct shape *shape, const struct shape *chunk) {
     double excess = 1;
     for (int source_axis = 0, axis = 0; source_axis < view->source.rank; source_axis++) {
         int64_t step = view->step[source_axis], size = chunk->rank ? chunk->size[source_axis] : 1;
-        int64_t have = view->source.size[source_axis], count = view->dropped[source_axis] ? 1 : seen->size[axis];
+        int64_t have = view->source.size[source_axis], count = view->dropped[source_axis] ? 1 : shape->size[axis];
         axis += !view->dropped[source_axis];
         bool last = source_axis == view->source.rank - 1;
         if (chunk->rank == 0) {

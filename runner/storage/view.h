@@ -1,6 +1,6 @@
 /* view.h - describes the part of a data set that a job reads: every step-th element of a range of each axis. An axis of
  * which the job takes a single index is dropped. A view is given in the axes of the data set ("source"); boxes of it
- * use the axes that remain ("seen"). */
+ * use the axes that remain, the kept ones. */
 #ifndef RUNNER_VIEW_H
 #define RUNNER_VIEW_H
 
@@ -14,13 +14,13 @@ struct data_view {
 };
 
 struct data_view view_of_all(const struct shape *source);
-/* Applies the key `select` to a data set of shape *seen: sets the view, and *seen to its shape. STATUS_USAGE: an entry
+/* Applies the key `select` to a data set of shape *shape: sets the view, and *shape to its shape. STATUS_USAGE: an entry
  * is out of range, or the number of entries is not the number of axes. */
-enum status view_select(const struct job_select *select, struct data_view *view, struct shape *seen,
+enum status view_select(const struct job_select *select, struct data_view *view, struct shape *shape,
                         struct error *error);
-/* Moves the beginning of seen axis `axis` to its element `first`. */
+/* Moves the beginning of kept axis `axis` to its element `first`. */
 void view_begin(struct data_view *view, int axis, int64_t first);
-/* The source axis of seen axis `axis`. */
+/* The source axis of kept axis `axis`. */
 int view_axis(const struct data_view *view, int axis);
 /* Are all steps 1 and no axes dropped? */
 bool view_is_box(const struct data_view *view);
@@ -31,6 +31,6 @@ struct shape view_grain(const struct data_view *view, const struct shape *chunk)
 void view_shift(const struct data_view *view, int64_t shift[MAX_RANK]);
 /* The number of source elements that are read for each element of the view, because they are between its elements or in
  * the same chunk. */
-double view_excess(const struct data_view *view, const struct shape *seen, const struct shape *chunk);
+double view_excess(const struct data_view *view, const struct shape *shape, const struct shape *chunk);
 
 #endif

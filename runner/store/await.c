@@ -1,7 +1,7 @@
 /* await.c - finds, for a shard, the result of a task that other shards make, whole or by panels (struct awaited). It
  * looks for parts in the folders of the shards that make them.
  *
- * The task's result is that of the first variant that has a result in every panel. Variants are tried in their order.
+ * The task's result is the result of the first variant that has one in every panel. Variants are tried in their order.
  * The next one is tried only when a part records that the one before made no result. */
 #include "results.h"
 
@@ -15,7 +15,7 @@
 /* The part that holds the result of a panel, or of the whole task. */
 struct awaited_part {
     char *path;
-    struct stat version; /* identifies the file, once it is `there` */
+    struct stat version; /* identifies the file, once it is `found` */
     struct stat refused; /* identifies a file that is damaged or out of date; it may be replaced */
     bool found;
 };
@@ -53,6 +53,7 @@ static char *path_of(const struct awaited *awaited, int number) {
     return elsewhere ? other : path;
 }
 
+/* Sets the paths of the parts of the awaited variant: one part may hold the result of the undivided run. */
 static void find_paths(struct awaited *awaited) {
     struct results *results = awaited->results;
     struct result_row row;

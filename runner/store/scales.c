@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A scale in the results file: a copy of an input's, or of a band of it, or a placeholder. */
+/* A scale in the results file: a copy of an input's scale or of a band of it, or a placeholder. */
 struct scale_copy {
-    char *name; /* in the group of copies */
-    char *wish; /* preferred name of a placeholder; NULL: it is a copy */
+    char *name;             /* in the group of copies */
+    char *placeholder_name; /* preferred name, for a placeholder; NULL: it is a copy */
     /* The original of a copy: its file, and its address there. */
     dev_t device;
     ino_t inode;
@@ -31,7 +31,7 @@ struct axis_copies {
 };
 
 /* An output without a scale. */
-struct bare {
+struct bare_output {
     const struct array *array;
     char *path;
 };
@@ -44,7 +44,7 @@ struct scales {
     struct scale_copy *copies;
     struct axis_copies (*arrays)[MAX_RANK]; /* one for each array of the plan */
     int bare_count;
-    struct bare *bare;
+    struct bare_output *bare_outputs;
 };
 
 struct scales *scales_create(const struct results *results, hid_t file, const char *group) {
@@ -58,13 +58,13 @@ void scales_free(struct scales *const *pointer) {
     OWNED struct scales *scales = *pointer;
     for (int i = 0; i < scales->count; i++) {
         free(scales->copies[i].name);
-        free(scales->copies[i].wish);
+        free(scales->copies[i].placeholder_name);
         free(scales->copies[i].attached);
     }
     for (int i = 0; i < scales->results->plan->array_count; i++)
         for (int axis = 0; axis < MAX_RANK; axis++) free(scales->arrays[i][axis].copies);
-    for (int i = 0; i < scales->bare_count; i++) free(scales->bare[i].path);
-    free(scales->bare);
+    for (int i = 0; i < scales->bare_count; i++) free(scales->bare_outputs[i].path);
+    free(scales->bare_outputs);
     free(scales->copies);
     free(scales->arrays);
 }
@@ -86,11 +86,11 @@ static bool is_free(const struct scales *scales, hid_t outputs, const char *name
 }
 
 /* The name, with a number if it is taken; the caller frees. */
-static char *choose_name(const struct scales *scales, hid_t outputs, const char *wish) {
-    char *name = must_strdup(wish);
+static char *choose_name(const struct scales *scales, hid_t outputs, const char *preferred_name) {
+    char *name = must_strdup(preferred_name);
     for (int i = 2; !is_free(scales, outputs, name); i++) {
         free(name);
-        name = must_printf("%s_%d", wish, i);
+        name = must_printf("%s_%d", preferred_name, i);
     }
     return name;
 }
@@ -114,8 +114,9 @@ static int find_copy(const struct scales *scales, const struct scale_copy *wante
         bool same_scale =
             copy->device == wanted->device && copy->inode == wanted->inode && copy->address == wanted->address;
         bool same_part = copy->first == wanted->first && copy->count == wanted->count && copy->step == wanted->step;
-        bool same_wish =
-            copy->wish && wanted->wish ? strcmp(copy->wish, wanted->wish) == 0 : copy->wish == wanted->wish;
+        bool same_wish = copy->placeholder_name && wanted->placeholder_name
+                             ? strcmp(copy->placeholder_name, wanted->placeholder_name) == 0
+                             : copy->placeholder_name == wanted->placeholder_name;
         if (same_scale && same_part && same_wish) return i;
     }
     return -1;
@@ -131,9 +132,9 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
     struct scale_copy copy = *wanted;
     struct error error = {.status = STATUS_OK};
     OWNED_ID hid_t outputs = H5Gopen2(scales->file, scales->group, H5P_DEFAULT);
-    OWNED char *wish = copy.wish ? must_strdup(copy.wish) : h5_scale_name(scale);
-    copy.name = choose_name(scales, outputs, wish);
-    if (!copy.wish)
+    OWNED char *preferred_name = copy.placeholder_name ? must_strdup(copy.placeholder_name) : h5_scale_name(scale);
+    copy.name = choose_name(scales, outputs, preferred_name);
+    if (!copy.placeholder_name)
         *why = h5_copy_scale(scale, length, copy.first, copy.count, copy.step, outputs, copy.name);
     else
         *why = h5_create_placeholder(outputs, copy.name, copy.count, &error) ? h5_error_text() : NULL;
@@ -142,7 +143,7 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
         free(copy.name);
         return -1;
     }
-    if (copy.wish) copy.wish = must_strdup(copy.wish);
+    if (copy.placeholder_name) copy.placeholder_name = must_strdup(copy.placeholder_name);
     *APPEND(scales->copies, scales->count) = copy;
     return scales->count - 1;
 }
@@ -214,8 +215,8 @@ static void attach(struct scales *scales, int number, hobj_ref_t dataset, int ax
 static enum status attach_placeholder(struct scales *scales, const struct array *array, hobj_ref_t dataset, int axis,
                                       const char *label, struct h5_axis_list *list, struct error *error) {
     bool names = label && !strchr(label, '/') && strcmp(label, ".") != 0;
-    OWNED char *wish = names ? must_strdup(label) : must_printf("axis_%d", axis);
-    struct scale_copy wanted = {.wish = wish, .count = array->shape.size[axis]};
+    OWNED char *preferred_name = names ? must_strdup(label) : must_printf("axis_%d", axis);
+    struct scale_copy wanted = {.placeholder_name = preferred_name, .count = array->shape.size[axis]};
     const char *why = NULL;
     int number = make_scale(scales, H5I_INVALID_HID, 0, &wanted, &why);
     if (number < 0) return FAIL_CALL(error, STATUS_IO, "H5Dcreate2", why);
@@ -242,7 +243,8 @@ static enum status attach_all(struct scales *scales, const struct array *array, 
         any = any || copies->count > 0;
         labelled = labelled || labels[axis];
     }
-    if (!any && rank > 0) *APPEND(scales->bare, scales->bare_count) = (struct bare){array, must_strdup(path)};
+    if (!any && rank > 0)
+        *APPEND(scales->bare_outputs, scales->bare_count) = (struct bare_output){array, must_strdup(path)};
     enum status status = STATUS_OK;
     for (int axis = 0; axis < rank && any && !status; axis++)
         if (lists[axis].count == 0)
@@ -276,7 +278,7 @@ static enum status link_from_variants(const struct scales *scales, struct error 
 enum status scales_finish(struct scales *scales, struct error *error) {
     if (scales->count > 0)
         for (int i = 0; i < scales->bare_count; i++)
-            TRY(attach_all(scales, scales->bare[i].array, scales->bare[i].path, true, error));
+            TRY(attach_all(scales, scales->bare_outputs[i].array, scales->bare_outputs[i].path, true, error));
     TRY(link_from_variants(scales, error));
     for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];

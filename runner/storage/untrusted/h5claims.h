@@ -15,8 +15,8 @@ uint64_t h5_little_endian(const unsigned char *bytes, int count);
 hid_t h5_open_to_read(const char *path, hid_t access);
 
 /* Checks an open data set whose shape, type and chunks are known. STATUS_USAGE: its elements are beyond the end of the
- * file, or it has more than 2^20 chunks and more chunks than the file has bytes. *stored_bytes becomes the number of bytes that
- * the file stores for the data set; infinity: other files store it. */
+ * file, or it has more than 2^20 chunks and more chunks than the file has bytes. *stored_bytes becomes the number of
+ * bytes that the file stores for the data set; infinity: other files store it. */
 enum status h5_check_claims(const struct h5_dataset *dataset, const char *path, const char *name, double *stored_bytes,
                             struct error *error);
 
