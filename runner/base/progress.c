@@ -14,10 +14,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_S    1.0
-#define HEARTBEAT_S 60.0
-#define SOONEST_S   0.2 /* a new run redraws the live line only if it is at least this old */
-#define CLEAR       "\r\033[K"
+#define REDRAW_S     1.0
+#define HEARTBEAT_S  60.0
+#define MIN_REDRAW_S 0.2 /* a new run redraws the live line only if it is at least this old */
+#define CLEAR        "\r\033[K"
 
 #define PLAIN_COLUMNS 640 /* the longest plain line */
 
@@ -171,7 +171,7 @@ void progress_run(struct progress *progress, int number, const char *what) {
     progress->view.phase = PHASE_TILES;
     progress->view.done = progress->view.total = 0;
     progress->phase_s = progress->updated_s;
-    if (progress->live && (!progress->shown || progress->updated_s - progress->drawn_s >= SOONEST_S)) draw(progress);
+    if (progress->live && (!progress->shown || progress->updated_s - progress->drawn_s >= MIN_REDRAW_S)) draw(progress);
     pthread_mutex_unlock(&progress->mutex);
 }
 

@@ -14,7 +14,7 @@
 #define CHUNK_BYTES   (INT64_C(8) << 20) /* of random bytes, which are repeated to fill the operands */
 #define SHARE         8                  /* operands take at most 1/SHARE of the free memory */
 #define COPIES        6                  /* copies of a chunk in one sample of the bus */
-#define LARGEST_BYTES 0x1p30             /* most bytes of a case's operands, even if the cache is larger */
+#define MAX_BYTES     0x1p30             /* most bytes of a case's operands, even if the cache is larger */
 #define MIN_BEYOND    1.5                /* operands of this many cache sizes count as beyond the cache */
 #define PRODUCT_TURNS 3                  /* most sizes of a product that are timed */
 
@@ -252,7 +252,7 @@ static enum status measure_memory(struct bench *bench, const struct bench_case *
     const struct device_facts *facts = &bench->device->facts;
     const int64_t thousand = 1000;
     double cache = (double)facts->cache_bytes, seconds;
-    double max_bytes = fmin(LARGEST_BYTES, (double)facts->memory_free / SHARE);
+    double max_bytes = fmin(MAX_BYTES, (double)facts->memory_free / SHARE);
     double bytes = fmin(max_bytes, bench->effort->cache_sizes * cache);
     struct geometry geometry;
     TRY(case_geometry(one, bench->effort->cached, &geometry, error));

@@ -14,8 +14,8 @@ struct data_view {
 };
 
 struct data_view view_of_all(const struct shape *source);
-/* Applies the key `select` to a data set of shape *shape: sets the view, and *shape to its shape. STATUS_USAGE: an entry
- * is out of range, or the number of entries is not the number of axes. */
+/* Applies the key `select` to a data set of shape *shape: sets the view, and *shape to its shape. STATUS_USAGE: an
+ * entry is out of range, or the number of entries is not the number of axes. */
 enum status view_select(const struct job_select *select, struct data_view *view, struct shape *shape,
                         struct error *error);
 /* Moves the beginning of kept axis `axis` to its element `first`. */

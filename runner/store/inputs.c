@@ -131,7 +131,7 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
 static int recall_part(struct found_part *part, struct wanted *wanted, int count) {
     FENCE(part->path);
     bool synced = part_trailer(part->path) == TRAILER_SYNCED;
-    OWNED_ID hid_t file = part_open(part->path, synced ? PART_LINKED_HASHED : INT64_MAX);
+    OWNED_ID hid_t file = part_open(part->path, synced ? PART_LINKED_HASHED : ANY_SIZE);
     part->checked = file >= 0 && !synced;
     OWNED char *text = file < 0 ? NULL : h5_get_text(file, ATTRIBUTE);
     char *last = text; /* the last line, a hash of the lines before it */

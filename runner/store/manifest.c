@@ -115,7 +115,7 @@ void results_finish_manifest(const struct results *results) {
 /* Negative: the shard has not begun, or a crash of the machine has damaged its manifest. */
 static hid_t open_manifest(const char *folder) {
     OWNED char *path = must_printf("%s/" SHARD_MANIFEST, folder);
-    return part_open(path, INT64_MAX);
+    return part_open(path, ANY_SIZE);
 }
 
 char *manifest_host(const char *folder) {

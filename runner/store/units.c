@@ -25,7 +25,7 @@
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output) {
     FENCE(path);
     bool trusted = results->policy.links && part_trailer(path) == TRAILER_SYNCED;
-    off_t max_hashed = trusted ? PART_LINKED_HASHED : INT64_MAX; /* larger parts are not hashed */
+    off_t max_hashed = trusted ? PART_LINKED_HASHED : ANY_SIZE;
     if (results_part_checked(results, path)) max_hashed = 0;
     OWNED_ID hid_t part = part_open(path, max_hashed);
     if (part < 0) return false;

@@ -233,11 +233,11 @@ static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, 
     return transpose_bits(bits);
 }
 
-enum { WIDEST = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
+enum { MAX_SIZE = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
 
 /* Decodes STRIP groups from `group` on: sorts their bits into bytes by significance, then those into elements. */
 static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {
-    uint64_t sorted[WIDEST * STRIP];
+    uint64_t sorted[MAX_SIZE * STRIP];
     for (size_t byte = 0; byte < size; byte++)
         for (size_t at = 0; at < STRIP; at += 8) {
             uint64_t *word = sorted + byte * STRIP + at;
@@ -251,7 +251,7 @@ static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t
 /* Decodes a block of `count` elements of `size` bytes; `count` is a multiple of 8. */
 static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t count, size_t size) {
     size_t row = count / 8, group = 0;
-    for (; size <= WIDEST && row - group >= STRIP; group += STRIP) unshuffle_strip(from, to, row, group, size);
+    for (; size <= MAX_SIZE && row - group >= STRIP; group += STRIP) unshuffle_strip(from, to, row, group, size);
     for (; group < row; group++)
         for (size_t byte = 0; byte < size; byte++) {
             uint64_t bytes = group_bytes(from, row, byte, group);

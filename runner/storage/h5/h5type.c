@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    LONGEST_TEXT = 128 << 20, /* bytes */
-    MAX_COMPACT = 65535       /* most attributes in an object header: the limit of HDF5 */
+    MAX_TEXT_BYTES = 128 << 20, /* bytes */
+    MAX_COMPACT = 65535         /* most attributes in an object header: the limit of HDF5 */
 };
 
 /* ---- errors ---- */
@@ -246,7 +246,7 @@ static rlim_t used_address_space(void) {
 }
 
 /* Reads a variable-length text. A damaged file may claim a length of gibibytes, which HDF5 allocates twice and fills
- * before it detects the damage. So the address space of the process, all its threads, is limited to LONGEST_TEXT more
+ * before it detects the damage. So the address space of the process, all its threads, is limited to MAX_TEXT_BYTES more
  * for that moment. */
 static char *read_long_text(hid_t attribute, hid_t type) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -256,7 +256,7 @@ static char *read_long_text(hid_t attribute, hid_t type) {
     rlim_t bytes = used_address_space();
     bool limited = bytes > 0 && getrlimit(RLIMIT_AS, &before) == 0;
     now = before;
-    if (limited && now.rlim_cur > bytes + LONGEST_TEXT) now.rlim_cur = bytes + LONGEST_TEXT;
+    if (limited && now.rlim_cur > bytes + MAX_TEXT_BYTES) now.rlim_cur = bytes + MAX_TEXT_BYTES;
     limited = limited && setrlimit(RLIMIT_AS, &now) == 0;
     bool read = H5Aread(attribute, type, &value) >= 0;
     if (limited) setrlimit(RLIMIT_AS, &before);

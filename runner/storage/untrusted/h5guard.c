@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    DEEPEST = sizeof((struct h5_guard *)0)->chain / sizeof(struct h5_guarded),
+    MAX_DEPTH = sizeof((struct h5_guard *)0)->chain / sizeof(struct h5_guarded),
     REFUSED = -2,
     NESTED = 3,          /* a virtual data set deeper than this counts as nested */
     MAX_NESTED = 1 << 14 /* most data sets that one walk follows once it reaches nested ones */
@@ -158,7 +158,7 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
             return;
         }
     guard->visited++;
-    if (guard->depth == DEEPEST || (guard->depth > NESTED && guard->visited > MAX_NESTED)) {
+    if (guard->depth == MAX_DEPTH || (guard->depth > NESTED && guard->visited > MAX_NESTED)) {
         refuse(guard, "is made of", "too many virtual data sets of virtual data sets", "");
         return;
     }

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    LONGEST = 1 << 20, /* bytes; larger headers are not read */
-    MAX_CHUNKS = 64,   /* continuation chunks that are walked */
+    MAX_HEADER_BYTES = 1 << 20, /* bytes; larger headers are not read */
+    MAX_CHUNKS = 64,            /* continuation chunks that are walked */
     /* From the specification: */
     CONTINUATION = 0x10, /* message types */
     DATATYPE = 3,
@@ -83,7 +83,7 @@ static void walk(struct header *header, const unsigned char *at, uint64_t bytes)
 
 /* Reads `bytes` bytes and walks the messages in them, without the first `skip` and the last `spare` bytes. */
 static void walk_extent(struct header *header, uint64_t address, uint64_t bytes, uint64_t skip, uint64_t spare) {
-    if (bytes > LONGEST || bytes < skip + spare) return;
+    if (bytes > MAX_HEADER_BYTES || bytes < skip + spare) return;
     OWNED unsigned char *memory = must_malloc(bytes);
     ssize_t got = pread(header->descriptor, memory, bytes, (off_t)(header->base + address));
     if (got == (ssize_t)bytes) walk(header, memory + skip, bytes - skip - spare);
@@ -107,7 +107,7 @@ static void walk_header(struct header *header, uint64_t address) {
         bytes = h5_little_endian(head + 8, 4);
     }
     if (header->version != 1 && header->version != 2) return;
-    if (bytes <= LONGEST) walk_extent(header, address, skip + bytes, skip, 0);
+    if (bytes <= MAX_HEADER_BYTES) walk_extent(header, address, skip + bytes, skip, 0);
     /* A continuation chunk of version 2 begins with "OCHK" and ends in a checksum. */
     const uint64_t frame = header->version == 1 ? 0 : 4;
     for (int i = 0; i < header->count; i++) /* walking adds chunks */

@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 
 enum {
-    DEEPEST = 16,    /* most levels of virtual data sets */
+    MAX_DEPTH = 16,  /* most levels of virtual data sets */
     SPARE_FILES = 64 /* file descriptors that remain for all but the sources */
 };
 
@@ -384,7 +384,7 @@ static void check_readable(struct source_walk *walk, hid_t dataset, hid_t creati
 static void visit(struct source_walk *walk, hid_t dataset, hid_t seen, hid_t memory) {
     OWNED_ID hid_t creation = H5Dget_create_plist(dataset);
     walk->depth++;
-    if (walk->depth > DEEPEST + 1)
+    if (walk->depth > MAX_DEPTH + 1)
         fail(&walk->error, STATUS_USAGE, "%s: '%s' is made of too many virtual data sets of virtual data sets",
              walk->path, walk->name);
     else if (H5Pget_layout(creation) == H5D_VIRTUAL)

@@ -9,7 +9,7 @@
 
 #define LINK_BYTES 16 /* a link takes at least this many bytes of a file */
 /* The time of HDF5 grows with the square of the depth: half a millisecond for each link at this depth. */
-#define DEEPEST 256
+#define MAX_DEPTH 256
 
 struct visit {
     hid_t group;
@@ -57,7 +57,7 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     H5O_info_t about;
     if (H5Oget_info_by_name2(group, name, &about, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return -1;
     if (about.type != H5O_TYPE_GROUP || !add_group(visit, about.addr)) return 0;
-    if (visit->depth == DEEPEST) return stop("groups are nested too deeply");
+    if (visit->depth == MAX_DEPTH) return stop("groups are nested too deeply");
     memcpy(visit->path + outer + length, "/", 2);
     visit->length = outer + length + 1;
     visit->depth++;
