@@ -178,6 +178,7 @@ const char *interrupt_name(int number) {
     return "a signal";
 }
 
+/* The watcher: acknowledges the first signal, then ends the process after the grace period or at an INT. */
 static void *watcher_main(void *unused) {
     (void)unused;
     const sigset_t signals = watched_signals();

@@ -142,6 +142,7 @@ static enum status compile(const struct host_source *source, const char *folder,
     return STATUS_OK;
 }
 
+/* Loads a compiled library, in a rehearsal first, and finds the function. */
 static enum status load(const struct host_source *source, const char *path, struct host_code *code,
                         struct error *error) {
     int code_of_child = rehearse_load(path);

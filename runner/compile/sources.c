@@ -158,6 +158,7 @@ static enum status add_include(struct sources *sources, int from, const char *fo
     return STATUS_OK;
 }
 
+/* Adds the files that file number `from` includes in quotes, except tilerun.h. */
 static enum status add_includes(struct sources *sources, int from, const char *folder, struct error *error) {
     OWNED char *text = must_strdup(sources->files[from].text);
     const char *at = text;

@@ -108,6 +108,7 @@ static enum status time_candidates(struct variant_search *search, int64_t sample
     return STATUS_OK;
 }
 
+/* Builds, streams and verifies a candidate, which then waits to be timed, unless its row is final. */
 static enum status begin_candidate(struct variant_search *search, struct search_candidate *candidate,
                                    struct error *error) {
     struct execution *execution = search->execution;
@@ -170,6 +171,7 @@ static void drop_slower(struct variant_search *search) {
     search->remaining = (timed + 1) / 2;
 }
 
+/* Times rounds, and halves the candidates after each, until one remains or the budget is used up. */
 static enum status halve(struct variant_search *search, struct error *error) {
     const struct run_options *options = &search->execution->plan->tasks[search->candidates[0].run->task].operation->run;
     for (int64_t samples = FIRST_SAMPLES;; samples *= 2) {

@@ -123,8 +123,8 @@ enum status part_seal(const char *path, bool sync, struct error *error);
  * not damaged it. */
 enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
 enum trailer part_trailer(const char *path);
-/* Opens an undamaged part or manifest (part_is_intact), without HDF5's lock; negative: it is damaged or gone. */
 #define ANY_SIZE INT64_MAX /* as max_hashed_bytes: hashes a file of any size */
+/* Opens an undamaged part or manifest (part_is_intact), without HDF5's lock; negative: it is damaged or gone. */
 hid_t part_open(const char *path, off_t max_hashed_bytes);
 /* Reads the row of an open part; false: it does not have one. */
 bool part_row(hid_t part, const char *path, struct result_row *row);

@@ -308,6 +308,7 @@ enum status to_put(const struct results *results, struct error *error) {
 /* The state of a file's path: no file, a file of another job, or one with some or all of this job's results. */
 enum earlier { NOTHING, FOREIGN, SOME_OF_OURS, ALL_OF_OURS };
 
+/* Finds the state of the path that a file will be renamed to. */
 static enum earlier look_at(const struct results *results, const struct job *job, struct keys *keys,
                             const struct to_file *file) {
     FENCE(file->destination.path);

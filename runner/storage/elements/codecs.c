@@ -233,7 +233,7 @@ static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, 
     return transpose_bits(bits);
 }
 
-enum { MAX_SIZE = 8 /* bytes of an element */, STRIP = 64 /* groups */ };
+enum { MAX_SIZE = 8 /* bytes of an element */, STRIP = 64 /* groups that are decoded together */ };
 
 /* Decodes STRIP groups from `group` on: sorts their bits into bytes by significance, then those into elements. */
 static void unshuffle_strip(const unsigned char *from, unsigned char *to, size_t row, size_t group, size_t size) {

@@ -176,6 +176,7 @@ static void convert_source(const struct writing *writing, int64_t index, int64_t
     convert_elements(writing->source->dtype, source_at(writing, index), count, writing->raw->dataset->dtype, to, casts);
 }
 
+/* Writes `count` elements of the source, from element `index` on, to `address` in the file. */
 static void write_elements(struct writing *writing, int64_t index, int64_t count, haddr_t address,
                            struct casts *casts) {
     int64_t size = writing->raw->size, block_elements = BLOCK_BYTES / size;
@@ -250,6 +251,8 @@ static void find_span(const struct writing *writing, haddr_t *begin, haddr_t *en
     *end = raw->address + (haddr_t)((run.in_array + run.elements) * raw->size);
 }
 
+/* Writes unfiltered data by `work`, in as many threads as help: copying to a mapping and converting do, pwrite does
+ * not. */
 static void write_plain(struct writing *writing, void (*work)(void *context, int64_t lane, int thread)) {
     struct file_mapping *mapping = writing->raw->mapping;
     haddr_t begin, end;
@@ -340,6 +343,7 @@ static void write_partial_chunk(struct writing *writing, const struct chunk_cell
         keep_error(writing, &error);
 }
 
+/* The work of one lane: takes filtered chunks until none is left. */
 static void write_filtered(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;
