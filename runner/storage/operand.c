@@ -105,7 +105,8 @@ static void rearrange(const struct operand *operand, const struct box *part, con
         array_stride[axis] = elements;
         elements *= box->count[axis];
     }
-    for (int axis = 0; axis <= last; axis++) axis_stride[axis] = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];
+    for (int axis = 0; axis <= last; axis++)
+        axis_stride[axis] = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];
     while (remaining > 0) {
         int64_t run = part->count[last];
         for (int64_t i = 0; i < run; i++, to += size)
