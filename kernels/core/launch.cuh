@@ -35,11 +35,11 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
 }
 
 /* The tile of a stack of matrices that this block works on. Tiles are numbered along a row of tiles first. */
-struct tile_place {
+struct tile_position {
     int64_t batch, row, column;
 };
 
-__device__ inline tile_place tile_of_block(int64_t tile_rows, int64_t tile_columns) {
+__device__ inline tile_position tile_of_block(int64_t tile_rows, int64_t tile_columns) {
     const int64_t number = block_number();
     const int64_t line = quotient(number, tile_columns);
     const int64_t batch = line < tile_rows ? 0 : quotient(line, tile_rows);

@@ -8,9 +8,9 @@
  * The kernel (fused_text.cuh) is compiled at run time for an expression, an operator and a kind of shape. A
  * block is an array [groups][rows][columns] over (outer, length, inner), as in reduce/tuned/stream.cu. Along contiguous
  * rows (inner 1) a column is one accumulator, and the elements before the first whole vector of a row and behind the
- * last are taken one by one. Across rows a column is a vector, an accumulator for each of its elements; where a row is
- * no whole number of vectors, a column is one element. Where there are few outputs, blocks share a tile: each takes a
- * chunk of the reduced axis, and the last to arrive merges all partial results in the order of their numbers.
+ * last are added one by one. Across rows a column is a vector, an accumulator for each of its elements; if a row is no
+ * whole number of vectors, a column is one element. If there are few outputs, blocks share a tile: each takes a chunk
+ * of the reduced axis, and the last to arrive merges all partial results in the order of their numbers.
  *
  * The order is fixed, so every run on every GPU gives the same bits; tiles of another size have another order. Sums are
  * kept in two doubles, where narrow elements of a batch are first added in one. var and std are left to `stream`, which
@@ -47,11 +47,13 @@ struct fused_plan {
     struct reduction blocks;
 };
 
+/* Chooses the block's layout and each thread's loads in flight: at least LOADS of 16 bytes, and enough blocks to keep
+ * the GPU busy. */
 static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const reduce_args &args = launch->args.reduce;
     const struct map_args *map = &launch->before;
     const bool along = args.inner == 1;
-    const int most_blocks = along ? BLOCKS : COLUMN_BLOCKS;
+    const int max_blocks = along ? BLOCKS : COLUMN_BLOCKS;
     fused_plan plan = {map_form(map, aligned ? 8 : 1), {}};
     if (!along && args.inner % plan.form.elements != 0) plan.form = map_form(map, 1);
     plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
@@ -63,32 +65,32 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     r.columns = power_of_two_up_to(width, 64);
     r.column_tiles = ceil_div(width, r.columns);
     /* 8 batches a thread, unless that leaves multiprocessors or threads idle. */
-    const int most_rows = MAP_BLOCK / r.columns;
-    const auto tiles = [&] { return ceil_div(args.outer, most_rows / r.rows) * r.column_tiles; };
-    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), most_rows);
+    const int max_rows = MAP_BLOCK / r.columns;
+    const auto tiles = [&] { return ceil_div(args.outer, max_rows / r.rows) * r.column_tiles; };
+    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), max_rows);
     /* A short row is one batch of up to 16 threads, each with up to 2 LOADS. Their number leaves few loads beyond the
      * row: 13 vectors take 2 threads with 7 each. In a longer row 8 threads read neighbours, because memory is read in
      * 128 bytes. */
     if (along && plan.form.elements > 1 && steps > 0 && steps <= 32 * plan.form.unroll) {
         const int usual = plan.form.unroll;
-        int64_t least = INT64_MAX;
+        int64_t min_loads = INT64_MAX;
         for (int rows = steps > 20 ? 8 : 1; rows <= 16; rows *= 2) {
             const int64_t unroll = ceil_div(steps, rows);
-            if (unroll > 2 * usual || rows * unroll > least || (rows * unroll == least && unroll < usual)) continue;
-            least = rows * unroll;
+            if (unroll > 2 * usual || rows * unroll > min_loads || (rows * unroll == min_loads && unroll < usual))
+                continue;
+            min_loads = rows * unroll;
             r.rows = rows, plan.form.unroll = int(unroll);
         }
     } else if (along) {
         r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
     }
-    while (r.rows < most_rows && r.rows < steps && (tiles() < most_blocks || most_rows / r.rows > args.outer))
-        r.rows *= 2;
-    r.groups = most_rows / r.rows;
+    while (r.rows < max_rows && r.rows < steps && (tiles() < max_blocks || max_rows / r.rows > args.outer)) r.rows *= 2;
+    r.groups = max_rows / r.rows;
     r.tiles = tiles();
     r.splits = 1;
     r.chunk = std::max<int64_t>(steps, 1);
     const int64_t batch = int64_t(plan.form.unroll) * r.rows;
-    const int64_t splits = std::min<int64_t>(most_blocks / r.tiles, steps / std::max<int64_t>(2 * batch, MIN_CHUNK));
+    const int64_t splits = std::min<int64_t>(max_blocks / r.tiles, steps / std::max<int64_t>(2 * batch, MIN_CHUNK));
     if (splits > 1) {
         r.chunk = ceil_div(ceil_div(steps, splits), batch) * batch;
         r.splits = int(ceil_div(steps, r.chunk));
@@ -136,8 +138,8 @@ static const char *storing_of(enum dtype result) {
  * least MIN_CHUNK elements each, and fill at most 16 elements for each thread of BLOCKS. */
 static size_t reduce_fused_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
-    const int64_t most = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
-    const int64_t partials = std::min<int64_t>(most, int64_t(BLOCKS) * MAP_BLOCK * 16);
+    const int64_t max_partials = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
+    const int64_t partials = std::min<int64_t>(max_partials, int64_t(BLOCKS) * MAP_BLOCK * 16);
     return BLOCKS * sizeof(unsigned) + size_t(partials) * 3 * sizeof(double);
 }
 

@@ -56,7 +56,7 @@ inline int64_t matmul_blocks(const matmul_args &args, int tile) {
     return args.batch * ceil_div(args.m, tile) * ceil_div(args.n, tile);
 }
 
-__device__ inline tile_place matmul_tile(const matmul_args &args, int tile) {
+__device__ inline tile_position matmul_tile(const matmul_args &args, int tile) {
     return tile_of_block((args.m + tile - 1) / tile, (args.n + tile - 1) / tile);
 }
 

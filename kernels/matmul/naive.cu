@@ -23,7 +23,7 @@
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(SIDE *SIDE)
     matmul_naive_kernel(const __grid_constant__ matmul_args args, const T *__restrict__ a, const T *__restrict__ b) {
-    const tile_place tile = matmul_tile(args, SIDE);
+    const tile_position tile = matmul_tile(args, SIDE);
     const int64_t row = tile.row * SIDE + threadIdx.y, column = tile.column * SIDE + threadIdx.x;
     if (tile.batch >= args.batch || row >= args.m || column >= args.n) return;
 

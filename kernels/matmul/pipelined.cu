@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     matmul_pipelined_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
     __shared__ stage stages[STAGES];
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     carrier a(static_cast<const float *>(args.a) + tile.batch * args.a_batch_stride, row, args.m, args.k,

@@ -68,7 +68,7 @@ template <typename T>
 __global__ void __launch_bounds__(THREADS) matmul_registers_kernel(const __grid_constant__ matmul_args args) {
     __shared__ accumulator<T> a_tile[STEP][TILE + 4], b_tile[STEP][TILE + 4];
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     carrier<T> a(static_cast<const T *>(args.a) + tile.batch * args.a_batch_stride, row, args.m, args.k,

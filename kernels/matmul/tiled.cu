@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_c
     __shared__ alignas(16) accumulator<T> a_tile[TILE][TILE + 16 / sizeof(accumulator<T>)];
     __shared__ accumulator<T> b_tile[TILE][TILE + 1];
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int x = int(threadIdx.x), y = int(threadIdx.y);
     const int64_t row = tile.row * TILE, column = tile.column * TILE;

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS)
     using S = accumulator<T>;
     __shared__ alignas(16) S a_tiles[2][STEP][TILE], b_tiles[2][STEP][TILE];
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     carrier<T> a(static_cast<const T *>(args.a) + tile.batch * args.a_batch_stride, row, args.m, args.k,

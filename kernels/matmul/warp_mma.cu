@@ -33,7 +33,7 @@
 #define THREADS (TILE / WARP_M * TILE / WARP_N * 32)
 
 /* An operand: TILE lines (rows of A, columns of B) by STEP of k. A row of a stage is a row in memory. */
-template <bool K_ADJACENT> struct operand {
+template <bool K_ADJACENT> struct tile_operand {
     static constexpr int ROWS = K_ADJACENT ? TILE : STEP, COLUMNS = K_ADJACENT ? STEP : TILE, PITCH = COLUMNS + 8;
     static constexpr int LINE = K_ADJACENT ? PITCH : 1,
                          K = K_ADJACENT ? 1 : PITCH;                      /* elements to the next, in a stage */
@@ -45,7 +45,7 @@ template <bool K_ADJACENT> struct operand {
     int row, column; /* in a stage */
     bool aligned;    /* does memory consist of whole vectors? */
 
-    __device__ operand(const void *matrix, int64_t first_line, int64_t lines, int64_t k, bool in_vectors)
+    __device__ tile_operand(const void *matrix, int64_t first_line, int64_t lines, int64_t k, bool in_vectors)
         : pitch(K_ADJACENT ? k : lines), row(int(threadIdx.x) / VECTORS), column(int(threadIdx.x) % VECTORS * 8),
           aligned(in_vectors) {
         const int64_t first_row = K_ADJACENT ? first_line + row : row,
@@ -59,12 +59,12 @@ template <bool K_ADJACENT> struct operand {
     __device__ void bring(stage &to) {
 #pragma unroll
         for (int i = 0; i < ROWS; i += DOWN) {
-            uint16_t *const place = &to[row + i][column];
+            uint16_t *const target = &to[row + i][column];
             if (aligned) {
-                copy_async<16>(shared_address(place), from + i * pitch, i < rows_left && columns_left > 0);
+                copy_async<16>(shared_address(target), from + i * pitch, i < rows_left && columns_left > 0);
             } else {
 #pragma unroll
-                for (int e = 0; e < 8; e++) place[e] = i < rows_left && e < columns_left ? from[i * pitch + e] : 0;
+                for (int e = 0; e < 8; e++) target[e] = i < rows_left && e < columns_left ? from[i * pitch + e] : 0;
             }
         }
         from += K_ADJACENT ? STEP : STEP * pitch;
@@ -82,12 +82,12 @@ template <bool K_ADJACENT> struct operand {
 template <typename T, bool A_K_ADJACENT, bool B_K_ADJACENT>
 __global__ void __launch_bounds__(THREADS, 2)
     matmul_warp_mma_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
-    using A = operand<A_K_ADJACENT>;
-    using B = operand<B_K_ADJACENT>;
+    using A = tile_operand<A_K_ADJACENT>;
+    using B = tile_operand<B_K_ADJACENT>;
     __shared__ alignas(16) typename A::stage a_stages[2];
     __shared__ alignas(16) typename B::stage b_stages[2];
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     A a(static_cast<const T *>(args.a) + tile.batch * args.a_batch_stride, row, args.m, args.k, a_aligned);

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     extern __shared__ __align__(1024) uint8_t memory[];
     stage *const stages = reinterpret_cast<stage *>(memory);
 
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     const auto *const a = static_cast<const uint16_t *>(args.a) + tile.batch * args.a_batch_stride;

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __
     __shared__ T shared[HEIGHT][PITCH];
     /* The tile's place in y. Tiles are numbered along rows of y: blocks that run together write neighbouring parts of
      * them. */
-    const tile_place of_y = tile_of_block((args.cols + WIDTH - 1) / WIDTH, (args.rows + HEIGHT - 1) / HEIGHT);
+    const tile_position of_y = tile_of_block((args.cols + WIDTH - 1) / WIDTH, (args.rows + HEIGHT - 1) / HEIGHT);
     if (of_y.batch >= args.batch) return;
     const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * HEIGHT, column = of_y.row * WIDTH;
     const int height = int(min(int64_t(HEIGHT), args.rows - row)), width = int(min(int64_t(WIDTH), args.cols - column));

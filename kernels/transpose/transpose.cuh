@@ -25,9 +25,9 @@ inline int64_t transpose_blocks(const transpose_args &args) {
 
 /* Tiles are numbered down the columns of x: blocks that run together then write neighbouring pieces of y's rows, and
  * scattered reads cost less than scattered writes. */
-__device__ inline tile_place transpose_tile(const transpose_args &args) {
-    const tile_place of_y = tile_of_block((args.cols + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE,
-                                          (args.rows + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE);
+__device__ inline tile_position transpose_tile(const transpose_args &args) {
+    const tile_position of_y = tile_of_block((args.cols + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE,
+                                             (args.rows + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE);
     return {of_y.batch, of_y.column, of_y.row};
 }
 
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_STEP)
     transpose_tile_kernel(const __grid_constant__ transpose_args args) {
     __shared__ T shared[TRANSPOSE_TILE][PITCH];
 
-    const tile_place tile = transpose_tile(args);
+    const tile_position tile = transpose_tile(args);
     if (tile.batch >= args.batch) return;
     const int x = int(threadIdx.x), y = int(threadIdx.y);
     const int64_t matrix = tile.batch * args.rows * args.cols;

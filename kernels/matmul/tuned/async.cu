@@ -42,8 +42,8 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
     static constexpr unsigned STAGE_BYTES = 2 * BK * ROW * sizeof(float); /* A's half, then B's */
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
-    static constexpr matmul_cut cut(int least, double flops, double alone, double start) {
-        return {TILE, TILE, BLOCKS, BK, least, flops, alone, start, 0, false};
+    static constexpr matmul_cut cut(int min_k, double flops, double alone, double start) {
+        return {TILE, TILE, BLOCKS, BK, min_k, flops, alone, start, 0, false};
     }
 };
 using async_large = async_shape<128, 16, 3, 2>;

@@ -75,17 +75,18 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
 
     __device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
         const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
-        const int own = LAYOUT == LINES ? x : y;
+        const int thread_line = LAYOUT == LINES ? x : y;
         l = LAYOUT == LINES ? y : x;
-        lines = int(extent - line < TILE ? extent - line : TILE) - own;
-        from = matrix + (LAYOUT == LINES ? (k_begin + l) * ld + line + own : (line + own) * ld + k_begin + l);
+        lines = int(extent - line < TILE ? extent - line : TILE) - thread_line;
+        from = matrix +
+               (LAYOUT == LINES ? (k_begin + l) * ld + line + thread_line : (line + thread_line) * ld + k_begin + l);
         step = DOWN * ld;
-        to = shared + (LAYOUT == K_KEPT ? own * ROW + l : l * ROW + own);
+        to = shared + (LAYOUT == K_KEPT ? thread_line * ROW + l : l * ROW + thread_line);
     }
 
-    /* The number of the thread's lines (LINES: of its k) that exist in a stage when `left` of k are left. */
-    __device__ int existing(int left) const {
-        return LAYOUT == LINES ? (lines > 0 ? left - l : 0) : l < left ? lines : 0;
+    /* The number of the thread's lines (LINES: of its k) that exist in a stage when `remaining` of k are left. */
+    __device__ int existing(int remaining) const {
+        return LAYOUT == LINES ? (lines > 0 ? remaining - l : 0) : l < remaining ? lines : 0;
     }
 
     /* Starts part number `part` of `parts` of the copies into the stage `offset` bytes from stage 0. `exist`: from
@@ -152,7 +153,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
 #define GROUP 16 /* tile rows per band */
 
 struct matmul_piece {
-    tile_place tile;
+    tile_position tile;
     int64_t split, k_begin, k_end;
 };
 
@@ -199,8 +200,9 @@ __device__ __forceinline__ void stages_follow(A &a, B &b, const matmul_piece &pi
     copy_wait<STAGES - 2>();
     __syncthreads();
     load(0, read, 0);
-    for (int left = k; left > 0; left -= BK) {
-        const int a_exist = a.existing(left - (STAGES - 1) * BK), b_exist = b.existing(left - (STAGES - 1) * BK);
+    for (int remaining = k; remaining > 0; remaining -= BK) {
+        const int a_exist = a.existing(remaining - (STAGES - 1) * BK),
+                  b_exist = b.existing(remaining - (STAGES - 1) * BK);
 #pragma unroll
         for (int l = 0; l < OWN; l += STEP) {
             if (l == OWN - STEP) {
@@ -301,8 +303,8 @@ static __global__ void __launch_bounds__(512)
     matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
     __shared__ accumulator<T> sums[512];
     const int64_t at = block_number() * blockDim.x + threadIdx.x, elements = args.batch * args.m * args.n;
-    const int64_t each = (work.splits + blockDim.y - 1) / blockDim.y;
-    const int64_t begin = threadIdx.y * each, end = min(begin + each, work.splits);
+    const int64_t planes_each = (work.splits + blockDim.y - 1) / blockDim.y;
+    const int64_t begin = threadIdx.y * planes_each, end = min(begin + planes_each, work.splits);
     const auto *plane = static_cast<const accumulator<T> *>(work.planes) + at;
     accumulator<T> sum = 0;
     if (at < elements) {

@@ -193,14 +193,14 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
     struct product product;
     CUDART(product_fill(lt, launch, &product));
-    const matmul_facts facts = matmul_facts_of(launch, device);
-    if (const auto *known = lt.chosen.find(facts)) /* only a known algorithm can be captured */
+    const matmul_key key = matmul_cache_key(launch, device);
+    if (const auto *known = lt.chosen.find(key)) /* only a known algorithm can be captured */
         return run(lt, lt.handles[device], launch, &product, known);
     CUDART(cublas_can_run(launch));
     if (!lt.handles[device]) CUBLAS(lt.create(&lt.handles[device]));
     cublasLtMatmulAlgo_t algorithm;
     CUDART(choose(lt, lt.handles[device], launch, &product, &algorithm));
-    return run(lt, lt.handles[device], launch, &product, lt.chosen.keep(facts, algorithm));
+    return run(lt, lt.handles[device], launch, &product, lt.chosen.keep(key, algorithm));
 }
 
 #define NARROW_THREADS 256

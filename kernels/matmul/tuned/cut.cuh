@@ -2,9 +2,9 @@
  *
  * A C of few tiles leaves most of the device idle, so k is cut into pieces. Piece s of every tile is summed into plane
  * s of the workspace; a second, small kernel adds the planes, always in the same order: no atomics, the same bits every
- * run. Tiles of shares.cuh add up to eight pieces in a cluster of blocks, before there is a plane. Large tiles
- * read least and multiply fastest where they fill the device; small ones waste less at the edges of C, and there are
- * more of them to share.
+ * run. Tiles of shares.cuh add up to eight pieces in a cluster of blocks, before there is a plane. Large tiles read
+ * least and multiply fastest if they fill the device; small ones waste less at the edges of C, and there are more of
+ * them to share.
  *
  * So tile and pieces are chosen by a model: the time of the busiest multiprocessor,
  *
@@ -20,10 +20,10 @@
 #include <algorithm>
 #include <cmath>
 
-#define MOST_ROUNDS     2      /* of blocks, up to which k is cut */
-#define MOST_EVEN       1024   /* blocks of even.cuh */
+#define MAX_ROUNDS      2      /* of blocks, up to which k is cut */
+#define MAX_EVEN_BLOCKS 1024   /* of even.cuh */
 #define EVEN_STORE      2.1e12 /* bytes per second that these blocks store besides multiplying */
-#define MOST_SHARES     8      /* blocks of a cluster */
+#define MAX_SHARES      8      /* blocks of a cluster */
 #define SHORT_K         64     /* up to this k the stages hold all of it: each matrix of a stack waits for copies; */
 #define SHORT_PACE      0.58   /* the share of the speed then: 2761 of 45^3 and 2000 of 64^3, float32 */
 #define STACK_K         256    /* up to this k filling the first stages dominates in a stack; */
@@ -41,7 +41,7 @@ struct matmul_cut {
     int rows, columns; /* of a tile */
     int slots;         /* blocks that share a multiprocessor */
     int step;          /* of k: pieces are multiples of it */
-    int least;         /* k per piece for which a piece is worth its start */
+    int min_k;         /* k per piece for which a piece is worth its start */
     double flops;      /* per second, of a multiprocessor whose slots are taken */
     double alone;      /* the share of `flops` that a single block reaches */
     double start;      /* seconds that each round of blocks takes besides */
@@ -79,7 +79,8 @@ inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int
 inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
     const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
-    return cut.even > 0 && steps > 0 && blocks <= MOST_EVEN && tiles >= blocks && tiles < (int64_t(1) << 31) / steps;
+    return cut.even > 0 && steps > 0 && blocks <= MAX_EVEN_BLOCKS && tiles >= blocks &&
+           tiles < (int64_t(1) << 31) / steps;
 }
 
 /* Do the rows of both operands in memory consist of groups of `elements`? Whether the operands are aligned shows only
@@ -92,7 +93,7 @@ inline bool matmul_in_groups(const matmul_args &args, int elements) {
 
 /* The blocks that a cluster may have: 1 where this device, or this build, has none. */
 inline int matmul_cluster() {
-    return launch_overlaps() ? MOST_SHARES : 1;
+    return launch_overlaps() ? MAX_SHARES : 1;
 }
 
 inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {
@@ -106,10 +107,10 @@ inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &
             .wanted = launch->wanted};
 }
 
-inline int64_t matmul_most_pieces(const struct launch *launch, const matmul_cut &cut) {
+inline int64_t matmul_max_pieces(const struct launch *launch, const matmul_cut &cut) {
     const matmul_args &args = launch->args.matmul;
     const int64_t tiles = matmul_tiles(args, cut), slots = int64_t(cut.slots) * launch->multiprocessors;
-    return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MOST_ROUNDS * slots / tiles, args.k / cut.least));
+    return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MAX_ROUNDS * slots / tiles, args.k / cut.min_k));
 }
 
 /* May blocks of shares.cuh start while the previous launch still runs? Only if both find room at once: a float64
@@ -124,7 +125,7 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
  * not fit everywhere. On an H200, with 132 multiprocessors, 36 clusters of 3 blocks ran at the same time but not 40, 25
  * of 4 but not 32, 16 of 6 but not 18, 10 of 8 but not 16, and not 16 of 7. For multicast.cu's clusters it was fitted
  * (multicast_choice.cuh). */
-static const double matmul_room_for[MOST_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
+static const double matmul_cluster_share[MAX_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
 /* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. Bare
  * numbers are measured: 2.2 us for a launch, 3 us for that of the planes' addition, and bytes per second of memory. */
@@ -132,14 +133,16 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
                                  double pace) {
     const matmul_args &args = launch->args.matmul;
     const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
-    const int64_t room =
-        shares > 2 ? std::max(int64_t(1), int64_t(launch->multiprocessors * matmul_room_for[shares - 1]) / shares) : 0;
+    const int64_t clusters_at_once =
+        shares > 2 ? std::max(int64_t(1), int64_t(launch->multiprocessors * matmul_cluster_share[shares - 1]) / shares)
+                   : 0;
     const bool even = pieces == 1 && matmul_even(launch, cut);
-    const int64_t busiest = room ? ceil_div(blocks / shares, room) : ceil_div(blocks, launch->multiprocessors);
+    const int64_t busiest =
+        clusters_at_once ? ceil_div(blocks / shares, clusters_at_once) : ceil_div(blocks, launch->multiprocessors);
     const double together = double(std::min(busiest, int64_t(cut.slots)));
     const double share = cut.slots == 1 ? 1 : cut.alone + (1 - cut.alone) * (together - 1) / (cut.slots - 1);
-    const double turns = even ? double(blocks) / launch->multiprocessors : double(busiest);
-    const double flops = turns * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
+    const double tiles_each = even ? double(blocks) / launch->multiprocessors : double(busiest);
+    const double flops = tiles_each * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
     const double rounds = even ? 1 : double(ceil_div(busiest, cut.slots));
     const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
     const double idle = args.batch == 1 || args.k > STACK_K ? 1 : args.k > SHORT_K ? STACK_PACE : SHORT_PACE;
@@ -169,8 +172,8 @@ inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cut
     matmul_choice best = {begin, 1, 1, INFINITY};
     for (int i = begin; i < end; i++) {
         const matmul_cut &cut = cuts.cut[i];
-        const int64_t most = matmul_most_pieces(launch, cut), cluster = cut.shares ? matmul_cluster() : 1;
-        for (int64_t wanted = 1; wanted <= most; wanted += std::max(int64_t(1), wanted / 8)) {
+        const int64_t max_pieces = matmul_max_pieces(launch, cut), cluster = cut.shares ? matmul_cluster() : 1;
+        for (int64_t wanted = 1; wanted <= max_pieces; wanted += std::max(int64_t(1), wanted / 8)) {
             /* The number of pieces if each is a whole number of steps. */
             const int64_t k_each = matmul_k_each(launch->args.matmul, cut, wanted);
             const int64_t pieces = std::max(int64_t(1), ceil_div(launch->args.matmul.k, std::max(int64_t(1), k_each)));
@@ -189,10 +192,10 @@ inline size_t matmul_planes(const struct launch *launch, const matmul_cuts &cuts
     double bytes = 0;
     for (int i = 0; i < cuts.count; i++) {
         const matmul_cut &cut = cuts.cut[i];
-        if (args.k < 2 * cut.least) continue;
-        const double wanted = double(args.k / cut.least) * double(args.batch) * double(args.m) * double(args.n);
-        const double most = MOST_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
-        bytes = std::max(bytes, std::min(wanted, most) * double(element));
+        if (args.k < 2 * cut.min_k) continue;
+        const double wanted = double(args.k / cut.min_k) * double(args.batch) * double(args.m) * double(args.n);
+        const double max_elements = MAX_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
+        bytes = std::max(bytes, std::min(wanted, max_elements) * double(element));
     }
     return size_t(bytes);
 }

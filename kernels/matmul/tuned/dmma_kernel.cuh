@@ -25,7 +25,7 @@ inline matmul_choice matmul_dmma_choice(const struct launch *launch) {
 }
 
 /* The workspace begins with the flags of even.cuh, which nothing else may write. */
-static constexpr size_t FLAG_BYTES = MOST_EVEN * sizeof(unsigned);
+static constexpr size_t FLAG_BYTES = MAX_EVEN_BLOCKS * sizeof(unsigned);
 
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH> int matmul_dmma_start(const struct launch *launch) {
     const matmul_choice choice = matmul_dmma_choice(launch);

@@ -35,17 +35,17 @@
 #include "shares.cuh"
 
 struct even_work {
-    unsigned whole;         /* tiles that come before those that are shared: a multiple of the blocks */
-    unsigned each, extra;   /* steps of k that are a block's share; the first `extra` blocks have one more */
-    unsigned steps;         /* of a tile */
-    unsigned rows, columns; /* numbers of tiles */
-    double *parts;          /* [blocks]: the sums of the tile that the next block ends */
-    unsigned *ready;        /* [blocks]: 1 when these are there; 0 before and after every launch */
+    unsigned unshared_tiles;     /* tiles that come before those that are shared: a multiple of the blocks */
+    unsigned share_steps, extra; /* steps of k that are a block's share; the first `extra` blocks have one more */
+    unsigned steps;              /* of a tile */
+    unsigned rows, columns;      /* numbers of tiles */
+    double *parts;               /* [blocks]: the sums of the tile that the next block ends */
+    unsigned *ready;             /* [blocks]: 1 when these are there; 0 before and after every launch */
 };
 
 /* Where a block's share begins, in steps of all tiles that are shared. */
 __device__ inline unsigned even_begin(const even_work &even, unsigned block) {
-    return block * even.each + min(block, even.extra);
+    return block * even.share_steps + min(block, even.extra);
 }
 
 __device__ inline unsigned even_look(const unsigned *flag) {
@@ -65,17 +65,17 @@ struct even_piece {
 };
 
 __device__ inline even_piece even_piece_of(const even_work &even, unsigned block, unsigned number) {
-    const unsigned before = even.whole / gridDim.x;
+    const unsigned before = even.unshared_tiles / gridDim.x;
     if (number > 0 && number <= before) return {block + (number - 1) * gridDim.x, 0, even.steps};
     const unsigned begin = even_begin(even, block), end = even_begin(even, block + 1);
     const unsigned last = (end - 1) / even.steps, back = number > 0 ? number - before : 0;
     if (begin / even.steps + back > last) return {0, 0, 0};
     const unsigned at = last - back, first = at * even.steps;
-    return {even.whole + at, max(begin, first) - first, min(end - first, even.steps)};
+    return {even.unshared_tiles + at, max(begin, first) - first, min(end - first, even.steps)};
 }
 
 /* The same order as matmul_piece_of_block's. */
-__device__ inline tile_place even_place(const even_work &even, unsigned tile) {
+__device__ inline tile_position even_place(const even_work &even, unsigned tile) {
     const unsigned tiles = even.rows * even.columns, matrix = tile / tiles, at = tile - matrix * tiles;
     const unsigned first = at / (GROUP * even.columns) * GROUP, within = at - first * even.columns;
     const unsigned height = min(even.rows - first, unsigned(GROUP)), column = within / height;
@@ -194,10 +194,10 @@ template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH
 int even_start(const struct launch *launch, const matmul_cut &cut, unsigned *ready, double *parts) {
     const matmul_args &args = launch->args.matmul;
     const unsigned blocks = unsigned(cut.slots * launch->multiprocessors), tiles = unsigned(matmul_tiles(args, cut));
-    const unsigned whole = (tiles / blocks - 1) * blocks, steps = unsigned(ceil_div(args.k, SHAPE::BK));
-    const unsigned units = (tiles - whole) * steps;
-    const even_work even = {.whole = whole,
-                            .each = units / blocks,
+    const unsigned unshared_tiles = (tiles / blocks - 1) * blocks, steps = unsigned(ceil_div(args.k, SHAPE::BK));
+    const unsigned units = (tiles - unshared_tiles) * steps;
+    const even_work even = {.unshared_tiles = unshared_tiles,
+                            .share_steps = units / blocks,
                             .extra = units % blocks,
                             .steps = steps,
                             .rows = unsigned(ceil_div(args.m, cut.rows)),

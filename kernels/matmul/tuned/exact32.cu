@@ -17,8 +17,8 @@
  * in it when the products of first slices are added.
  *
  * Blocks are many and small: tiles from 64 x 64 to 128 x 128, one a multiprocessor, and k is cut into up to eight
- * pieces, whose blocks are a cluster and add up in each other's shared memory. Where rows do not lie in aligned groups
- * of four, floats are copied one by one.
+ * pieces, whose blocks are a cluster and add up in each other's shared memory. If rows do not lie in aligned groups of
+ * four, floats are copied one by one.
  *
  * Which sums are right (exact_right). A slice may underflow where its float does not. The loaders and consumers record
  * the largest and the least magnitude of each line, a row of A or a column of B. An element is right
@@ -68,14 +68,14 @@ __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, 
 /* Adds up this block's part of the tile, from the planes of all blocks that share the tile, in their order; computes
  * what is not right (exact_right) anew, and stores the part. */
 template <typename SHAPE, int WIDTH>
-__device__ inline void exact_add(const matmul_args &args, const matmul_work &work, const tile_place &tile,
+__device__ inline void exact_add(const matmul_args &args, const matmul_work &work, const tile_position &tile,
                                  typename SHAPE::shared_t &shared) {
     constexpr int ACROSS = SHAPE::COLUMNS / WIDTH, COUNT = SHAPE::ROWS * ACROSS, BATCH = 4;
     struct alignas(WIDTH * sizeof(float)) vector {
         float x[WIDTH];
     };
     const float *const planes = reinterpret_cast<const float *>(shared.b);
-    const float least = 0x1p-101f * float(args.k);
+    const float smallest = 0x1p-101f * float(args.k);
     uint32_t tiny = 0;
     for (unsigned share = 0; share < work.shares; share++) tiny |= *share_of(work, &shared.tiny, share);
     const int stride = int(work.shares) * EXACT_THREADS;
@@ -87,26 +87,26 @@ __device__ inline void exact_add(const matmul_args &args, const matmul_work &wor
             for (int p = 0; p < SHAPE::PARTS; p++)
 #pragma unroll
                 for (int i = 0; i < BATCH; i++) {
-                    const int place = at + i * stride;
-                    if (place >= COUNT) continue;
+                    const int vector_index = at + i * stride;
+                    if (vector_index >= COUNT) continue;
                     const vector more = *reinterpret_cast<const vector *>(
-                        from + p * SHAPE::PLANE + place / ACROSS * SHAPE::PITCH + place % ACROSS * WIDTH);
+                        from + p * SHAPE::PLANE + vector_index / ACROSS * SHAPE::PITCH + vector_index % ACROSS * WIDTH);
 #pragma unroll
                     for (int e = 0; e < WIDTH; e++) sums[i].x[e] += more.x[e];
                 }
         }
 #pragma unroll 1
         for (int i = 0; i < BATCH; i++) {
-            const int place = at + i * stride, y = place / ACROSS, x = place % ACROSS * WIDTH;
+            const int vector_index = at + i * stride, y = vector_index / ACROSS, x = vector_index % ACROSS * WIDTH;
             const int64_t row = tile.row * SHAPE::ROWS + y, column = tile.column * SHAPE::COLUMNS + x;
-            if (place >= COUNT || row >= args.m || column >= args.n) continue;
+            if (vector_index >= COUNT || row >= args.m || column >= args.n) continue;
             vector sum = sums[0];
 #pragma unroll
             for (int j = 1; j < BATCH; j++)
                 if (i == j) sum = sums[j];
 #pragma unroll
             for (int e = 0; e < WIDTH; e++) {
-                if (!tiny && fabsf(sum.x[e]) >= least && fabsf(sum.x[e]) <= FLT_MAX) continue;
+                if (!tiny && fabsf(sum.x[e]) >= smallest && fabsf(sum.x[e]) <= FLT_MAX) continue;
                 if (column + e >= args.n) continue;
                 uint2 a = {}, b = {};
                 for (unsigned share = 0; share < work.shares; share++) {

@@ -1,7 +1,7 @@
 /* exact32.cuh - the two roles of exact32.cu: loaders that bring floats in and cut those of B into slices, and
  * consumers that cut those of A and multiply the slices.
  *
- * Shared memory holds rings of slots, 32 of k each: floats of A and of B as copies leave them (exact_place), and slices
+ * Shared memory holds rings of slots, 32 of k each: floats of A and of B as copies leave them (exact_index), and slices
  * of B as tensor cores read them (tma.cuh): slabs of 64 rows of 128 bytes, of each slice. Two slots share slabs: where
  * k is adjacent, the left and right half of each row; elsewhere the upper and lower half of the rows. */
 #ifndef KERNELS_EXACT32_CUH
@@ -100,23 +100,23 @@ __device__ inline uint32_t exact_slice(float &x, float &y) {
 /* The index of element (line, l) in a slot of floats, which holds COUNT lines of an operand. Vectors of four floats are
  * permuted so that the vectors that threads read at once lie in different banks: every other vector of a row of k, or
  * of two lines whose numbers differ in the third bit; two vectors each of four lines, or of rows 0, 2, 4 and 6 of k. */
-template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_place(int line, int l) {
+template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_index(int line, int l) {
     if constexpr (LAYOUT == LINES)
         return l * COUNT + (line / 4 ^ (line / 32 & 1) ^ (l / 2 % 4) * 2) * 4 + line % 4;
     else
         return line * SLOT_K + (l / 4 ^ (line % 4 * 2 | (line / 4 & 1))) * 4 + l % 4;
 }
 
-/* The place of the element that is `line` lines and `l` of k further than the one at `place`. Neither step may carry
- * into the bits by which vectors trade places. */
-template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_further(uint32_t place, int line, int l) {
-    return LAYOUT == LINES ? (place ^ line ^ l / 2 % 4 * 8) + l * COUNT : (place ^ l) + line * SLOT_K;
+/* The index of the element `lines` lines and `ks` of k after the one at `index`. Neither step may carry into the bits
+ * that are permuted. */
+template <enum layout LAYOUT, int COUNT> __device__ inline uint32_t exact_offset(uint32_t index, int lines, int ks) {
+    return LAYOUT == LINES ? (index ^ lines ^ ks / 2 % 4 * 8) + ks * COUNT : (index ^ ks) + lines * SLOT_K;
 }
 
 /* ---- loaders ----------------------------------------------------------------------------------------------------- */
 
-/* One thread's part in copying an operand's slots, four floats at a time where rows, as they lie, consist of aligned
- * groups of four (FOURS), else one. What does not exist becomes zero. */
+/* One thread's part in copying an operand's slots, four floats at a time if rows in memory consist of aligned groups
+ * of four (FOURS), else one. What does not exist becomes zero. */
 template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
     static constexpr int EACH = FOURS ? 4 : 1, COPIES = COUNT * SLOT_K / EACH / LOADERS;
     static constexpr int ABREAST = (LAYOUT == LINES ? COUNT : SLOT_K) / EACH; /* threads along adjacent memory */
@@ -125,14 +125,14 @@ template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
     const float *matrix, *from; /* the whole operand; the source of this slot's first copy */
     int64_t step, next;         /* elements from copy to copy, from slot to slot */
     int lines, k;               /* that exist from the first copy on */
-    uint32_t to;                /* the first copy's place in a slot */
+    uint32_t to;                /* index of the first copy in a slot */
 
     __device__ exact_copy(const float *matrix, int64_t extent, int64_t first, int64_t depth, int64_t k_begin,
                           int64_t k_end)
         : matrix(matrix) {
         const int along = int(threadIdx.x) % ABREAST * EACH, down = int(threadIdx.x) / ABREAST;
         const int line = LAYOUT == LINES ? along : down, l = LAYOUT == LINES ? down : along;
-        to = exact_place<LAYOUT, COUNT>(line, l);
+        to = exact_index<LAYOUT, COUNT>(line, l);
         lines = int(min(extent - first, int64_t(COUNT))) - line;
         k = int(k_end - k_begin) - l;
         const int64_t ld = LAYOUT == LINES ? extent : depth;
@@ -147,8 +147,8 @@ template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
         for (int i = 0; i < COPIES; i++) {
             const int lines_down = LAYOUT == LINES ? 0 : i * DOWN, k_down = LAYOUT == LINES ? i * DOWN : 0;
             const bool exists = lines_down < lines && k_down < k;
-            const uint32_t place = exact_further<LAYOUT, COUNT>(to, lines_down, k_down);
-            copy_async<EACH * 4>(shared_address(slot) + place * 4, exists ? from + i * step : matrix, exists);
+            const uint32_t index = exact_offset<LAYOUT, COUNT>(to, lines_down, k_down);
+            copy_async<EACH * 4>(shared_address(slot) + index * 4, exists ? from + i * step : matrix, exists);
         }
         from += next;
         k -= SLOT_K;
@@ -161,7 +161,7 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
     static constexpr int UNITS = COUNT * SLOT_K / 8 / LOADERS, KNOWN = LAYOUT == LINES ? 8 : UNITS;
 
     int line;                         /* of the first unit */
-    uint32_t from, to;                /* its place in a slot, and that of its first slice */
+    uint32_t from, to;                /* its index in a slot, and the index of its first slice */
     uint32_t high[KNOWN], low[KNOWN]; /* of its lines: exact_note */
 
     __device__ exact_cutter() {
@@ -169,7 +169,7 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
         /* Eight threads read or write at a time: two lines whose numbers differ in the third bit. */
         line = LAYOUT == LINES ? across : down & ~7 | (down & 1) << 2 | (down & 6) >> 1;
         const int l = LAYOUT == LINES ? down : across;
-        from = exact_place<LAYOUT, COUNT>(line, l);
+        from = exact_index<LAYOUT, COUNT>(line, l);
         to = LAYOUT == LINES ? line / 64 * SLAB_BYTES + l * 128 + (line % 64 / 8 ^ l % 8) * 16
                              : line * 128 + (l / 8 ^ line % 8) * 16;
 #pragma unroll
@@ -184,8 +184,8 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
 #pragma unroll
             for (int i = 0; i < 8; i += 4) {
                 const int lines_on = LAYOUT == LINES ? i : unit * DOWN, k_on = LAYOUT == LINES ? unit * DOWN : i;
-                const uint32_t place = exact_further<LAYOUT, COUNT>(from, lines_on, k_on);
-                const float4 four = *reinterpret_cast<const float4 *>(slot + place);
+                const uint32_t index = exact_offset<LAYOUT, COUNT>(from, lines_on, k_on);
+                const float4 four = *reinterpret_cast<const float4 *>(slot + index);
                 x[i] = four.x, x[i + 1] = four.y, x[i + 2] = four.z, x[i + 3] = four.w;
             }
 #pragma unroll
@@ -223,9 +223,9 @@ __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_
     exact_cutter<B, SHAPE::COLUMNS> cutter;
     ring_position<SHAPE::SLOTS> to, at;
     ring_position<AHEAD + 1> raw_to, raw;
-    int left = slots;
+    int remaining = slots;
     const auto copy = [&] {
-        if (left-- > 0) {
+        if (remaining-- > 0) {
             mbarrier_wait(&shared.empty[to.stage], to.phase ^ 1);
             a.slot(shared.a[to.stage]);
             b.slot(shared.raw[raw_to.stage]);
@@ -277,11 +277,11 @@ __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consu
                                      float (&sum)[SHAPE::COLUMNS / 2]) {
     constexpr int PARTS = SHAPE::PARTS, STEPS = SLOT_K / 16;
     const int row = (PARTS == 2 ? 0 : consumer * 64) + int(threadIdx.x) % WARPGROUP / 32 * 16 + threadIdx.x % 32 / 4;
-    const uint32_t place = exact_place<A, SHAPE::ROWS>(row, int(threadIdx.x) % 4 * 2);
+    const uint32_t index = exact_index<A, SHAPE::ROWS>(row, int(threadIdx.x) % 4 * 2);
     uint32_t high[2] = {}, low[2] = {~0u, ~0u};
     float part[SHAPE::COLUMNS / 2];
 #pragma unroll
-    for (float &each : sum) each = 0;
+    for (float &value : sum) value = 0;
     ring_position<SHAPE::SLOTS> at;
     if (PARTS == 2 && consumer == 1) at.advance();
     for (int i = PARTS == 2 ? consumer : 0; i < slots; i += PARTS) {
@@ -292,7 +292,7 @@ __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consu
 #pragma unroll
             for (int r = 0; r < 4; r++) {
                 const auto at_k = [&](int k_on) {
-                    return &shared.a[at.stage][exact_further<A, SHAPE::ROWS>(place, r % 2 * 8, k_on)];
+                    return &shared.a[at.stage][exact_offset<A, SHAPE::ROWS>(index, r % 2 * 8, k_on)];
                 };
                 const int k_on = j * 16 + r / 2 * 8;
                 const float2 two = A == LINES ? make_float2(*at_k(k_on), *at_k(k_on + 1))

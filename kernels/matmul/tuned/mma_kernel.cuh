@@ -15,8 +15,8 @@ template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
     static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
     static constexpr int THREADS = TILE / WARP_M * 64;
 
-    static constexpr matmul_cut cut(int least, double flops, double alone) {
-        return {TILE, TILE, BLOCKS, BK, least, flops, alone, 1.5e-6, 0, false};
+    static constexpr matmul_cut cut(int min_k, double flops, double alone) {
+        return {TILE, TILE, BLOCKS, BK, min_k, flops, alone, 1.5e-6, 0, false};
     }
 };
 using mma_large = mma_shape<128, 32, 4, 2>;

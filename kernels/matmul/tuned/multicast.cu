@@ -53,7 +53,7 @@
 #include "ways.cuh"
 #include <iterator>
 
-/* The job's words, by their place in the descriptor's lists; 0 where the model decides. */
+/* The values in the descriptor's lists, in their order; 0: the model decides. */
 static const int row_words[] = {0, 128, 64},
                  column_words[] = {0, 256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16},
                  multicast_piece_words[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -61,14 +61,14 @@ static const int row_words[] = {0, 128, 64},
 /* Comparing all configurations takes 50 us, and most launches equal an earlier one, so choices are remembered. */
 static multicast_config matmul_multicast_config(const struct launch *launch) {
     thread_local recent<multicast_config> known;
-    struct launch of = *launch;
-    of.dtype = BFLOAT16;                               /* float16 is done in the same way, */
-    of.args.matmul.first = of.args.matmul.last = true; /* and so is each part of k */
-    const matmul_facts facts = matmul_facts_of(&of, 0);
-    if (const multicast_config *found = known.find(facts)) return *found;
+    struct launch canonical = *launch;
+    canonical.dtype = BFLOAT16;                                      /* float16 is done in the same way, */
+    canonical.args.matmul.first = canonical.args.matmul.last = true; /* and so is each part of k */
+    const matmul_key key = matmul_cache_key(&canonical, 0);
+    if (const multicast_config *found = known.find(key)) return *found;
     const int *choice = launch->choice;
-    return *known.keep(facts, multicast_choose(launch, row_words[choice[0]], column_words[choice[1]],
-                                               multicast_piece_words[choice[2]], choice[3]));
+    return *known.keep(key, multicast_choose(launch, row_words[choice[0]], column_words[choice[1]],
+                                             multicast_piece_words[choice[2]], choice[3]));
 }
 
 static double matmul_multicast_seconds(const struct launch *launch) {

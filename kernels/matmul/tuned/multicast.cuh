@@ -61,14 +61,14 @@ __device__ inline int shared_out(int x, int y) {
     return y & (y - 1) ? int(unsigned(x) / unsigned(y)) : x >> (31 - __clz(y));
 }
 
-/* A block's place: in its cluster, and along k. */
-struct multicast_place {
+/* A block's position in its cluster and along k. */
+struct multicast_block {
     int down = 0, across = 0, piece = 0;
     int first = 0;     /* rank of the first block of the same piece */
     uint32_t peer = 0; /* rank of the block that does the first piece of the same tile */
     int begin, end;    /* of k, in steps */
 
-    __device__ multicast_place(const multicast_layout &layout, int64_t k) {
+    __device__ multicast_block(const multicast_layout &layout, int64_t k) {
         const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
         if (size > 1) {
             const int rank = int(cluster_rank());
@@ -99,25 +99,26 @@ struct multicast_place {
 /* This block's part of the cluster's tile `number`. Clusters walk down bands of 8 tiles, so that clusters running at
  * the same time share operands in L2. */
 template <typename SHAPE>
-__device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_place &place,
+__device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_block &block,
                                                    int number) {
-    const int each = layout.rows * layout.columns, batch = number < each ? 0 : number / each, band = 8;
-    const int in_matrix = number - batch * each;
+    const int per_matrix = layout.rows * layout.columns, batch = number < per_matrix ? 0 : number / per_matrix,
+              band = 8;
+    const int in_matrix = number - batch * per_matrix;
     const int first = in_matrix < band * layout.columns ? 0 : in_matrix / (band * layout.columns) * band;
     const int tall = min(band, layout.rows - first), in_band = in_matrix - first * layout.columns;
     const int column = tall == band ? in_band / band
                        : tall == 1  ? in_band
                                     : in_band / tall,
               row = first + in_band - column * tall;
-    return {batch, (row * layout.down + place.down) * SHAPE::ROWS,
-            (column * layout.across + place.across) * SHAPE::COLUMNS};
+    return {batch, (row * layout.down + block.down) * SHAPE::ROWS,
+            (column * layout.across + block.across) * SHAPE::COLUMNS};
 }
 
-/* The number of boxes of an operand's tile to copy, if `left` lines of m or n exist from its first one on. Boxes beyond
- * the operand's end are not copied: the copy engine seems to take several times as long for a line of zeros as for one
- * that it reads. What the stage holds instead multiplies into sums that are not stored. */
-template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
-    return left <= 0 ? 0 : MN ? min(BOXES, (left + 63) / 64) : 1;
+/* The number of boxes of an operand's tile to copy, if `remaining` lines of m or n exist from its first one on. Boxes
+ * beyond the operand's end are not copied: the copy engine seems to take several times as long for a line of zeros as
+ * for one that it reads. What the stage holds instead multiplies into sums that are not stored. */
+template <int BOXES, bool MN> __device__ inline int multicast_boxes(int remaining) {
+    return remaining <= 0 ? 0 : MN ? min(BOXES, (remaining + 63) / 64) : 1;
 }
 
 /* Is one of the cluster's rows of blocks beyond C? If a column of blocks is too, the block beyond both would wait for
@@ -125,8 +126,8 @@ template <int BOXES, bool MN> __device__ inline int multicast_boxes(int left) {
  * copied for that column all the same. */
 template <typename SHAPE>
 __device__ inline bool multicast_corner(const matmul_args &args, const multicast_layout &layout,
-                                        const multicast_place &place, const multicast_tile &tile) {
-    return tile.row + (layout.down - 1 - place.down) * SHAPE::ROWS >= args.m;
+                                        const multicast_block &block, const multicast_tile &tile) {
+    return tile.row + (layout.down - 1 - block.down) * SHAPE::ROWS >= args.m;
 }
 
 /* Copies `boxes` boxes, a slab apart in shared memory, 64 elements apart along x in the operand; to this block alone,
@@ -156,11 +157,11 @@ constexpr int multicast_boxes_most = !MN    ? 1
 
 template <typename SHAPE, bool IS_B, bool MN>
 __device__ inline multicast_source multicast_source_of(const matmul_args &args, const multicast_layout &layout,
-                                                       const multicast_place &place, int number) {
-    const multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+                                                       const multicast_block &block, int number) {
+    const multicast_tile tile = multicast_tile_of<SHAPE>(layout, block, number);
     const int begin = IS_B ? tile.column : tile.row;
     int boxes = multicast_boxes<multicast_boxes_most<SHAPE, IS_B, MN>, MN>(int(IS_B ? args.n : args.m) - begin);
-    if (IS_B && boxes == 0 && multicast_corner<SHAPE>(args, layout, place, tile)) boxes = 1;
+    if (IS_B && boxes == 0 && multicast_corner<SHAPE>(args, layout, block, tile)) boxes = 1;
     return {begin, boxes, (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0};
 }
 
@@ -174,28 +175,28 @@ struct multicast_share_of {
 
 template <typename SHAPE, bool IS_B, bool MN>
 __device__ inline multicast_share_of multicast_first(const matmul_args &args, const multicast_layout &layout,
-                                                     const multicast_place &place, int number) {
+                                                     const multicast_block &block, int number) {
     const int lines = IS_B ? layout.b_lines : layout.a_lines, beside = IS_B ? layout.down : layout.across;
-    return {lines * (IS_B ? place.down : place.across), lines * beside * 128,
-            IS_B ? place.column_of_blocks(layout) : place.row_of_blocks(layout),
-            multicast_source_of<SHAPE, IS_B, MN>(args, layout, place, number)};
+    return {lines * (IS_B ? block.down : block.across), lines * beside * 128,
+            IS_B ? block.column_of_blocks(layout) : block.row_of_blocks(layout),
+            multicast_source_of<SHAPE, IS_B, MN>(args, layout, block, number)};
 }
 
 /* Copies an operand's share of all the block's tiles, stage by stage, as stages become empty. SHARED: other blocks get
  * the copies too; BYTES: of a stage. A step takes few instructions, because a small tile waits for nothing else. */
 template <typename SHAPE, bool IS_B, bool MN, bool SHARED, int BYTES>
 __device__ inline void multicast_fill(const matmul_args &args, const multicast_layout &layout,
-                                      const multicast_place &place, const CUtensorMap *map, multicast_ring &ring,
+                                      const multicast_block &block, const CUtensorMap *map, multicast_ring &ring,
                                       uint8_t *stages, int first, int clusters, const multicast_share_of &share) {
     multicast_source of = share.of;
     uint8_t *const to = stages + (IS_B ? SHAPE::A_BYTES : 0) + share.line * 128;
     multicast_position at;
     for (int number = first; number < layout.clusters; number += clusters) {
-        if (number > first) of = multicast_source_of<SHAPE, IS_B, MN>(args, layout, place, number);
+        if (number > first) of = multicast_source_of<SHAPE, IS_B, MN>(args, layout, block, number);
         const int bytes = of.boxes * share.box, along = of.begin + (MN ? 0 : share.line);
-        int k = place.begin * TILE_K + (MN ? share.line : 0);
+        int k = block.begin * TILE_K + (MN ? share.line : 0);
 #pragma unroll 1
-        for (int step = place.begin; step < place.end; step++, k += TILE_K, at.advance(layout.stages)) {
+        for (int step = block.begin; step < block.end; step++, k += TILE_K, at.advance(layout.stages)) {
             uint64_t *const full = &ring.full[at.stage];
             mbarrier_wait(&ring.empty[at.stage], at.phase ^ 1);
             mbarrier_expect(full, uint32_t(bytes));
@@ -209,7 +210,7 @@ __device__ inline void multicast_fill(const matmul_args &args, const multicast_l
 /* What a copying warp does: one thread of it copies one operand, B if `is_b`. */
 template <typename SHAPE, bool A_MN, bool B_MN>
 __device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
-                                         const multicast_place &place, const CUtensorMap *map, bool is_b,
+                                         const multicast_block &block, const CUtensorMap *map, bool is_b,
                                          multicast_ring &ring, uint8_t *stages, int first, int clusters,
                                          const multicast_share_of &share) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>;
@@ -217,14 +218,14 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
     launch_wait();
     launch_next();
     if (!is_b && layout.across > 1)
-        multicast_fill<SHAPE, false, A_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
+        multicast_fill<SHAPE, false, A_MN, true, BYTES>(args, layout, block, map, ring, stages, first, clusters, share);
     else if (!is_b)
-        multicast_fill<SHAPE, false, A_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters,
+        multicast_fill<SHAPE, false, A_MN, false, BYTES>(args, layout, block, map, ring, stages, first, clusters,
                                                          share);
     else if (layout.down > 1)
-        multicast_fill<SHAPE, true, B_MN, true, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
+        multicast_fill<SHAPE, true, B_MN, true, BYTES>(args, layout, block, map, ring, stages, first, clusters, share);
     else
-        multicast_fill<SHAPE, true, B_MN, false, BYTES>(args, layout, place, map, ring, stages, first, clusters, share);
+        multicast_fill<SHAPE, true, B_MN, false, BYTES>(args, layout, block, map, ring, stages, first, clusters, share);
 }
 
 /* A consumer signals the threads that copy into a stage that it has read it, unless the stage will not be filled again.
@@ -236,17 +237,17 @@ struct multicast_release {
     int tiles;       /* tiles that this block has still to begin */
     int in_tile = 0; /* stages that this tile empties and that will be filled again */
 
-    __device__ multicast_release(const multicast_layout &layout, const multicast_place &place, int count)
+    __device__ multicast_release(const multicast_layout &layout, const multicast_block &block, int count)
         : tiles(count) {
         const int thread = int(threadIdx.x) % WARPGROUP, beside = thread - layout.down;
         tells = beside < layout.across - 1;
-        whom = uint32_t(beside < 0 ? place.rank_at(layout, thread, place.across)
-                                   : place.rank_at(layout, place.down, beside + (beside >= place.across)));
+        whom = uint32_t(beside < 0 ? block.rank_at(layout, thread, block.across)
+                                   : block.rank_at(layout, block.down, beside + (beside >= block.across)));
         compute_here(whom);
     }
     __device__ void begin(int steps, int stages) {
-        const int64_t left = int64_t(tiles--) * steps - stages;
-        in_tile = tells ? int(max(int64_t(0), min(left, int64_t(steps)))) : 0;
+        const int64_t remaining = int64_t(tiles--) * steps - stages;
+        in_tile = tells ? int(max(int64_t(0), min(remaining, int64_t(steps)))) : 0;
     }
     __device__ void operator()(uint64_t *empty) {
         if (in_tile-- > 0) mbarrier_arrive(empty, whom);
@@ -256,14 +257,15 @@ struct multicast_release {
 /* ---- k cut over the blocks of a cluster -------------------------------------------------------------------------- */
 
 /* The shared memory in which sums of the other pieces arrive: [units][other pieces][consumers][2][threads of a
- * consumer]. The columns of a tile are dealt to the pieces in units of 16 (multicast_unit); a block adds up its own. */
+ * consumer]. The columns of a tile are dealt to the pieces in groups of 16 (multicast_columns); a block adds its
+ * own. */
 template <typename SHAPE> struct multicast_landing {
     static constexpr int UNITS = SHAPE::COLUMNS / 16, EACH = 2 * WARPGROUP, BYTES = EACH * int(sizeof(float4));
     float4 *at;
     int pieces;
 
-    __device__ float4 *place(const multicast_unit &unit, int from) const {
-        return at + (unit.turn * (pieces - 1) + from - (from > unit.owner)) * SHAPE::CONSUMERS * EACH;
+    __device__ float4 *address(const multicast_columns &columns16, int from) const {
+        return at + (columns16.index * (pieces - 1) + from - (from > columns16.owner)) * SHAPE::CONSUMERS * EACH;
     }
     /* The bytes that arrive for one consumer of piece number `piece`. */
     __device__ static int bytes(int pieces, int piece) {
@@ -271,46 +273,46 @@ template <typename SHAPE> struct multicast_landing {
     }
 };
 
-/* Adds up a tile whose k was cut. A block stores the sums of units that belong to other pieces in its own shared
- * memory, in `room`, and copies them to those blocks, into their `landings`. It adds the sums of its own units in the
- * order of the pieces, so that every run gives the same bits. */
+/* Adds up a tile whose k was cut. A block stores the sums of columns that belong to other pieces in its own shared
+ * memory, in `staging`, and copies them into the `landings` of the blocks that do these pieces. It adds the sums of its
+ * own columns in the order of the pieces, so that every run gives the same bits. */
 template <typename SHAPE>
 __device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t peer, uint32_t sharing,
-                                          multicast_ring &ring, const multicast_room &room, uint8_t *landings,
+                                          multicast_ring &ring, const multicast_staging &staging, uint8_t *landings,
                                           float (&sum)[SHAPE::COLUMNS / 2]) {
     using landing = multicast_landing<SHAPE>;
     const int thread = int(threadIdx.x) % WARPGROUP, consumer = int(threadIdx.x) / WARPGROUP;
     const landing land = {reinterpret_cast<float4 *>(landings) + consumer * landing::EACH, owns.pieces};
-    const auto left = [&](int i) {
-        return reinterpret_cast<float4 *>(room.part + i / 2 * room.apart + i % 2 * landing::BYTES);
+    const auto outgoing = [&](int i) {
+        return reinterpret_cast<float4 *>(staging.slab + i / 2 * staging.stride + i % 2 * landing::BYTES);
     };
-    multicast_unit unit;
+    multicast_columns columns16;
 #pragma unroll
-    for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces)) {
-        if (unit.owner == owns.piece) continue;
+    for (int i = 0; i < landing::UNITS; i++, columns16.advance(owns.pieces)) {
+        if (columns16.owner == owns.piece) continue;
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             const float *const at = &sum[i * 8 + j * 4];
-            left(i)[j * WARPGROUP + thread] = make_float4(at[0], at[1], at[2], at[3]);
+            outgoing(i)[j * WARPGROUP + thread] = make_float4(at[0], at[1], at[2], at[3]);
         }
     }
     tma_store_fence();
     warpgroup_sync(1 + consumer);
     if (thread < 32 && elect_one()) {
-        unit = {};
+        columns16 = {};
 #pragma unroll 1
-        for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces))
-            if (unit.owner != owns.piece)
-                shared_copy(land.place(unit, owns.piece), left(i), landing::BYTES, &ring.landed[consumer],
-                            peer + uint32_t(unit.owner) * sharing);
+        for (int i = 0; i < landing::UNITS; i++, columns16.advance(owns.pieces))
+            if (columns16.owner != owns.piece)
+                shared_copy(land.address(columns16, owns.piece), outgoing(i), landing::BYTES, &ring.landed[consumer],
+                            peer + uint32_t(columns16.owner) * sharing);
     }
     __syncwarp();
     if (owns.piece < landing::UNITS) mbarrier_wait(&ring.landed[consumer], 0);
     if (thread < owns.pieces) mbarrier_arrive(&ring.taken, peer + uint32_t(thread) * sharing);
-    unit = {};
+    columns16 = {};
 #pragma unroll
-    for (int i = 0; i < landing::UNITS; i++, unit.advance(owns.pieces)) {
-        if (unit.owner != owns.piece) continue;
+    for (int i = 0; i < landing::UNITS; i++, columns16.advance(owns.pieces)) {
+        if (columns16.owner != owns.piece) continue;
 #pragma unroll
         for (int j = 0; j < 2; j++) {
             float *const at = &sum[i * 8 + j * 4];
@@ -318,7 +320,7 @@ __device__ inline void multicast_exchange(const multicast_owner &owns, uint32_t 
 #pragma unroll 1
             for (int from = 0; from < owns.pieces; from++) {
                 const float4 add = from == owns.piece ? make_float4(at[0], at[1], at[2], at[3])
-                                                      : land.place(unit, from)[j * WARPGROUP + thread];
+                                                      : land.address(columns16, from)[j * WARPGROUP + thread];
                 all = make_float4(all.x + add.x, all.y + add.y, all.z + add.z, all.w + add.w);
             }
             at[0] = all.x, at[1] = all.y, at[2] = all.z, at[3] = all.w;

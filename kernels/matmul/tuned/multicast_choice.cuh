@@ -76,7 +76,7 @@ static const double multicast_room_for[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.
 /* The columns of a box in which C is stored, unless k is cut (then 16); the number of parts of 64 columns for which a
  * consumer has room in shared memory. */
 template <int COLUMNS> constexpr int multicast_box = COLUMNS % 64 == 0 ? 64 : COLUMNS % 32 == 0 ? 32 : 16;
-template <int COLUMNS> constexpr int multicast_parts = COLUMNS > 64 ? 2 : 1;
+template <int COLUMNS> constexpr int multicast_slabs = COLUMNS > 64 ? 2 : 1;
 
 inline bool multicast_packs(const tma_stack &stack) {
     return pack_needed(stack, 2, false);
@@ -86,7 +86,7 @@ inline double multicast_bytes(const tma_stack &stack) {
     return 2.0 * double(stack.count) * double(stack.rows) * double(stack.columns);
 }
 
-inline int multicast_parts_bytes(const multicast_tile_size &tile) {
+inline int multicast_slab_bytes(const multicast_tile_size &tile) {
     return tile.rows / 64 * (tile.columns > 64 ? 2 : 1) * SLAB_BYTES;
 }
 
@@ -186,7 +186,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     /* No more stages are of use than there are steps; but where a block does one tile, that is stored through them. */
     config.once = pieces > 1 || blocks <= room;
     const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - 1024 -
-                                (config.once ? landing : multicast_parts_bytes(tile));
+                                (config.once ? landing : multicast_slab_bytes(tile));
     config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
     config.stages =
         int(std::min(double(config.stages), std::max(multicast_stages(tile, pieces) + 1.0, steps * rounds)));

@@ -18,30 +18,30 @@
  * changes. */
 template <typename SHAPE, typename T, bool A_MN, bool B_MN>
 __device__ inline void multicast_consume(const multicast_work &work, const multicast_layout &layout,
-                                         const multicast_place &place, const CUtensorMap *c_map, multicast_ring &ring,
+                                         const multicast_block &block, const CUtensorMap *c_map, multicast_ring &ring,
                                          uint8_t *stages, int first, int clusters) {
     constexpr int BYTES = SHAPE::A_BYTES + SHAPE::template B_BYTES<B_MN>, LEFT = multicast_left(SHAPE::COLUMNS);
     const int consumer = int(threadIdx.x) / WARPGROUP;
     const uint64_t a = wgmma_operand(stages + consumer * SLAB_BYTES), b = wgmma_operand(stages + SHAPE::A_BYTES);
     const auto moved = [](uint64_t operand, uint32_t by) { return operand >> 32 << 32 | (uint32_t(operand) + by); };
-    multicast_release release(layout, place, (layout.clusters - first + clusters - 1) / clusters);
+    multicast_release release(layout, block, (layout.clusters - first + clusters - 1) / clusters);
     multicast_position at;
-    int turn = 0;
+    int next_slab = 0;
     if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0)
-        mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, place.piece)));
+        mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, block.piece)));
     launch_wait();
     launch_next();
     for (int number = first; number < layout.clusters; number += clusters) {
-        multicast_tile tile = multicast_tile_of<SHAPE>(layout, place, number);
+        multicast_tile tile = multicast_tile_of<SHAPE>(layout, block, number);
         tile.row += consumer * 64;
         compute_here(tile.batch, tile.row, tile.column); /* while copies are on their way */
-        release.begin(place.end - place.begin, layout.stages);
+        release.begin(block.end - block.begin, layout.stages);
         float sum[SHAPE::COLUMNS / 2];
 #pragma unroll
-        for (float &each : sum) each = 0;
+        for (float &value : sum) value = 0;
         int reading = -1; /* the stage that pending instructions read */
 #pragma unroll 1
-        for (int step = place.begin; step < place.end; step++, at.advance(layout.stages)) {
+        for (int step = block.begin; step < block.end; step++, at.advance(layout.stages)) {
             mbarrier_wait(&ring.full[at.stage], at.phase);
             const uint32_t stage = uint32_t(at.stage) * uint32_t(BYTES >> 4);
             wgmma_fence();
@@ -56,18 +56,18 @@ __device__ inline void multicast_consume(const multicast_work &work, const multi
         }
         wgmma_wait<0>();
         if (reading >= 0) release(&ring.empty[reading]);
-        const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, place.piece};
+        const multicast_owner owns = {SHAPE::PIECES > 1 ? layout.pieces : 1, block.piece};
         uint8_t *const end = stages + layout.stages * BYTES;
-        /* A block's only tile is stored through the stages, which are free: through this consumer's slab of A in
-         * each. */
-        const multicast_room room =
-            layout.once ? multicast_room{stages + consumer * SLAB_BYTES, BYTES}
-                        : multicast_room{end + consumer * multicast_parts<SHAPE::COLUMNS> * SLAB_BYTES, SLAB_BYTES};
+        /* If the block has only one tile, the stages are free by now: store through this consumer's slab of A in each
+         * stage. */
+        const multicast_staging staging =
+            layout.once ? multicast_staging{stages + consumer * SLAB_BYTES, BYTES}
+                        : multicast_staging{end + consumer * multicast_slabs<SHAPE::COLUMNS> * SLAB_BYTES, SLAB_BYTES};
         if constexpr (SHAPE::PIECES > 1)
             if (layout.pieces > 1)
-                multicast_exchange<SHAPE>(owns, place.peer, layout.down * layout.across, ring, room, end, sum);
-        multicast_store<T>(work, tile, c_map, layout.out, layout.once, owns, room.after(owns.pieces > 1 ? LEFT : 0),
-                           turn, sum);
+                multicast_exchange<SHAPE>(owns, block.peer, layout.down * layout.across, ring, staging, end, sum);
+        multicast_store<T>(work, tile, c_map, layout.out, layout.once, owns, staging.after(owns.pieces > 1 ? LEFT : 0),
+                           next_slab, sum);
     }
     if (layout.out == OUT_COPIES && threadIdx.x % WARPGROUP < 32 && elect_one()) tma_store_wait<0>();
     if (SHAPE::PIECES > 1 && layout.pieces > 1) mbarrier_wait(&ring.taken, 0); /* others copy from this block */
@@ -107,11 +107,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     __syncwarp();
     /* All threads of a block meet at the same two instructions; between them the first copies are made ready. */
     if (size > 1) cluster_arrive_relaxed();
-    const multicast_place place(layout, work.args.k);
+    const multicast_block block(layout, work.args.k);
     multicast_share_of share;
     if (copier >= 0) {
-        share = copier == 1 ? multicast_first<SHAPE, true, B_MN>(work.args, layout, place, first)
-                            : multicast_first<SHAPE, false, A_MN>(work.args, layout, place, first);
+        share = copier == 1 ? multicast_first<SHAPE, true, B_MN>(work.args, layout, block, first)
+                            : multicast_first<SHAPE, false, A_MN>(work.args, layout, block, first);
         compute_here(share.line, share.box, share.blocks, share.of.begin, share.of.boxes, share.of.matrix);
     }
     if (size > 1)
@@ -120,11 +120,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         __syncthreads();
     if (copier >= 0) {
         uint8_t *const kept = in_register(memory);
-        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, place, map, copier == 1,
+        multicast_produce<SHAPE, A_MN, B_MN>(work.args, layout, block, map, copier == 1,
                                              *reinterpret_cast<multicast_ring *>(kept), kept + MULTICAST_RING, first,
                                              clusters, share);
     } else {
-        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, place, &c_map, ring, stages, first, clusters);
+        multicast_consume<SHAPE, T, A_MN, B_MN>(work, layout, block, &c_map, ring, stages, first, clusters);
     }
 #endif
 }
@@ -156,10 +156,10 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                                      config.once,
                                      multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
                                      multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
-                                     !multicast_plain<T>(args) ? OUT_EACH
+                                     !multicast_plain<T>(args) ? OUT_SINGLY
                                      : given.n % 8 == 0        ? OUT_COPIES
                                      : config.pieces == 1      ? OUT_WORDS
-                                                               : OUT_EACH};
+                                                               : OUT_SINGLY};
     if (layout.clusters == 0) return 0;
     const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUtensorMap a_map = {}, b_map = {}, c_map = {};
@@ -183,14 +183,14 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
                : matmul_multicast_kernel<SHAPE, T, false, false>;
     const int size = down * across * config.pieces;
     const int bytes = MULTICAST_RING + config.stages * multicast_stage_bytes(config.tile, b_mn) +
-                      (config.once ? 0 : multicast_parts_bytes(config.tile)) +
+                      (config.once ? 0 : multicast_slab_bytes(config.tile)) +
                       multicast_landing_bytes(config.tile, config.pieces);
     const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error) return error;
     int clusters = layout.clusters;
     if (!config.once) { /* a cluster takes tile after tile: no more of them than run at the same time */
-        const int room = launch_clusters(kernel, SHAPE::THREADS, size_t(bytes), size);
-        if (room > 0) clusters = std::min(clusters, room);
+        const int max_clusters = launch_clusters(kernel, SHAPE::THREADS, size_t(bytes), size);
+        if (max_clusters > 0) clusters = std::min(clusters, max_clusters);
     }
     return launch_clusters_of(multicast_early(args), kernel, dim3(unsigned(clusters * size)), SHAPE::THREADS,
                               size_t(bytes), size, stream_of(launch), work, a_map, b_map, c_map, layout);

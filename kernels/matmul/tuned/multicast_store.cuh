@@ -1,15 +1,14 @@
 /* multicast_store.cuh - how multicast.cu stores a consumer's 64 rows of sums.
  *
- *     rows of C begin on 16 bytes     sums go through shared memory, where they lie as C does, in parts of 64 columns:
+ *     rows of C begin on 16 bytes     sums go through shared memory, where they lie as C does, in slabs of 64 columns:
  *                                     the copy engine stores one while the consumer writes the next, or goes on with
  *                                     the next tile; a tile of 128 x 256 took 2.4 us when threads stored it
- *     elsewhere                       threads store words from registers; a row that begins between two words takes
+ *     else                            threads store words from registers; a row that begins between two words takes
  *                                     each pair's first half from the next thread
- *     where sums are not only         one by one (matmul_store), through shared memory as floats
- *     scaled
+ *     sums are not only scaled        one by one (matmul_store), through shared memory as floats
  *
- * Where k is cut, a block stores only the columns that are its own. If the product is `turned` (multicast_work), a
- * thread writes its sums to other places. The kernel waits for the last copies before it uses shared memory again. */
+ * If k is cut, a block stores only the columns that are its own. If the product is `turned` (multicast_work), a thread
+ * writes its sums to other addresses. The kernel waits for the last copies before it uses shared memory again. */
 #ifndef KERNELS_MATMUL_MULTICAST_STORE_CUH
 #define KERNELS_MATMUL_MULTICAST_STORE_CUH
 
@@ -36,24 +35,24 @@ struct multicast_tile {
 };
 
 /* How sums are stored in C, as in the table above: by the copy engine, in words from registers, or one by one. */
-enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_EACH };
-/* The number of pieces of k, and this block's. Units of 16 columns are dealt to the pieces in turn. */
+enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_SINGLY };
+/* The number of pieces of k, and of this block's piece. Groups of 16 columns are dealt to the pieces one by one. */
 struct multicast_owner {
     int pieces, piece;
 };
-/* A unit of 16 columns: the piece that owns it, and its number among that piece's units. */
-struct multicast_unit {
-    int owner = 0, turn = 0;
+/* A group of 16 columns: the piece that owns it, and its number among that piece's groups. */
+struct multicast_columns {
+    int owner = 0, index = 0;
     __device__ void advance(int pieces) {
-        if (++owner == pieces) owner = 0, turn++;
+        if (++owner == pieces) owner = 0, index++;
     }
 };
 
-/* Where a consumer's parts of 64 columns lie in shared memory: the first one, and the bytes from one to the next. */
-struct multicast_room {
-    uint8_t *part;
-    int apart;
-    __device__ multicast_room after(int parts) const { return {part + parts * apart, apart}; }
+/* A consumer's slabs of 64 columns in shared memory: the first one, and the bytes from one to the next. */
+struct multicast_staging {
+    uint8_t *slab;
+    int stride;
+    __device__ multicast_staging after(int slabs) const { return {slab + slabs * stride, stride}; }
 };
 
 /* ---- words from registers ---------------------------------------------------------------------------------------- */
@@ -96,10 +95,10 @@ template <typename T> __device__ inline void store_word(void *c, int64_t at, uin
     if (count >= 2) to[1] = uint16_t(word >> 16);
 }
 
-/* Stores a row of a tile in words, from c[line] on, where the row of C has `left` elements left. A quad of threads
+/* Stores a row of a tile in words, from c[line] on, where the row of C has `remaining` elements left. A quad of threads
  * holds it, each two sums of every eight; sum[at] is the thread's first. */
 template <typename T, int SUMS>
-__device__ inline void store_row(void *c, int64_t line, int64_t left, float scale, bool exists, int at,
+__device__ inline void store_row(void *c, int64_t line, int64_t remaining, float scale, bool exists, int at,
                                  const float (&sum)[SUMS]) {
     const int lane = int(threadIdx.x) % 4;
     const bool between = line % 2; /* the row begins between two words */
@@ -111,12 +110,13 @@ __device__ inline void store_row(void *c, int64_t line, int64_t left, float scal
         const int n = j * 2 + lane * 2;
         if (!exists) continue;
         if (!between) {
-            store_word<T>(c, line + n, own, left - n);
+            store_word<T>(c, line + n, own, remaining - n);
             continue;
         }
-        if (j == 0 && lane == 0) store_word<T>(c, line, own, min(left, int64_t(1)));
+        if (j == 0 && lane == 0) store_word<T>(c, line, own, min(remaining, int64_t(1)));
         const bool last = j + 4 == SUMS && lane == 3; /* what follows is another block's */
-        store_word<T>(c, line + n + 1, own >> 16 | next << 16, last ? min(left - n - 1, int64_t(1)) : left - n - 1);
+        store_word<T>(c, line + n + 1, own >> 16 | next << 16,
+                      last ? min(remaining - n - 1, int64_t(1)) : remaining - n - 1);
     }
 }
 
@@ -146,7 +146,7 @@ __device__ inline void multicast_store_turned(const multicast_work &work, int64_
  * columns or, turned, in lines of 64 rows; swizzled (tma.cuh). A warp writes 16 x 16 at a time: each of its threads
  * gives the address of 8 neighbours in C. */
 template <typename T, int WIDTH, int WIDE, int SUMS>
-__device__ inline void multicast_write_part(const multicast_work &work, uint8_t *part, int first,
+__device__ inline void multicast_write_slab(const multicast_work &work, uint8_t *slab, int first,
                                             const float (&sum)[SUMS]) {
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) % WARPGROUP / 32;
     const float scale = float(work.args.alpha);
@@ -160,92 +160,94 @@ __device__ inline void multicast_write_part(const multicast_work &work, uint8_t 
             const int at = ((first + j) / 2 + i * 2) % SUMS;
             word[i] = pack<T>(scale * sum[at], scale * sum[at + 1]);
         }
-        const int place = work.turned ? (j + column) * 128 + row * 2
-                                      : j / WIDTH * WIDTH * 128 + row * WIDTH * 2 + (j % WIDTH + column) * 2;
-        fragments_store(part + (place ^ (place >> 7 & (work.turned ? 7 : WIDTH / 8 - 1)) << 4), word, work.turned);
+        const int offset = work.turned ? (j + column) * 128 + row * 2
+                                       : j / WIDTH * WIDTH * 128 + row * WIDTH * 2 + (j % WIDTH + column) * 2;
+        fragments_store(slab + (offset ^ (offset >> 7 & (work.turned ? 7 : WIDTH / 8 - 1)) << 4), word, work.turned);
     }
     tma_store_fence();
 }
 
-/* Starts copies of a part's boxes to C; for one thread. */
+/* Starts copies of a slab's boxes to C; for one thread. */
 template <int WIDTH, int WIDE, int COLUMNS>
-__device__ inline void multicast_copy_part(const multicast_work &work, const multicast_tile &tile,
-                                           const CUtensorMap *c_map, const uint8_t *part, int first) {
+__device__ inline void multicast_copy_slab(const multicast_work &work, const multicast_tile &tile,
+                                           const CUtensorMap *c_map, const uint8_t *slab, int first) {
     if (tile.row >= work.args.m) return;
 #pragma unroll
     for (int j = 0; j < WIDE && first + j < COLUMNS; j += WIDTH) {
         const int row = tile.row, column = tile.column + first + j;
         if (column < work.args.n)
-            tma_store(c_map, part + j * 128, work.turned ? row : column, work.turned ? column : row, tile.batch);
+            tma_store(c_map, slab + j * 128, work.turned ? row : column, work.turned ? column : row, tile.batch);
     }
 }
 
 /* Stores 16 columns of sums one by one: they go through shared memory as floats. */
 template <typename T, int SUMS>
-__device__ inline void multicast_store_each(const multicast_work &work, const multicast_tile &tile, float *room,
-                                            int first, int barrier, const float (&sum)[SUMS]) {
+__device__ inline void multicast_store_singly(const multicast_work &work, const multicast_tile &tile, float *staging,
+                                              int first, int barrier, const float (&sum)[SUMS]) {
     const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4, lane = thread % 4, warp = thread / 32;
     warpgroup_sync(barrier);
 #pragma unroll
     for (int j = 0; j < 8; j += 2)
-        *reinterpret_cast<float2 *>(room + (warp * 16 + j % 4 / 2 * 8 + quad) * 16 + j / 4 * 8 + lane * 2) =
+        *reinterpret_cast<float2 *>(staging + (warp * 16 + j % 4 / 2 * 8 + quad) * 16 + j / 4 * 8 + lane * 2) =
             make_float2(sum[(first / 2 + j) % SUMS], sum[(first / 2 + j) % SUMS + 1]);
     warpgroup_sync(barrier);
     for (int i = thread; i < 64 * 16; i += WARPGROUP) {
         const int row = work.turned ? i % 64 : i / 16, column = work.turned ? i / 64 : i % 16;
         const int64_t m = tile.row + row, n = tile.column + first + column;
         if (m < work.args.m && n < work.args.n)
-            matmul_store<T>(work.args, multicast_index(work, tile.batch, m, n), room[row * 16 + column]);
+            matmul_store<T>(work.args, multicast_index(work, tile.batch, m, n), staging[row * 16 + column]);
     }
 }
 
-/* Stores a consumer's 64 rows of sums at `tile`, through its parts in shared memory. `turn`: the number of the part to
- * use next, where tile after tile is stored; `once`: there is one tile, and room for all of its parts. */
+/* Stores a consumer's 64 rows of sums at `tile`, through its slabs in shared memory. `next_slab`: the number of the
+ * slab to use next, if tile after tile is stored; `once`: there is one tile, and a slab for each 64 of its columns. */
 template <typename T, int SUMS>
 __device__ inline void multicast_store(const multicast_work &work, const multicast_tile &tile, const CUtensorMap *c_map,
                                        enum multicast_out out, bool once, const multicast_owner &owns,
-                                       const multicast_room &room, int &turn, const float (&sum)[SUMS]) {
-    constexpr int COLUMNS = SUMS * 2, WIDTH = multicast_box<COLUMNS>, PARTS = multicast_parts<COLUMNS>;
+                                       const multicast_staging &staging, int &next_slab, const float (&sum)[SUMS]) {
+    constexpr int COLUMNS = SUMS * 2, WIDTH = multicast_box<COLUMNS>, SLABS = multicast_slabs<COLUMNS>;
     const int barrier = 1 + int(threadIdx.x) / WARPGROUP;
     const bool first_warp = threadIdx.x % WARPGROUP < 32;
-    if (out == OUT_EACH) {
-        multicast_unit unit;
+    if (out == OUT_SINGLY) {
+        multicast_columns columns16;
 #pragma unroll
-        for (int first = 0; first < COLUMNS; first += 16, unit.advance(owns.pieces))
-            if (unit.owner == owns.piece)
-                multicast_store_each<T>(work, tile, reinterpret_cast<float *>(room.part), first, barrier, sum);
+        for (int first = 0; first < COLUMNS; first += 16, columns16.advance(owns.pieces))
+            if (columns16.owner == owns.piece)
+                multicast_store_singly<T>(work, tile, reinterpret_cast<float *>(staging.slab), first, barrier, sum);
     } else if (owns.pieces > 1) {
-        const auto place = [&](int i) { return room.part + i / 4 * room.apart + i % 4 * 2048; };
-        multicast_unit unit;
+        const auto offset = [&](int i) { return staging.slab + i / 4 * staging.stride + i % 4 * 2048; };
+        multicast_columns columns16;
 #pragma unroll
-        for (int first = 0; first < COLUMNS; first += 16, unit.advance(owns.pieces))
-            if (unit.owner == owns.piece) multicast_write_part<T, 16, 16>(work, place(unit.turn), first, sum);
+        for (int first = 0; first < COLUMNS; first += 16, columns16.advance(owns.pieces))
+            if (columns16.owner == owns.piece)
+                multicast_write_slab<T, 16, 16>(work, offset(columns16.index), first, sum);
         warpgroup_sync(barrier);
         if (!first_warp || !elect_one()) return;
         for (int first = owns.piece * 16, i = 0; first < COLUMNS; first += owns.pieces * 16, i++)
-            multicast_copy_part<16, 16, COLUMNS>(work, tile, c_map, place(i), first);
+            multicast_copy_slab<16, 16, COLUMNS>(work, tile, c_map, offset(i), first);
         tma_store_commit();
     } else if (out == OUT_COPIES && once) {
 #pragma unroll
         for (int first = 0; first < COLUMNS; first += 64)
-            multicast_write_part<T, WIDTH, 64>(work, room.part + first / 64 * room.apart, first, sum);
+            multicast_write_slab<T, WIDTH, 64>(work, staging.slab + first / 64 * staging.stride, first, sum);
         warpgroup_sync(barrier);
         if (!first_warp || !elect_one()) return;
 #pragma unroll
         for (int first = 0; first < COLUMNS; first += 64)
-            multicast_copy_part<WIDTH, 64, COLUMNS>(work, tile, c_map, room.part + first / 64 * room.apart, first);
+            multicast_copy_slab<WIDTH, 64, COLUMNS>(work, tile, c_map, staging.slab + first / 64 * staging.stride,
+                                                    first);
         tma_store_commit();
     } else if (out == OUT_COPIES) {
 #pragma unroll
         for (int first = 0; first < COLUMNS; first += 64) {
-            uint8_t *const part = room.part + turn * room.apart;
-            turn = (turn + 1) % PARTS;
-            if (first_warp && elect_one()) tma_store_wait<PARTS - 1>();
+            uint8_t *const slab = staging.slab + next_slab * staging.stride;
+            next_slab = (next_slab + 1) % SLABS;
+            if (first_warp && elect_one()) tma_store_wait<SLABS - 1>();
             warpgroup_sync(barrier);
-            multicast_write_part<T, WIDTH, 64>(work, part, first, sum);
+            multicast_write_slab<T, WIDTH, 64>(work, slab, first, sum);
             warpgroup_sync(barrier);
             if (!first_warp || !elect_one()) continue;
-            multicast_copy_part<WIDTH, 64, COLUMNS>(work, tile, c_map, part, first);
+            multicast_copy_slab<WIDTH, 64, COLUMNS>(work, tile, c_map, slab, first);
             tma_store_commit();
         }
     } else if (work.turned) {

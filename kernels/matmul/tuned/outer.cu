@@ -43,7 +43,7 @@
 #include <algorithm>
 #include <cmath>
 
-#define MOST_K      128  /* the largest k; its operands fit into shared memory */
+#define MAX_K       128  /* the largest k; its operands fit into shared memory */
 #define FLIGHT      8    /* loads of a thread before it stores */
 #define EARLY_BYTES 20e6 /* largest C for an early begin of the next launch: a larger C would evict L2 */
 #define EARLY       1e-6 /* seconds saved by a launch that begins early */
@@ -149,7 +149,7 @@ template <typename SHAPE, int LINES, typename S> __device__ inline void outer_pa
 }
 
 /* Elements of A for neighbouring rows, loaded at once. */
-template <typename T> struct alignas(16) outer_rows { T of[16 / sizeof(T)]; };
+template <typename T> struct alignas(16) outer_rows { T x[16 / sizeof(T)]; };
 
 /* A warp's sums by multiply-adds, from a and b, in which the lines of each k are adjacent. */
 template <typename SHAPE>
@@ -171,7 +171,7 @@ __device__ inline void outer_multiply(int k, const typename SHAPE::sum *a, const
 #pragma unroll
             for (int w = 0; w < WIDE; w++)
 #pragma unroll
-                for (int j = 0; j < ACROSS; j++) sums[i + w][j] += left.of[w] * right[j];
+                for (int j = 0; j < ACROSS; j++) sums[i + w][j] += left.x[w] * right[j];
         }
     }
 }
@@ -207,16 +207,16 @@ __device__ inline void outer_multiply(const outer_work &work, const typename SHA
     }
     __syncthreads();
     extern __shared__ double2 outer_shared[];
-    float *const own = reinterpret_cast<float *>(outer_shared) + warp * SHAPE::ROWS * SHAPE::SUMS_PITCH;
+    float *const warp_sums = reinterpret_cast<float *>(outer_shared) + warp * SHAPE::ROWS * SHAPE::SUMS_PITCH;
     tile.each([&](int i, int j, const float *two) {
-        float *to = own + (i + lane / 4) * SHAPE::SUMS_PITCH + j + lane % 4 * 2;
+        float *to = warp_sums + (i + lane / 4) * SHAPE::SUMS_PITCH + j + lane % 4 * 2;
         *reinterpret_cast<float2 *>(to) = {two[0], two[1]};
     });
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < SHAPE::ROWS; i++)
 #pragma unroll
-        for (int j = 0; j < SHAPE::ACROSS; j++) sums[i][j] = own[i * SHAPE::SUMS_PITCH + lane + 32 * j];
+        for (int j = 0; j < SHAPE::ACROSS; j++) sums[i][j] = warp_sums[i * SHAPE::SUMS_PITCH + lane + 32 * j];
 }
 
 template <typename SHAPE>
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     constexpr int ROWS = SHAPE::ROWS, ACROSS = SHAPE::ACROSS;
     extern __shared__ double2 outer_shared[];
     auto *const a = reinterpret_cast<typename SHAPE::shared *>(outer_shared), *const b = a + SHAPE::before_b(work.k);
-    const tile_place place = tile_of_block(work.rows, work.columns);
+    const tile_position place = tile_of_block(work.rows, work.columns);
     if (place.batch >= args.batch) return;
     const int64_t first_row = place.row * SHAPE::M, first_column = place.column * SHAPE::N;
     const bool a_turned = SHAPE::TENSOR && !work.a.along, b_turned = SHAPE::TENSOR && !work.b.along;
@@ -255,12 +255,12 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
         for (int j = 0; j < ACROSS; j++) sums[i][j] = same_nan(sums[i][j]);
 
     const int64_t row = first_row + warp / SHAPE::BESIDE * ROWS;
-    const int64_t left = first_column + warp % SHAPE::BESIDE * SHAPE::WIDE, column = left + lane;
+    const int64_t warp_column = first_column + warp % SHAPE::BESIDE * SHAPE::WIDE, column = warp_column + lane;
     int64_t at = (place.batch * args.m + row) * args.n + column;
     const sum factor = sum(args.alpha);
     const bool plain =
         args.first && args.last && (sizeof(T) == 2 ? matmul_in_float<T>(args.alpha) : factor == args.alpha);
-    if (plain && row + ROWS <= args.m && left + SHAPE::WIDE <= args.n) {
+    if (plain && row + ROWS <= args.m && warp_column + SHAPE::WIDE <= args.n) {
         T *c = static_cast<T *>(args.c) + at;
 #pragma unroll
         for (int i = 0; i < ROWS; i++, c += args.n)
@@ -342,7 +342,7 @@ static double matmul_outer_seconds(const struct launch *launch) {
 }
 
 static const char *matmul_outer_refuses(const struct launch *launch) {
-    if (launch->args.matmul.k > MOST_K) return "its k is longer than 128";
+    if (launch->args.matmul.k > MAX_K) return "its k is longer than 128";
     return outer_choose(launch).second < INFINITY ? nullptr : "shared memory has no room for all k of such a tile";
 }
 
@@ -361,8 +361,8 @@ template <typename SHAPE> static int outer_start(const struct launch *launch) {
         .k_step = SHAPE::THREADS % k,
     };
     const auto kernel = matmul_outer_kernel<SHAPE>;
-    const int most = int(std::min(int64_t(SHAPE::bytes(MOST_K)), shared_room()));
-    const int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+    const int max_bytes = int(std::min(int64_t(SHAPE::bytes(MAX_K)), shared_room()));
+    const int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max_bytes);
     if (code != cudaSuccess) return code;
     const double moved = double(args.m) * double(args.n) * double(args.batch) * double(sizeof(typename SHAPE::T));
     return launch_clusters_of(moved <= EARLY_BYTES, kernel, grid_of(args.batch * work.rows * work.columns),

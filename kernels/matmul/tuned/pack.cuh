@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(256)
                            const uint32_t *wanted) {
     if (wanted && *wanted == 0) return;
     __shared__ T tile[PACK_TILE][PACK_TILE + 4 / sizeof(T)];
-    const tile_place place =
+    const tile_position place =
         tile_of_block((from.rows + PACK_TILE - 1) / PACK_TILE, (from.columns + PACK_TILE - 1) / PACK_TILE);
     if (place.batch >= from.count) return;
     const int x = int(threadIdx.x) % 32, y = int(threadIdx.x) / 32;

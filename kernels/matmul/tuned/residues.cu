@@ -10,8 +10,8 @@
  *
  * The only error is that of rounding A and B to integers, before anything is multiplied: it does not grow with the
  * number of additions as float64's does. Numbers that do not fit a fixed point well are found: each element has its
- * bound proven by its two lines or, where they do not suffice, by a product of 7 bits more, which is made only then.
- * What is not proven is computed again by dmma.cu: it runs after the others, and returns at once where nothing failed.
+ * bound proven by its two lines or, if they do not suffice, by a product of 7 bits more, which is made only then. What
+ * is not proven is computed again by dmma.cu: it runs after the others, and returns at once if nothing failed.
  * No launch waits for the host.
  *
  * The tensor cores' pipeline is wgmma.cu's: tiles of 128 x 256, pairs of blocks that share B, 128 of k a stage, which
@@ -37,12 +37,12 @@
 
 DECLARE_KERNEL(matmul_dmma); /* takes products that are not worth cutting, and elements that failed */
 
-#define STEP_K      128 /* one slab row */
-#define STAGES      4
-#define PANEL       int64_t(8192)      /* most rows or columns of C that are done at once */
-#define PANEL_LEAST int64_t(256)       /* the fewest of them */
-#define FEWEST      int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
-#define PANEL_BYTES (int64_t(1) << 31) /* of an operand's residues: decides between the two */
+#define STEP_K          128 /* one slab row */
+#define STAGES          4
+#define PANEL           int64_t(8192)      /* most rows or columns of C that are done at once */
+#define MIN_PANEL_LINES int64_t(256)       /* the fewest of them */
+#define FEWEST          int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
+#define PANEL_BYTES     (int64_t(1) << 31) /* of an operand's residues: decides between the two */
 
 using residues_stage = wgmma_stage<1, UNIT_COLUMNS / 64>;
 using residues_shared = wgmma_shared<residues_stage, STAGES>;
@@ -56,7 +56,7 @@ __device__ inline void residues_consume(const residues_panel &panel, const matmu
     wgmma_walk(tiles, [&](int64_t number) {
         int sum[128];
 #pragma unroll
-        for (int &each : sum) each = 0;
+        for (int &value : sum) value = 0;
         int reading = -1; /* the stage that pending instructions read */
         for (int64_t k = 0; k < args.k; k += STEP_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
@@ -74,8 +74,8 @@ __device__ inline void residues_consume(const residues_panel &panel, const matmu
         wgmma_wait<0>();
         if (reading >= 0) wgmma_release(shared.ring, reading);
 #pragma unroll
-        for (int &each : sum) asm volatile("" : "+r"(each)::"memory");
-        const tile_place tile = wgmma_tile(args, UNIT_COLUMNS, number);
+        for (int &value : sum) asm volatile("" : "+r"(value)::"memory");
+        const tile_position tile = wgmma_tile(args, UNIT_COLUMNS, number);
         const int64_t unit = (tile.row / UNIT_ROWS + consumer) * panel.unit_columns() + tile.column / UNIT_COLUMNS;
         residues_keep(panel, divisors, int(tile.batch), unit, sum);
     });
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* Lines of an operand that are cut at once. */
 static int64_t residues_lines(int64_t pitch) {
-    return std::max(PANEL_LEAST, std::min(PANEL, PANEL_BYTES / (PLANES * pitch) / 256 * 256));
+    return std::max(MIN_PANEL_LINES, std::min(PANEL, PANEL_BYTES / (PLANES * pitch) / 256 * 256));
 }
 
 static int64_t residues_pitch(const matmul_args &args) {
@@ -129,27 +129,28 @@ struct residues_plan {
 static residues_plan residues_make_plan(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     size_t end = kernel_workspace(&matmul_dmma, launch);
-    const auto take = [&](int64_t bytes) {
+    const auto allocate = [&](int64_t bytes) {
         end = (end + 255) / 256 * 256 + size_t(bytes);
         return static_cast<uint8_t *>(launch->workspace) + (end - size_t(bytes));
     };
     residues_plan plan = {};
-    plan.panel.words = reinterpret_cast<residues_words *>(take(256));
-    plan.panel.failed = take(args.m * args.n);
+    plan.panel.words = reinterpret_cast<residues_words *>(allocate(256));
+    plan.panel.failed = allocate(args.m * args.n);
     plan.to_zero = size_t(256 + args.m * args.n);
-    const int64_t pitch = residues_pitch(args), most[2] = {std::min(args.m, PANEL), std::min(args.n, PANEL)};
+    const int64_t pitch = residues_pitch(args), max_lines[2] = {std::min(args.m, PANEL), std::min(args.n, PANEL)};
     for (int i = 0; i < 2; i++) {
-        plan.pair.operand[i].line = reinterpret_cast<residues_line *>(take(most[i] * int64_t(sizeof(residues_line))));
+        plan.pair.operand[i].line =
+            reinterpret_cast<residues_line *>(allocate(max_lines[i] * int64_t(sizeof(residues_line))));
         plan.pair.operand[i].cut_pitch = pitch;
     }
-    plan.mended = reinterpret_cast<double *>(take(0));
+    plan.mended = reinterpret_cast<double *>(allocate(0));
     const size_t begin = end;
     for (int i = 0; i < 2; i++)
         plan.pair.operand[i].cut =
-            take(PLANES * std::min(most[i] * pitch, std::max(PANEL_BYTES / PLANES, PANEL_LEAST * pitch)));
-    plan.panel.rows = most[0], plan.panel.columns = most[1];
+            allocate(PLANES * std::min(max_lines[i] * pitch, std::max(PANEL_BYTES / PLANES, MIN_PANEL_LINES * pitch)));
+    plan.panel.rows = max_lines[0], plan.panel.columns = max_lines[1];
     plan.panel.sums = reinterpret_cast<uint4 *>(
-        take(PLANES * plan.panel.units() * UNIT_VECTORS * WARPGROUP * int64_t(sizeof(uint4))));
+        allocate(PLANES * plan.panel.units() * UNIT_VECTORS * WARPGROUP * int64_t(sizeof(uint4))));
     plan.bytes = std::max(end, begin + size_t(args.m * args.n) * sizeof(double));
     return plan;
 }
@@ -275,12 +276,12 @@ static int residues_matrix(const struct launch *launch) {
     int error = cudaMemsetAsync(panel.words, 0, plan.to_zero, stream);
     panel.args = args;
     panel.a_line = plan.pair.operand[0].line, panel.b_line = plan.pair.operand[1].line;
-    const int64_t most = residues_lines(residues_pitch(args));
-    for (panel.column = 0; panel.column < args.n && !error; panel.column += most) {
-        panel.columns = std::min(most, args.n - panel.column);
+    const int64_t max_lines = residues_lines(residues_pitch(args));
+    for (panel.column = 0; panel.column < args.n && !error; panel.column += max_lines) {
+        panel.columns = std::min(max_lines, args.n - panel.column);
         residues_describe(&plan.pair.operand[1], args.b, args.transpose_b, args.n, panel.column, panel.columns, args.k);
-        for (panel.row = 0; panel.row < args.m && !error; panel.row += most) {
-            panel.rows = std::min(most, args.m - panel.row);
+        for (panel.row = 0; panel.row < args.m && !error; panel.row += max_lines) {
+            panel.rows = std::min(max_lines, args.m - panel.row);
             residues_describe(&plan.pair.operand[0], args.a, !args.transpose_a, args.m, panel.row, panel.rows, args.k);
             error = residues_prepare(plan.pair, panel.row == 0 ? 2 : 1, panel.words, stream);
             if (!error) error = residues_multiply(launch, plan);

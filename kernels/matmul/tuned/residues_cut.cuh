@@ -38,8 +38,9 @@
 #define EXPONENT 480 /* largest magnitude of the exponent of a line's largest number */
 
 struct alignas(16) residues_line {
-    double sum;     /* of the scaled magnitudes */
-    double least;   /* an eighth of the root mean square, before scaling: a large number has at least this magnitude */
+    double sum; /* of the scaled magnitudes */
+    double
+        min_large;  /* an eighth of the root mean square, before scaling: a large number has at least this magnitude */
     int shift;      /* numbers are scaled by 2^shift */
     int high;       /* exponent of the largest scaled number */
     uint32_t large; /* number of large numbers */
@@ -108,7 +109,7 @@ struct residues_measure {
         line.shift = (2 * BITS - above) >> 1;
         line.high = exponent + line.shift;
         line.sum = sum * double_power(line.shift);
-        line.least = sqrt(squares / double(k)) / 8;
+        line.min_large = sqrt(squares / double(k)) / 8;
         return line;
     }
 };
@@ -194,7 +195,7 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
     if (line >= operand.lines || k >= operand.cut_pitch) return;
     residues_line *const known = &operand.line[line];
     const int shift = known->shift, down_to = known->high - 6 - 32; /* shifts the upper word to 7 bits */
-    const double least = known->least, scale = known->state & BAD ? 0 : double_power(shift);
+    const double min_large = known->min_large, scale = known->state & BAD ? 0 : double_power(shift);
     double x[CUT_EACH];
     residues_load(operand, line, k, x);
     uint32_t low[CUT_EACH], high[CUT_EACH], top[CUT_EACH], large = 0;
@@ -202,11 +203,11 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
 #pragma unroll
     for (int i = 0; i < CUT_EACH; i++) {
         const double scaled = scale == 0 ? 0 : x[i] * scale;
-        const int64_t whole = __double2ll_rn(scaled);
-        rounded |= double(whole) != scaled || (scaled == 0 && x[i] != 0);
-        large += fabs(x[i]) >= least;
-        top[i] = min(uint32_t(uint64_t(whole < 0 ? -whole : whole) >> 32) >> down_to, 127);
-        const uint64_t positive = uint64_t(whole) + OFFSET;
+        const int64_t integer = __double2ll_rn(scaled);
+        rounded |= double(integer) != scaled || (scaled == 0 && x[i] != 0);
+        large += fabs(x[i]) >= min_large;
+        top[i] = min(uint32_t(uint64_t(integer < 0 ? -integer : integer) >> 32) >> down_to, 127);
+        const uint64_t positive = uint64_t(integer) + OFFSET;
         low[i] = uint32_t(positive), high[i] = uint32_t(positive >> 32);
     }
     if (large > 0) atomicAdd(&known->large, large);

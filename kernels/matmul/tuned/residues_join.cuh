@@ -72,12 +72,12 @@ __device__ inline void residues_keep(const residues_panel &panel, const residues
                                      int64_t unit, const int (&sum)[128]) {
     uint4 *const to = residues_sums(panel, plane, unit);
     if (plane == MODULI) {
-        residues_write(to, sum, [](int each) { return bound_byte(each); });
+        residues_write(to, sum, [](int value) { return bound_byte(value); });
         return;
     }
     const residues_divisor by = divisors.plane[plane];
-    residues_write(to, sum, [&](int each) {
-        const uint32_t positive = uint32_t(each) + by.sum_start;
+    residues_write(to, sum, [&](int value) {
+        const uint32_t positive = uint32_t(value) + by.sum_start;
         return positive - (__umulhi(positive, by.of_sum) >> 7) * by.p;
     });
 }

@@ -139,14 +139,14 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
         std::min((shared_room() + 1024) / (plan.bytes + 1024), 65536 / 32 / shape.registers / warps);
     if (resident == 0) return INFINITY;
     const int64_t multiprocessors = std::max(1, launch->multiprocessors), round = 32 / RING_SIZE;
-    const double k = double(args.k), whole_k = double(ceil_div(args.k, round) * round), items = double(work.items);
-    const double each = double(ceil_div(work.items, multiprocessors));
+    const double k = double(args.k), padded_k = double(ceil_div(args.k, round) * round), items = double(work.items);
+    const double items_each = double(ceil_div(work.items, multiprocessors));
     const double rounds = double(ceil_div(work.items, multiprocessors * resident));
     const double tiles = double(ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n)) / double(work.tiles);
     const double warp = 32 * double(multiprocessors), c = double(args.batch) * double(args.m) * double(args.n);
     const double a_copies = double(args.batch * work.columns) * double(args.m) * k / work.operand[0].unit;
     const double b_copies = items / work.columns * double(args.n) * k / work.operand[1].unit;
-    const double multiply = each * tiles * (shape.m / 16 * shape.n / 8) * whole_k;
+    const double multiply = items_each * tiles * (shape.m / 16 * shape.n / 8) * padded_k;
     const double copies = (a_copies + b_copies) * RING_SIZE / warp, stores = c / (args.n % 2 ? 1 : 2) / warp;
     const double a = double(args.m) * k * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);

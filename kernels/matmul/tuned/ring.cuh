@@ -73,8 +73,8 @@ __device__ inline void ring_copy(const ring_work &work, const ring_operand &o, u
                                  int lines) {
     constexpr int ROUND = 32 / RING_SIZE;
     const int thread = thread_again(work), threads = int(32 * blockDim.y * blockDim.z);
-    const int whole = (k + ROUND - 1) & -ROUND;
-    const int rows = o.by_line ? lines : whole, bytes = (o.by_line ? whole : lines) * RING_SIZE;
+    const int padded_k = (k + ROUND - 1) & -ROUND;
+    const int rows = o.by_line ? lines : padded_k, bytes = (o.by_line ? padded_k : lines) * RING_SIZE;
     const int rows_exist = o.by_line ? lines : k, bytes_exist = (o.by_line ? k : lines) * RING_SIZE;
     if (o.unit == 16) return ring_copy_rows<16>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
     ring_copy_rows<8>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
@@ -116,10 +116,11 @@ struct ring_ahead {
     /* Starts the copies of the next stage, if there is one. */
     __device__ void copy(const ring_work &work, int k, unsigned to) {
         if (item < work.items) {
-            const int left = min(k - begin, RING_STEP);
+            const int k_count = min(k - begin, RING_STEP);
 #pragma unroll 1
             for (int i = 0; i < 2; i++)
-                ring_copy(work, work.operand[i], to + i * work.b_at, i ? from_b : from_a, left, i ? b_lines : a_lines);
+                ring_copy(work, work.operand[i], to + i * work.b_at, i ? from_b : from_a, k_count,
+                          i ? b_lines : a_lines);
             from_a += work.operand[0].next, from_b += work.operand[1].next;
             begin += RING_STEP;
             if (begin >= k) {

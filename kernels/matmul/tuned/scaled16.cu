@@ -14,9 +14,9 @@
  *
  *     sample       64 numbers of each line
  *     cut          numbers are scaled and rounded; which are too large or tiny is noted
- *     cut again    lines of too large numbers, by the largest of them        returns at once where there are none
+ *     cut again    lines of too large numbers, by the largest of them        returns at once if there are none
  *     multiply     in the frame of wgmma.cuh; sums are tested, scaled back and stored
- *     tf32         elements of C that failed                                 returns at once where there are none
+ *     tf32         elements of C that failed                                 returns at once if there are none
  *
  * A number below 2^-14, scaled, is tiny: float16 has not all 11 bits of it, and it loses up to 2^-25. With a number of
  * the other line, below 2^16, that is 2^-9 of a sum. An element of C whose lines have t tiny numbers has lost t 2^-9 at
@@ -32,8 +32,8 @@
  *     cuBLAS TF32   12.5   52.4    379   3215
  *
  * The limit: before the first multiplication 4 bytes of each number are read and 2 written, at memory's speed. Elements
- * fail where a row's large numbers meet nothing but zeros of the column and the column's the row's, and where both span
- * more than 2^26 in opposite order: at 4096, 1250 us where nearly all fail. */
+ * fail if the large numbers of row and column meet only zeros of each other, or if both span more than 2^26 in opposite
+ * order: at 4096, 1250 us if nearly all fail. */
 #include "scaled16_cut.cuh"
 #include "tf32.cuh"
 
@@ -48,9 +48,9 @@ struct scaled_plan {
     split_pair pair;
     uint32_t *again;
     tf32_wanted failed;
-    int64_t words; /* number of words from `again` on */
-    uint8_t *room; /* for slices; later for what tf32 packs */
-    size_t bytes;  /* of the workspace */
+    int64_t words;            /* number of words from `again` on */
+    uint8_t *retry_workspace; /* for slices; later for what tf32 packs */
+    size_t bytes;             /* of the workspace */
 };
 
 /* ---- multiply ---------------------------------------------------------------------------------------------------- */
@@ -88,7 +88,7 @@ template <typename T> __device__ inline T scaled_of(T x, int i) {
 template <int PARTS> struct scaled_lines {
     int row[2], column[PARTS];
 
-    __device__ scaled_lines(const scaled_work &work, const tile_place &tile) {
+    __device__ scaled_lines(const scaled_work &work, const tile_position &tile) {
         const matmul_args &args = work.args;
         const split_line *const a_line = work.a_line + (args.a_batch_stride ? tile.batch * args.m : 0);
         const split_line *const b_line = work.b_line + (args.b_batch_stride ? tile.batch * args.n : 0);
@@ -100,15 +100,15 @@ template <int PARTS> struct scaled_lines {
     }
     /* An upper bound of the number of tiny numbers in the lines of any element of the warp. */
     __device__ float tiny() const {
-        int most = column[0];
-        for (const int each : column) most = max(most, each);
+        int largest = column[0];
+        for (const int word : column) largest = max(largest, word);
         return scaled_word(__reduce_max_sync(~0u, max(row[0], row[1]))).tiny() +
-               scaled_word(__reduce_max_sync(~0u, most)).tiny();
+               scaled_word(__reduce_max_sync(~0u, largest)).tiny();
     }
     /* Are all powers so near to 1 that no product of two leaves float's range? */
     __device__ bool narrow() const {
         int widest = max(abs(scaled_word(row[0]).shift()), abs(scaled_word(row[1]).shift()));
-        for (const int each : column) widest = max(widest, abs(scaled_word(each).shift()));
+        for (const int word : column) widest = max(widest, abs(scaled_word(word).shift()));
         return __all_sync(~0u, widest <= NARROW_SHIFT);
     }
 };
@@ -186,28 +186,29 @@ __device__ inline void scaled_store_each(const matmul_args &args, int64_t batch,
 /* Tests a warp's sums, scales them back and stores them, part by part through its two buffers in shared memory: by the
  * copy engine, or one by one. No warp waits for another. */
 template <int SUMS>
-__device__ inline void scaled_store(const scaled_work &work, const tile_place &tile,
+__device__ inline void scaled_store(const scaled_work &work, const tile_position &tile,
                                     const scaled_lines<SUMS / 16> &lines, const CUtensorMap *c_map,
-                                    uint8_t (&room)[2][SCALED_PART], float (&sum)[SUMS]) {
+                                    uint8_t (&staging)[2][SCALED_PART], float (&sum)[SUMS]) {
     const matmul_args &args = work.args;
     const int down = int(threadIdx.x) % 32 / 4, along = int(threadIdx.x) % 4 * 2;
     const float tiny = lines.tiny();
     const bool narrow = lines.narrow();
 #pragma unroll
     for (int p = 0; p < SUMS / 16; p++) {
-        float *const own = &sum[p * 16];
+        float *const part_sums = &sum[p * 16];
         const int64_t first = tile.column + p * 32;
         uint32_t failed = 0;
-        if (scaled_low(tiny, own))
-            failed = scaled_test(work, lines.row, lines.column[p], tile.batch, tile.row + down, first + along, own);
-        scaled_back(lines.row, lines.column[p], narrow, own);
+        if (scaled_low(tiny, part_sums))
+            failed =
+                scaled_test(work, lines.row, lines.column[p], tile.batch, tile.row + down, first + along, part_sums);
+        scaled_back(lines.row, lines.column[p], narrow, part_sums);
         if (work.copies && elect_one()) tma_store_wait<1>();
         __syncwarp();
-        uint8_t *const part = room[p % 2];
+        uint8_t *const part = staging[p % 2];
 #pragma unroll
         for (int i = 0; i < 16; i += 2) {
-            float2 pair = make_float2(failed >> i & 1 ? __uint_as_float(FAILED) : own[i],
-                                      failed >> (i + 1) & 1 ? __uint_as_float(FAILED) : own[i + 1]);
+            float2 pair = make_float2(failed >> i & 1 ? __uint_as_float(FAILED) : part_sums[i],
+                                      failed >> (i + 1) & 1 ? __uint_as_float(FAILED) : part_sums[i + 1]);
             if (work.copies && args.alpha != 1)
                 pair = make_float2(float(args.alpha * pair.x), float(args.alpha * pair.y));
             *reinterpret_cast<float2 *>(scaled_at(part, down + i / 2 % 2 * 8, i / 4 * 8 + along)) = pair;
@@ -226,7 +227,7 @@ __device__ inline void scaled_store(const scaled_work &work, const tile_place &t
 /* A block's shared memory: what wgmma.cuh describes, and for each consumer warp two buffers for parts of sums. */
 template <int TILE_N> struct scaled_shared : wgmma_shared<wgmma_stage<1, TILE_N / 64>, TILE_N == 256 ? 4 : 6> {
     static constexpr int STAGES = TILE_N == 256 ? 4 : 6;
-    alignas(1024) uint8_t room[2 * WARPGROUP / 32][2][SCALED_PART];
+    alignas(1024) uint8_t staging[2 * WARPGROUP / 32][2][SCALED_PART];
 };
 
 template <int TILE_N, bool A_MN, bool B_MN>
@@ -235,12 +236,12 @@ __device__ inline void scaled_consume(const scaled_work &work, const CUtensorMap
     const int warp = int(threadIdx.x) / 32 - WARPGROUP / 32; /* among both consumers' */
     ring_position<scaled_shared<TILE_N>::STAGES> at;
     for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) {
-        tile_place tile = wgmma_tile(work.args, TILE_N, number);
+        tile_position tile = wgmma_tile(work.args, TILE_N, number);
         tile.row += warp * 16;
         const scaled_lines<TILE_N / 32> lines(work, tile); /* while copies are on their way */
         float sum[TILE_N / 2];
 #pragma unroll
-        for (float &each : sum) each = 0;
+        for (float &value : sum) value = 0;
         int reading = -1; /* the stage that pending instructions read */
         for (int64_t k = 0; k < work.args.k; k += SCALED_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
@@ -258,7 +259,7 @@ __device__ inline void scaled_consume(const scaled_work &work, const CUtensorMap
         wgmma_wait<0>();
         if (reading >= 0) wgmma_release(shared.ring, reading);
         wgmma_pin(sum);
-        scaled_store(work, tile, lines, c_map, shared.room[warp], sum);
+        scaled_store(work, tile, lines, c_map, shared.staging[warp], sum);
     }
     if (work.copies && elect_one()) tma_store_wait<0>();
 }
@@ -298,19 +299,19 @@ static scaled_plan scaled_plan_make(const struct launch *launch) {
                                      args.b_batch_stride ? args.batch : 1, args.b_batch_stride);
     scaled_plan plan = {};
     size_t end = 0;
-    const auto take = [&](size_t bytes) {
-        uint8_t *const place = static_cast<uint8_t *>(launch->workspace) + end;
+    const auto allocate = [&](size_t bytes) {
+        uint8_t *const address = static_cast<uint8_t *>(launch->workspace) + end;
         end += (bytes + 255) / 256 * 256;
-        return place;
+        return address;
     };
     plan.words = 2 + ceil_div(args.batch * args.m * args.n, 32);
-    plan.again = reinterpret_cast<uint32_t *>(take(size_t(plan.words) * sizeof(uint32_t)));
+    plan.again = reinterpret_cast<uint32_t *>(allocate(size_t(plan.words) * sizeof(uint32_t)));
     plan.failed = {plan.again + 1};
     for (split_operand *o : {&a, &b})
-        o->line = reinterpret_cast<split_line *>(take(size_t(o->count * o->lines()) * sizeof(split_line)));
+        o->line = reinterpret_cast<split_line *>(allocate(size_t(o->count * o->lines()) * sizeof(split_line)));
     const size_t begin = end;
-    for (split_operand *o : {&a, &b}) o->slice = take(size_t(o->count * o->rows * o->pitch) * sizeof(__half));
-    plan.room = static_cast<uint8_t *>(launch->workspace) + begin;
+    for (split_operand *o : {&a, &b}) o->slice = allocate(size_t(o->count * o->rows * o->pitch) * sizeof(__half));
+    plan.retry_workspace = static_cast<uint8_t *>(launch->workspace) + begin;
     plan.bytes = std::max(end, begin + tf32_workspace(launch));
     plan.pair = {{a, b}};
     return plan;
@@ -407,7 +408,7 @@ static int matmul_scaled16_launch(const struct launch *launch) {
     error =
         scaled_choose(launch).columns == 256 ? scaled_multiply<256>(launch, plan) : scaled_multiply<128>(launch, plan);
     struct launch rest = *launch;
-    rest.workspace = plan.room;
+    rest.workspace = plan.retry_workspace;
     return error ? error : tf32_start<true>(&rest, plan.failed);
 }
 

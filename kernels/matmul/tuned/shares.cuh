@@ -247,10 +247,10 @@ __device__ inline void share_add(const matmul_args &args, const matmul_work &wor
             for (int w = 0; w < SHAPE::WARPS_K; w++)
 #pragma unroll
                 for (int i = 0; i < BATCH; i++) {
-                    const int place = at + i * stride;
-                    if (place >= COUNT) continue;
+                    const int vector_index = at + i * stride;
+                    if (vector_index >= COUNT) continue;
                     const vector more = *reinterpret_cast<const vector *>(
-                        from + w * SHAPE::PLANE + place / ACROSS * SHAPE::PITCH + place % ACROSS * WIDTH);
+                        from + w * SHAPE::PLANE + vector_index / ACROSS * SHAPE::PITCH + vector_index % ACROSS * WIDTH);
 #pragma unroll
                     for (int e = 0; e < WIDTH; e++)
                         sums[i].x[e] = share == 0 && w == 0 ? more.x[e] : sums[i].x[e] + more.x[e];
@@ -260,10 +260,10 @@ __device__ inline void share_add(const matmul_args &args, const matmul_work &wor
         for (int i = 0; i < BATCH; i++) {
 #pragma unroll
             for (int e = 0; e < WIDTH; e++) sums[i].x[e] = same_nan(sums[i].x[e]);
-            const int place = at + i * stride;
-            const int64_t row = piece.tile.row * SHAPE::ROWS + place / ACROSS;
-            const int64_t column = piece.tile.column * SHAPE::COLUMNS + place % ACROSS * WIDTH;
-            if (place < COUNT && row < args.m && column < args.n)
+            const int vector_index = at + i * stride;
+            const int64_t row = piece.tile.row * SHAPE::ROWS + vector_index / ACROSS;
+            const int64_t column = piece.tile.column * SHAPE::COLUMNS + vector_index % ACROSS * WIDTH;
+            if (vector_index < COUNT && row < args.m && column < args.n)
                 matmul_leave<T, WIDTH>(args, work, piece.split, (piece.tile.batch * args.m + row) * args.n + column,
                                        sums[i].x, args.n - column, true);
         }
@@ -294,9 +294,10 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     b_feeder b(static_cast<const T *>(args.b) + piece.tile.batch * args.b_batch_stride, stages + a_feeder::ELEMENTS,
                args.n, column, B == LINES ? args.n : args.k, piece.k_begin);
 
-    const int warp = int(threadIdx.x) / 32, part = warp / SHAPE::WARPS, place = warp % SHAPE::WARPS;
+    const int warp = int(threadIdx.x) / 32, part = warp / SHAPE::WARPS, warp_of_share = warp % SHAPE::WARPS;
     constexpr int ABREAST = SHAPE::COLUMNS / SHAPE::WARP_N;
-    const int y = place / ABREAST * SHAPE::WARP_M, x = place % ABREAST * SHAPE::WARP_N, l = part * SHAPE::OWN;
+    const int y = warp_of_share / ABREAST * SHAPE::WARP_M, x = warp_of_share % ABREAST * SHAPE::WARP_N,
+              l = part * SHAPE::OWN;
     worker own(stages + y * a_feeder::LINE + l * a_feeder::K,
                stages + a_feeder::ELEMENTS + x * b_feeder::LINE + l * b_feeder::K);
     launch_wait();

@@ -12,18 +12,18 @@
  * Tiled variants fill tiles of 64 columns for a result that has one. Here each element of X is used at most 16 times,
  * so nothing but the reading of X counts: it goes from memory straight to registers, 16 bytes at a time, eight loads of
  * every thread in flight, each replaced as soon as its bytes are used. That is 64 KiB per multiprocessor, twice what
- * memory needs to stay busy. (Where sums take most registers, one block per multiprocessor has 12 or 16 loads a
+ * memory needs to stay busy. (If sums take most registers, one block per multiprocessor has 12 or 16 loads a
  * thread.) C' = B' A', so the large operand may be either one.
  *
  *     16-bit types             tensor cores; a vector as loaded is what their instruction takes     skinny_mma.cuh
- *     16-bit types, a vector   multiply-adds; two lines of S too, where X's lines are adjacent      skinny_fma.cuh
+ *     16-bit types, a vector   multiply-adds; two lines of S too, if X's lines are adjacent         skinny_fma.cuh
  *     float64, from 5 lines    tensor cores, likewise                                              skinny_dmma.cuh
  *     float32, float64         multiply-adds                                                       skinny_fma.cuh
  *
- * k is split over the warps of a block; where that makes too few blocks, over blocks: they leave their sums in the
+ * k is split over the warps of a block; if that makes too few blocks, over blocks: they leave their sums in the
  * workspace, and the last to arrive adds them in order, which saves a second launch. The more warps share their k, the
- * more blocks read the same of S from L2; so where S has many lines warps stand side by side instead. The way with the
- * least predicted time is taken (time_of).
+ * more blocks read the same of S from L2; so if S has many lines, warps stand side by side instead. The way with the
+ * shortest predicted time is taken (time_of).
  *
  * Lines may begin anywhere, but loads are aligned. With P elements in 16 bytes, lines that are P apart (or, with lines
  * adjacent, k that are P apart) begin at the same distance from a boundary of 16 bytes. So a warp takes such lines or k
@@ -181,13 +181,13 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
         work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
     work.walked = work.k == 0 ? 0 : W::BY_K && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
     const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
-    const int64_t each = ceil_div(ceil_div(walked, splits), step) * step;
-    work.k_each = int(each);
-    work.splits = int(ceil_div(walked, each));
-    const int64_t room = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
-    const int64_t chunks = ceil_div(each, std::max(room, step)); /* equal: a short last one would cost as much */
-    work.chunk = int(ceil_div(ceil_div(each, chunks), step) * step);
-    work.turns = static_cast<unsigned *>(launch->workspace);
+    const int64_t k_each = ceil_div(ceil_div(walked, splits), step) * step;
+    work.k_each = int(k_each);
+    work.splits = int(ceil_div(walked, k_each));
+    const int64_t fitting = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
+    const int64_t chunks = ceil_div(k_each, std::max(fitting, step)); /* equal: a short last one would cost as much */
+    work.chunk = int(ceil_div(ceil_div(k_each, chunks), step) * step);
+    work.counters = static_cast<unsigned *>(launch->workspace);
     return work;
 }
 
@@ -198,7 +198,7 @@ template <typename W> static size_t bytes_of(const skinny_work &work) {
     return std::max(staged, size_t(WARPS) * W::SUMS * sizeof(accumulator<T>));
 }
 
-static int64_t most_blocks(const struct launch *launch) {
+static int64_t max_blocks(const struct launch *launch) {
     return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
 }
 
@@ -214,7 +214,7 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
             skinny_work work = work_of<W>(launch, form, abreast, 1);
             const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);
             const int64_t splits =
-                std::min(full * int64_t(W::RESIDENT) * launch->multiprocessors / tiles, args.k / LEAST_K);
+                std::min(full * int64_t(W::RESIDENT) * launch->multiprocessors / tiles, args.k / MIN_K);
             if (full > 0 && splits < 2) continue;
             if (splits > 1) work = work_of<W>(launch, form, abreast, splits);
             if (abreast < W::WIDEST && bytes_of<W>(work) > SHARED_BYTES) continue;
@@ -260,11 +260,12 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
 /* An upper bound that does not shrink when an extent grows. */
 static size_t matmul_skinny_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (args.k < 2 * LEAST_K) return 0;
-    const double wanted = double(args.k / LEAST_K) * double(args.batch) * double(args.m) * double(args.n);
-    const double most = double(most_blocks(launch)) * MOST_LINES * double(std::min(args.m, args.n));
-    const size_t turns = size_t(most_blocks(launch)) * sizeof(unsigned);
-    return turns + size_t(std::min(wanted, most)) * (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
+    if (args.k < 2 * MIN_K) return 0;
+    const double wanted = double(args.k / MIN_K) * double(args.batch) * double(args.m) * double(args.n);
+    const double max_elements = double(max_blocks(launch)) * MAX_LINES * double(std::min(args.m, args.n));
+    const size_t counters_bytes = size_t(max_blocks(launch)) * sizeof(unsigned);
+    return counters_bytes +
+           size_t(std::min(wanted, max_elements)) * (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
 }
 
 static const char *matmul_skinny_refuses(const struct launch *launch) {
@@ -280,7 +281,7 @@ static int matmul_skinny_launch(const struct launch *launch) {
         using W = typename decltype(worker)::type;
         double seconds;
         skinny_work work = plan_of<W>(launch, &seconds);
-        work.planes = work.turns + most_blocks(launch);
+        work.planes = work.counters + max_blocks(launch);
         const size_t bytes = bytes_of<W>(work);
         const auto kernel = skinny_kernel<W>;
         const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));

@@ -29,9 +29,9 @@
 #define THREADS      256
 #define WARPS        8
 #define IN_FLIGHT    16 /* loads of a thread times blocks of a multiprocessor: 64 KiB; memory (1 us, 4 TB/s) needs 30 */
-#define LEAST_K      128   /* of a block, where k is split over blocks */
+#define MIN_K        128   /* of a block, where k is split over blocks */
 #define MOST_BLOCKS  4     /* times those that fill the device, where k is split over blocks */
-#define MOST_LINES   256   /* of a tile, in any worker */
+#define MAX_LINES    256   /* of a tile, in any worker */
 #define STAGED_BYTES 65536 /* of S, where a single step does not need more */
 #define EARLY_BYTES  20e6  /* of all operands, up to which a launch begins early */
 #define SHARED_BYTES 96000 /* of a block, at most: what 8.6 and 8.9 have */
@@ -49,7 +49,7 @@ struct skinny_work {
     int last_rows;      /* of k, added one by one at the end: a vector there could reach past the operand */
     int splits, k_each; /* blocks that share a tile; k of each, the last may have less */
     int chunk;          /* of k, in shared memory at a time */
-    unsigned *turns;    /* one per tile of all matrices, zero before and after */
+    unsigned *counters; /* one per tile of all matrices, zero before and after */
     void *planes;       /* [splits][batch][m][n] */
 };
 
@@ -103,8 +103,8 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_place 
     const int ahead = begin - k0;
     const int64_t first = place.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
     const T *const from = static_cast<const T *>(work.s) + first;
-    const bool whole = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
-    if (W::BY_K && W::ALIGNED && by_k && whole) {
+    const bool in_vectors = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
+    if (W::BY_K && W::ALIGNED && by_k && in_vectors) {
 #pragma unroll 1
         for (skinny_walk walk(count / W::P); walk.run < work.small; walk.advance())
             copy_async<16>(shared_address(to + W::at(walk.run, walk.at * W::P + ahead, work.chunk)),
@@ -214,7 +214,7 @@ __device__ inline void skinny_finish(const matmul_args &args, const skinny_work 
         else
             planes[place.split * elements + at] = sum;
     });
-    if (work.splits == 1 || !last_block(work.turns + place.matrix * work.tiles + place.tile, work.splits)) return;
+    if (work.splits == 1 || !last_block(work.counters + place.matrix * work.tiles + place.tile, work.splits)) return;
     skinny_outputs<W>(args, work, place, [&](int, int, int64_t, int64_t at) {
         S sum = 0;
 #pragma unroll 8
@@ -255,9 +255,9 @@ __global__ void __launch_bounds__(THREADS, skinny_resident<W>)
         if (k > k_begin) __syncthreads();
         skinny_stage<W>(work, place, k, small);
         __syncthreads();
-        const int left = min(work.chunk, k_end - k);
+        const int count = min(work.chunk, k_end - k);
 #pragma unroll 1
-        for (int l = 0; l < left; l += block_step) worker.step(work, small, l);
+        for (int l = 0; l < count; l += block_step) worker.step(work, small, l);
     }
     auto *const sums = reinterpret_cast<accumulator<T> *>(shared);
     __syncthreads();

@@ -146,14 +146,14 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
     __device__ void step(const skinny_work &work, const double *small, int l) {
         next += work.parts * STEP;
         from += work.parts * STEP * work.lines;
-        const double *const own = small + part % P * (work.chunk / 2) + l / 2 + part / P * STEP + t;
+        const double *const element = small + part % P * (work.chunk / 2) + l / 2 + part / P * STEP + t;
 #pragma unroll
         for (int deep = 0; deep < DEPTH; deep++) {
             double s[TILES];
 #pragma unroll
             for (int tile = 0; tile < TILES; tile++) {
                 const int row = 8 * tile + g;
-                s[tile] = row < work.small ? own[row * pitch(work.chunk) + 4 * deep] : 0;
+                s[tile] = row < work.small ? element[row * pitch(work.chunk) + 4 * deep] : 0;
             }
 #pragma unroll
             for (int slot = 0; slot < SLOTS; slot++) {
@@ -185,8 +185,8 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
                                    int j) {
         double sum = 0;
         for (int part = 0; part < work.parts; part++) {
-            const int own = x + phase(work, place, part % P);
-            sum += sums[(part * work.abreast + own / LINES) * SUMS + own % LINES * COLUMNS + j];
+            const int index = x + phase(work, place, part % P);
+            sum += sums[(part * work.abreast + index / LINES) * SUMS + index % LINES * COLUMNS + j];
         }
         return sum;
     }

@@ -126,10 +126,10 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
         from += work.parts * STEP;
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) {
-            int own = l + part * STEP + slot * 8 * P + lane() * P - phase;
+            int k_staged = l + part * STEP + slot * 8 * P + lane() * P - phase;
             /* A vector that was not loaded is zero, and so must be what it meets. */
-            if (!ALIGNED && unsigned(k + slot * 8 * P) >= unsigned(end)) own = work.chunk;
-            const T *const from_small = small + at(0, own, 0);
+            if (!ALIGNED && unsigned(k + slot * 8 * P) >= unsigned(end)) k_staged = work.chunk;
+            const T *const from_small = small + at(0, k_staged, 0);
             skinny_vector<T, P> x[ROWS];
 #pragma unroll
             for (int r = 0; r < ROWS; r++) x[r] = skinny_elements<T>(ring[slot][r]);
@@ -153,11 +153,11 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 
     __device__ void leave(const skinny_work &, S *to) {
         constexpr int COUNT = ROWS * COLUMNS, LEFT = COUNT > 8 ? COUNT / 8 : 1;
-        const int own = skinny_halve<COUNT, 1>(&sums[0][0], lane());
+        const int first = skinny_halve<COUNT, 1>(&sums[0][0], lane());
         to += int(threadIdx.x) / 32 * SUMS;
 #pragma unroll
         for (int i = 0; i < LEFT; i++) {
-            const int r = (own + i) / COLUMNS, j = (own + i) % COLUMNS;
+            const int r = (first + i) / COLUMNS, j = (first + i) % COLUMNS;
             to[(4 * r + int(threadIdx.x) % 32 / 8) * COLUMNS + j] = sums[i / COLUMNS][i % COLUMNS];
         }
     }
@@ -281,8 +281,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
         S sum = 0;
 #pragma unroll 4
         for (int warp = 0, k = 0; warp < WARPS; warp += warps, k = (k + 1) % P) {
-            const unsigned own = unsigned(x + phase(work, place, k));
-            sum += sums[(warp + own / WARP_LINES) * SUMS + j * WARP_LINES + own % WARP_LINES];
+            const unsigned index = unsigned(x + phase(work, place, k));
+            sum += sums[(warp + index / WARP_LINES) * SUMS + j * WARP_LINES + index % WARP_LINES];
         }
         return sum;
     }

@@ -52,10 +52,10 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
         end = max(work.k - P + 1, 0);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const int64_t own = first + P * (g + 8 * r);
+            const int64_t own_line = first + P * (g + 8 * r);
             from[r] = reinterpret_cast<const uint4 *>(static_cast<const T *>(work.x) + place.matrix * work.x_stride +
-                                                      own * work.k + next);
-            limit[r] = own < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+                                                      own_line * work.k + next);
+            limit[r] = own_line < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
         }
     }
 
@@ -73,8 +73,8 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
 
     /* Element k of line "g + 8r", 0 if there is none; `matrix` and `first`: the matrix of X, the warp's first line. */
     __device__ T element_of(const skinny_work &work, const T *matrix, int64_t first, int r, int k) const {
-        const int64_t own = first + P * (g + 8 * r);
-        return k >= 0 && own < work.lines ? matrix[own * work.k + k] : narrow<T>(0.0f);
+        const int64_t own_line = first + P * (g + 8 * r);
+        return k >= 0 && own_line < work.lines ? matrix[own_line * work.k + k] : narrow<T>(0.0f);
     }
 
     /* 16 P adjacent lines are P groups of 16, each of lines that are P apart. Consecutive lines `x` of a block belong
@@ -289,9 +289,9 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
 #pragma unroll
             for (int tile = 0; tile < TILES; tile++) {
                 const float(&sum)[4] = sums[i][tile];
-                const int own = 8 * g + 2 * i;
-                *reinterpret_cast<float2 *>(to + position(own) + 8 * tile) = make_float2(sum[0], sum[1]);
-                *reinterpret_cast<float2 *>(to + position(own + 1) + 8 * tile) = make_float2(sum[2], sum[3]);
+                const int row = 8 * g + 2 * i;
+                *reinterpret_cast<float2 *>(to + position(row) + 8 * tile) = make_float2(sum[0], sum[1]);
+                *reinterpret_cast<float2 *>(to + position(row + 1) + 8 * tile) = make_float2(sum[2], sum[3]);
             }
     }
 

@@ -164,8 +164,8 @@ __device__ inline void split_consume(const matmul_args &args, float4 *aside, spl
     if (args.k > SPELL) split_add_aside(aside, sum);
 #pragma unroll
     for (int i = 0; i < 64; i++) { /* the other slices of what is not finite are NaN */
-        const float whole = fmaf(small[i], 1 / WAY::LO_SCALE, sum[i]);
-        sum[i] = fabsf(sum[i]) <= FLT_MAX ? whole : sum[i];
+        const float with_small = fmaf(small[i], 1 / WAY::LO_SCALE, sum[i]);
+        sum[i] = fabsf(sum[i]) <= FLT_MAX ? with_small : sum[i];
     }
 }
 
@@ -191,11 +191,11 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
         },
         [&](int consumer) {
             ring_position<split_stages<WAY>> at;
-            float4 *const own = aside + (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
+            float4 *const own_aside = aside + (blockIdx.x * 2 + consumer) * SUMS_ASIDE + threadIdx.x % WARPGROUP;
             split_walk(failed, list, tiles, [&](int64_t number) {
                 float sum[64];
-                split_consume<WAY, A_MN, B_MN>(args, own, shared, at, consumer, sum);
-                const tile_place tile = wgmma_tile(args, TILE_N, number);
+                split_consume<WAY, A_MN, B_MN>(args, own_aside, shared, at, consumer, sum);
+                const tile_position tile = wgmma_tile(args, TILE_N, number);
                 const int thread = int(threadIdx.x) % WARPGROUP, quad = thread % 32 / 4;
                 const split_corner corner = {tile.batch, tile.row + consumer * 64 + thread / 32 * 16 + quad,
                                              tile.column + thread % 4 * 2};
@@ -232,25 +232,25 @@ static split_plan split_plan_make(const struct launch *launch) {
     split_operand b = split_describe(args.b, args.transpose_b, false, args.n, args.k, b_count, args.b_batch_stride);
 
     size_t end = 0;
-    const auto take = [&](auto *&place, int64_t count) {
-        place =
-            reinterpret_cast<std::remove_reference_t<decltype(place)>>(static_cast<uint8_t *>(launch->workspace) + end);
-        end += (sizeof *place * count + 255) / 256 * 256;
+    const auto allocate = [&](auto *&pointer, int64_t count) {
+        pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(
+            static_cast<uint8_t *>(launch->workspace) + end);
+        end += (sizeof *pointer * count + 255) / 256 * 256;
     };
     split_plan plan = {};
     const int64_t tiles = wgmma_tiles(args, TILE_N);
-    take(plan.failed.count, 1);
-    take(plan.failed.listed, tiles);
-    take(plan.failed.sums, tiles * FAILED_EACH);
-    for (split_operand *o : {&a, &b}) take(o->line, o->count * o->lines());
+    allocate(plan.failed.count, 1);
+    allocate(plan.failed.listed, tiles);
+    allocate(plan.failed.sums, tiles * FAILED_EACH);
+    for (split_operand *o : {&a, &b}) allocate(o->line, o->count * o->lines());
     plan.to_zero = end;
-    take(plan.failed.list, tiles);
+    allocate(plan.failed.list, tiles);
     for (split_operand *o : {&a, &b}) {
         uint16_t *slices;
-        take(slices, MOST_SLICES * o->count * o->rows * o->pitch);
+        allocate(slices, MOST_SLICES * o->count * o->rows * o->pitch);
         o->slice = slices;
     }
-    take(plan.aside, args.k > SPELL ? int64_t(2) * SUMS_ASIDE * launch->multiprocessors : 0);
+    allocate(plan.aside, args.k > SPELL ? int64_t(2) * SUMS_ASIDE * launch->multiprocessors : 0);
     plan.bytes = end;
     plan.pair = {{a, b}};
     return plan;
@@ -313,9 +313,9 @@ static split_other split_other_of(const struct launch *given) {
 static bool split_hands_over(const struct launch *launch, const split_other &other) {
     if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
-    const double own = split_own_seconds(launch);
+    const double here = split_own_seconds(launch);
     const double vendor = (matmul_in_groups(launch->args.matmul, 4) ? VENDOR : VENDOR_APART) * other.plain;
-    return other.seconds < own || vendor < own + split_mend_seconds(launch);
+    return other.seconds < here || vendor < here + split_mend_seconds(launch);
 }
 
 static double matmul_split_seconds(const struct launch *launch) {
@@ -340,7 +340,7 @@ template <typename WAY> static int split_encode(CUtensorMap *map, const split_op
 }
 
 /* Cuts the operands, `patches` blocks at a time, and multiplies their slices. The host does not know whether any
- * element needs three slices: where none failed, both launches return at once. */
+ * element needs three slices: if none failed, both launches return at once. */
 template <typename WAY, bool A_MN, bool B_MN>
 static int split_start(const struct launch *launch, const split_plan &plan, int64_t patches) {
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];

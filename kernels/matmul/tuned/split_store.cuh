@@ -96,10 +96,10 @@ __device__ inline uint64_t split_store(const matmul_args &args, const split_line
         return failed;
     }
 
-    const int64_t place = (corner.batch * args.m + corner.m) * args.n + corner.n;
-    float *const to = static_cast<float *>(args.last ? args.c : args.partial) + place;
+    const int64_t element = (corner.batch * args.m + corner.m) * args.n + corner.n;
+    float *const to = static_cast<float *>(args.last ? args.c : args.partial) + element;
     if (!args.first) {
-        const float *const partial = static_cast<const float *>(args.partial) + place;
+        const float *const partial = static_cast<const float *>(args.partial) + element;
         float2 earlier[32];
 #pragma unroll
         for (int i = 0; i < 32; i++)
@@ -142,9 +142,9 @@ __device__ inline uint64_t split_existing(const matmul_args &args, const split_c
 __device__ inline void split_mend(const split_pair &pair, const matmul_args &args, const split_line *a_line,
                                   const split_line *b_line, const split_corner &corner, const float (&sum)[64],
                                   uint64_t failed) {
-    const float least = 0x1p-55f * float(args.k);
+    const float smallest = 0x1p-55f * float(args.k);
     uint64_t again = 0;
-    const auto place = [&](int i) {
+    const auto element = [&](int i) {
         return (corner.batch * args.m + split_row(corner, i)) * args.n + split_column(corner, i);
     };
 #pragma unroll
@@ -152,18 +152,18 @@ __device__ inline void split_mend(const split_pair &pair, const matmul_args &arg
         if (!(failed >> i & 1)) continue;
         const split_line row = line_load(a_line + split_row(corner, i));
         const split_line column = line_load(b_line + split_column(corner, i));
-        if (lines_hard(row, column) && !(fabsf(sum[i]) >= least)) {
+        if (lines_hard(row, column) && !(fabsf(sum[i]) >= smallest)) {
             again |= uint64_t(1) << i;
             continue;
         }
         const int shift = -line_shift<split_three>(row.high) - line_shift<split_three>(column.high);
-        matmul_store<float>(args, place(i), split_unscale(sum[i], shift));
+        matmul_store<float>(args, element(i), split_unscale(sum[i], shift));
     }
 #pragma unroll 1
     for (; again; again &= again - 1) {
         const int i = __ffsll(int64_t(again)) - 1;
         const float dot = split_dot(pair, args, corner, split_row(corner, i), split_column(corner, i));
-        matmul_store<float>(args, place(i), dot);
+        matmul_store<float>(args, element(i), dot);
     }
 }
 

@@ -104,7 +104,7 @@ __device__ inline void tf32_consume(const matmul_args &args, const tf32_wanted &
         wgmma_wait<0>();
         if (reading >= 0) wgmma_release(shared.ring, reading);
         wgmma_pin(sum);
-        const tile_place tile = wgmma_tile(args, TF32_N, number);
+        const tile_position tile = wgmma_tile(args, TF32_N, number);
         tf32_store<A_MN, MENDS>(args, wanted, tile.batch, tile.row + consumer * 64, tile.column, sum);
     }
 }

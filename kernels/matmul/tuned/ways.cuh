@@ -1,8 +1,8 @@
 /* ways.cuh - which of its tiles a variant takes, by a trial.
  *
  * A model predicts most of a tile's cost, but not all: of the tiles for one product, the predicted best took up to a
- * third longer than the real one. So where a launch is to be timed many times, the few ways that the model thinks best
- * are tried first, and the fastest does all later launches like it. All that are tried give the same bits
+ * third longer than the real one. So if a launch is to be timed many times, the few ways that the model thinks best are
+ * tried first, and the fastest does all later launches like it. All ways that are tried give the same bits
  * (kernel_same_bits): which one wins, and whether there is a trial, never shows in a result. */
 #ifndef KERNELS_WAYS_CUH
 #define KERNELS_WAYS_CUH
@@ -15,61 +15,62 @@
 #include <vector>
 
 /* The limits of a trial. */
-#define WAYS_MOST     8    /* most ways */
-#define WAYS_NEAR     1.5  /* largest predicted time of a way, over the best one's */
-#define WAYS_SECONDS  0.06 /* most seconds of all launches, as predicted */
-#define WAYS_ROUNDS   3    /* rounds; in each of them every way... */
-#define WAYS_TOGETHER 0.3f /* ...runs for this many milliseconds */
+#define WAYS_MAX_COUNT   8    /* number of ways */
+#define WAYS_MAX_RATIO   1.5  /* largest predicted time of a way, over the best one's */
+#define WAYS_MAX_SECONDS 0.06 /* most seconds of all launches, as predicted */
+#define WAYS_ROUNDS      3    /* rounds; in each of them every way... */
+#define WAYS_TOGETHER    0.3f /* ...runs for this many milliseconds */
 
 /* The parameters that trials chose. */
 struct ways_memory {
     std::mutex mutex;
     recent<std::array<int, KERNEL_MAX_PARAMETERS>> known;
 
-    bool recall(const matmul_facts &facts, int *choice) {
+    bool recall(const matmul_key &key, int *choice) {
         mutex.lock();
-        const auto *const found = known.find(facts);
+        const auto *const found = known.find(key);
         if (found) std::copy(found->begin(), found->end(), choice);
         mutex.unlock();
         return found;
     }
 
-    void keep(const matmul_facts &facts, const int *choice) {
+    void keep(const matmul_key &key, const int *choice) {
         std::array<int, KERNEL_MAX_PARAMETERS> kept;
         std::copy_n(choice, kept.size(), kept.begin());
         mutex.lock();
-        known.keep(facts, kept);
+        known.keep(key, kept);
         mutex.unlock();
     }
 };
 
-/* Launches that do the same with other parameters, the one with the least predicted time first, and no more than a
- * trial is worth. */
+/* The ways to try: launches of the same product with other parameters and the same bits, the one with the shortest
+ * predicted time first. Their number is limited so that the trial takes WAYS_MAX_SECONDS: each way is launched twice to
+ * load and measure it, and once in each round. */
 inline std::vector<struct launch> ways_of(const struct kernel *kernel, const struct launch *launch) {
     std::vector<std::pair<double, struct launch>> found;
     const double predicted = kernel->seconds(launch);
     struct launch other = *launch;
     other.timed = false;
-    std::array<int, KERNEL_MAX_PARAMETERS> last = {}; /* the number of each parameter's words, less 1 */
-    for (size_t i = 0; i < last.size() && kernel->parameters[i].name; i++)
-        while (kernel->parameters[i].values[last[i] + 1]) last[i]++;
-    for (size_t i = 0; i < last.size(); i++) other.choice[i] = last[i] > 0;
+    std::array<int, KERNEL_MAX_PARAMETERS> last_value = {}; /* the number of each parameter's words, less 1 */
+    for (size_t i = 0; i < last_value.size() && kernel->parameters[i].name; i++)
+        while (kernel->parameters[i].values[last_value[i] + 1]) last_value[i]++;
+    for (size_t i = 0; i < last_value.size(); i++) other.choice[i] = last_value[i] > 0;
     for (bool more = true; more;) {
         const double seconds = kernel->refuses && kernel->refuses(&other) ? INFINITY : kernel->seconds(&other);
-        if (seconds < WAYS_NEAR * predicted && kernel_same_bits(kernel, launch, &other) &&
+        if (seconds < WAYS_MAX_RATIO * predicted && kernel_same_bits(kernel, launch, &other) &&
             (!kernel->workspace || kernel->workspace(&other) <= kernel->workspace(launch)))
             found.push_back({seconds, other});
-        more = false; /* the next of all combinations; no word is "auto", which is the first of each */
-        for (size_t i = 0; i < last.size() && !more; i++) {
-            more = last[i] > 0 && other.choice[i] < last[i];
-            other.choice[i] = more ? other.choice[i] + 1 : last[i] > 0;
+        more = false; /* the next combination of values; index 0, "auto", is left out */
+        for (size_t i = 0; i < last_value.size() && !more; i++) {
+            more = last_value[i] > 0 && other.choice[i] < last_value[i];
+            other.choice[i] = more ? other.choice[i] + 1 : last_value[i] > 0;
         }
     }
     std::stable_sort(found.begin(), found.end(), [](auto &one, auto &two) { return one.first < two.first; });
-    const double room = WAYS_SECONDS / (predicted * (2 + WAYS_ROUNDS));
+    const double affordable = WAYS_MAX_SECONDS / (predicted * (2 + WAYS_ROUNDS));
     std::vector<struct launch> best;
     for (const auto &it : found)
-        if (double(best.size()) < std::min(room, double(WAYS_MOST))) best.push_back(it.second);
+        if (double(best.size()) < std::min(affordable, double(WAYS_MAX_COUNT))) best.push_back(it.second);
     return best;
 }
 
@@ -79,15 +80,15 @@ inline int ways_launch(const struct kernel *kernel, const struct launch *launch,
     static struct ways_memory memory;
     const matmul_args &args = launch->args.matmul;
     const bool forced =
-        std::any_of(std::begin(launch->choice), std::end(launch->choice), [](int word) { return word; });
+        std::any_of(std::begin(launch->choice), std::end(launch->choice), [](int value) { return value; });
     /* A trial writes C many times: it must not be added to. */
     if (!launch->timed || forced || !args.first || !args.last) return start(launch);
     struct launch chosen = *launch;
     int device = 0;
     cudaGetDevice(&device);
-    const matmul_facts facts = matmul_facts_of(launch, device, kernel);
+    const matmul_key key = matmul_cache_key(launch, device, kernel);
     cudaStreamCaptureStatus capture;
-    if (!memory.recall(facts, chosen.choice)) {
+    if (!memory.recall(key, chosen.choice)) {
         if (cudaStreamIsCapturing(stream_of(launch), &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone)
             return start(launch);
         const std::vector<struct launch> ways = ways_of(kernel, launch);
@@ -96,7 +97,7 @@ inline int ways_launch(const struct kernel *kernel, const struct launch *launch,
                                            [&](int way) { return start(&ways[size_t(way)]); });
             std::copy(std::begin(ways[size_t(best)].choice), std::end(ways[size_t(best)].choice), chosen.choice);
         }
-        memory.keep(facts, chosen.choice);
+        memory.keep(key, chosen.choice);
     }
     return start(&chosen);
 }

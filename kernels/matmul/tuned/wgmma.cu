@@ -14,18 +14,18 @@ static const char *const tiles[] = {"auto", "256", "192", "128", "64"};
 static const char *const pieces[] = {"auto", "1", "2", "4"};
 
 /* The index of a value in the list of a parameter of multicast. */
-static int place_of(int parameter, const char *word) {
-    int place = 0;
-    while (strcmp(matmul_multicast.parameters[parameter].values[place], word) != 0) place++;
-    return place;
+static int index_of(int parameter, const char *word) {
+    int index = 0;
+    while (strcmp(matmul_multicast.parameters[parameter].values[index], word) != 0) index++;
+    return index;
 }
 
 /* The launch with the values of multicast's parameters: rows, columns, pieces, turned. */
 static struct launch as_multicast(const struct launch *launch) {
     struct launch other = *launch;
-    other.choice[0] = place_of(0, "128");
-    other.choice[1] = place_of(1, tiles[launch->choice[0]]);
-    other.choice[2] = place_of(2, pieces[launch->choice[1]]);
+    other.choice[0] = index_of(0, "128");
+    other.choice[1] = index_of(1, tiles[launch->choice[0]]);
+    other.choice[2] = index_of(2, pieces[launch->choice[1]]);
     other.choice[3] = launch->choice[2];
     return other;
 }

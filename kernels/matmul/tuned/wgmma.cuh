@@ -92,15 +92,15 @@ inline int64_t wgmma_tiles(const matmul_args &args, int tile_n) {
 
 /* This block's place in the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8 tiles,
  * so that clusters running at the same time share operands in L2. */
-__device__ inline tile_place wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
+__device__ inline tile_position wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
     const int64_t band = 8, height = WGMMA_CLUSTER * WGMMA_TILE_M;
     const int64_t rows = (args.m + height - 1) / height, columns = (args.n + tile_n - 1) / tile_n;
     /* A small product has one matrix and one band, and no time to divide. */
     const int64_t batch = number < rows * columns ? 0 : quotient(number, rows * columns);
-    const int64_t place = number - batch * rows * columns;
-    const int64_t first = place < band * columns ? 0 : quotient(place, band * columns) * band;
+    const int64_t in_matrix = number - batch * rows * columns;
+    const int64_t first = in_matrix < band * columns ? 0 : quotient(in_matrix, band * columns) * band;
     const int64_t tall = min(band, rows - first);
-    const int64_t in_band = place - first * columns, column = quotient(in_band, tall);
+    const int64_t in_band = in_matrix - first * columns, column = quotient(in_band, tall);
     const int64_t row = first + in_band - column * tall;
     return {batch, row * height + cluster_column() * WGMMA_TILE_M, column * tile_n};
 }
@@ -119,7 +119,7 @@ __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap 
     constexpr int A_BOX = A_MN ? TILE_K : 64; /* rows of A (m) per copy; each takes 128 bytes of the tile */
     const int half = int(cluster_column()) * HALF;
     const int a_count = args.a_batch_stride ? int(args.batch) : 1, b_count = args.b_batch_stride ? int(args.batch) : 1;
-    const tile_place tile = wgmma_tile(args, STAGE::B_SLABS * 64, number);
+    const tile_position tile = wgmma_tile(args, STAGE::B_SLABS * 64, number);
     const int row = int(tile.row), column = int(tile.column) + half * 64;
     const int a_matrix = a_count > 1 ? int(tile.batch) : 0, b_matrix = b_count > 1 ? int(tile.batch) : 0;
     for (int64_t l = 0; l < args.k; l += TILE_K, at.advance()) {

@@ -35,7 +35,7 @@ template <typename T> union square {
 
 /* The tile that a block works on. Tiles are numbered in bands of BAND tile rows, down each column of the band. Blocks
  * that run together then write contiguous runs of BAND * 256 bytes of y. */
-__device__ inline tile_place banded_tile(int64_t tile_rows, int64_t tile_columns) {
+__device__ inline tile_position banded_tile(int64_t tile_rows, int64_t tile_columns) {
     const int64_t number = block_number();
     const int64_t batch = quotient(number, tile_rows * tile_columns);
     const int64_t inside = number - batch * tile_rows * tile_columns;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(THREADS)
     transpose_swizzled_kernel(const __grid_constant__ transpose_args args, int64_t tile_rows, int64_t tile_columns) {
     constexpr int V = square<T>::V, TILE = SIDE * V;
     extern __shared__ uint4 shared[]; /* [TILE][SIDE] */
-    const tile_place tile = banded_tile(tile_rows, tile_columns);
+    const tile_position tile = banded_tile(tile_rows, tile_columns);
     if (tile.batch >= args.batch) return;
     const int thread = int(threadIdx.x), i = thread / SIDE, j = thread % SIDE;
     const int64_t matrix = tile.batch * args.rows * args.cols;

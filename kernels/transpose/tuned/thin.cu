@@ -54,8 +54,8 @@
 /* Bytes of a tile that is a part of a matrix. */
 template <typename T> constexpr int STRIP = sizeof(T) <= 2 ? 24 << 10 : TILE;
 /* Elements of the short side, where a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
-template <typename T> constexpr int MOST_ROWS = sizeof(T) <= 2 ? THREADS : 64;
-template <typename T> constexpr int MOST_COLUMNS = sizeof(T) == 1 ? 96 : 64;
+template <typename T> constexpr int MAX_ROWS = sizeof(T) <= 2 ? THREADS : 64;
+template <typename T> constexpr int MAX_COLUMNS = sizeof(T) == 1 ? 96 : 64;
 /* Units of a run that a thread copies in a turn. */
 constexpr int AHEAD = 4;
 
@@ -74,25 +74,25 @@ struct tiling {
     int pitch;                   /* bytes of shared memory; wide: from one run to the next, tall: from EACH rows on */
     int across;                  /* wide: threads that copy a run together, a power of two */
     int storing;                 /* wide, stack: threads that store */
-    int along, turns;            /* tall: threads that store a column together, a power of two; units of each */
+    int along, units_each;       /* tall: threads that store a column together, a power of two; units of each */
     int bytes;                   /* of shared memory */
 };
 
 /* A block's tile. */
-struct part {
+struct thin_tile {
     int64_t x, y; /* its first element */
     int matrices, height, width;
     int more;   /* tall: rows behind it that are copied too */
     bool first; /* tall: y's columns begin with it */
 };
 
-/* The place of a byte of the tile. */
-template <typename T, bool SKEWED> __device__ inline int place(int byte) {
+/* The offset of a byte of the tile in shared memory. */
+template <typename T, bool SKEWED> __device__ inline int skewed(int byte) {
     return SKEWED ? byte + int(unsigned(byte) / LINE) * UNIT<T> : byte;
 }
 
 /* A unit from its elements. */
-template <typename T> __device__ inline unit<T> together(const T (&x)[EACH<T>]) {
+template <typename T> __device__ inline unit<T> unit_of_elements(const T (&x)[EACH<T>]) {
     if constexpr (sizeof(T) == 1)
         return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
     else if constexpr (sizeof(T) == 2)
@@ -105,8 +105,8 @@ template <typename T> __device__ inline unit<T> together(const T (&x)[EACH<T>]) 
 template <typename T, bool SKEWED, typename F> __device__ inline unit<T> gather(const unsigned char *shared, F &&at) {
     T x[EACH<T>];
 #pragma unroll
-    for (int j = 0; j < EACH<T>; j++) x[j] = *reinterpret_cast<const T *>(shared + place<T, SKEWED>(at(j)));
-    return together<T>(x);
+    for (int j = 0; j < EACH<T>; j++) x[j] = *reinterpret_cast<const T *>(shared + skewed<T, SKEWED>(at(j)));
+    return unit_of_elements<T>(x);
 }
 
 /* ---- from x to shared memory ------------------------------------------------------------------------------------- */
@@ -115,10 +115,10 @@ template <typename T> __device__ inline void copy_unit(unsigned char *to, const 
     copy_async<UNIT<T>>(shared_address(to), from, true);
 }
 
-/* wide: the units of a tile's rows, wherever these begin; of the last row no more than are `left`. */
+/* wide: copies the units of a tile's rows, wherever these begin; `last_units` units of the last row. */
 template <typename T>
 __device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const tiling &tiling,
-                                 const part &tile, int left) {
+                                 const thin_tile &tile, int last_units) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int across = tiling.across, at = int(threadIdx.x) & (across - 1), side = THREADS / across;
     const int begin = int(tile.x % V) * E;
@@ -127,7 +127,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
 #pragma unroll 1
     for (; row < tile.height; row += side, first += side * args.cols) {
         const int phase = int(first) & (V - 1);
-        const int units = row < tile.height - 1 ? (phase + tile.width + V - 1) / V : left;
+        const int units = row < tile.height - 1 ? (phase + tile.width + V - 1) / V : last_units;
         const char *const from = static_cast<const char *>(args.x) + (first - phase) * E;
         unsigned char *const to = shared + ((begin + row * tiling.pitch) & -U);
 #pragma unroll 1
@@ -142,14 +142,14 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
 /* tall, stack: the units of one run, with the room between them that keeps lanes in different banks. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const tiling &tiling,
-                                const part &tile, int units) {
+                                const thin_tile &tile, int units) {
     constexpr int U = UNIT<T>, STEP = THREADS * U, SKEW = SKEWED ? STEP / LINE * U : 0;
     const int thread = int(threadIdx.x), width = tile.width, pad = tiling.pitch - width * U;
     const char *from = static_cast<const char *>(args.x) + tile.x / EACH<T> * U + thread * U;
     const int on = THREADS / width, rest_on = THREADS - on * width; /* tall: pads a turn, units behind the last */
     const int pads = SHAPE == TALL ? thread / width : 0;
     int rest = thread - pads * width;
-    unsigned char *to = shared + place<T, SKEWED>(thread * U) + pads * pad;
+    unsigned char *to = shared + skewed<T, SKEWED>(thread * U) + pads * pad;
 #pragma unroll AHEAD
     for (int u = thread; u < units; u += THREADS, from += STEP, to += STEP + SKEW) {
         copy_unit<T>(to, from);
@@ -163,23 +163,24 @@ __device__ inline void copy_run(unsigned char *shared, const transpose_args &arg
 /* Every unit that holds an element of the tile is copied whole, but for the end of x: if its last unit is not whole,
  * that one comes element by element. */
 template <typename T, enum shape SHAPE, bool SKEWED>
-__device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling, const part &tile) {
+__device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+                            const thin_tile &tile) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int begin = int(tile.x % V) * E, thread = int(threadIdx.x); /* offset of the first run within its unit */
     const int runs = SHAPE == WIDE ? tile.height : 1;
     const int run = SHAPE == WIDE ? tile.width : tile.matrices * (tile.height + tile.more) * tile.width;
     const int64_t elements = args.batch * args.rows * args.cols, last = tile.x + (runs - 1) * args.cols;
     const int needed = (int(last % V) + run + V - 1) / V; /* units of the last run */
-    const int left = int(min(elements / V - last / V, int64_t(needed)));
+    const int last_units = int(min(elements / V - last / V, int64_t(needed)));
     if constexpr (SHAPE == WIDE)
-        copy_rows<T>(shared, args, tiling, tile, left);
+        copy_rows<T>(shared, args, tiling, tile, last_units);
     else
-        copy_run<T, SHAPE, SKEWED>(shared, args, tiling, tile, left);
-    if (const int behind = int(elements % V); V > 1 && left < needed && thread < behind) {
+        copy_run<T, SHAPE, SKEWED>(shared, args, tiling, tile, last_units);
+    if (const int behind = int(elements % V); V > 1 && last_units < needed && thread < behind) {
         int to = begin + int(elements - behind - last) * E;
         if (SHAPE == WIDE) to += (runs - 1) * tiling.pitch;
         if (SHAPE == TALL) to += to / (tile.width * U) * (tiling.pitch - tile.width * U);
-        reinterpret_cast<T *>(shared + place<T, SKEWED>(to))[thread] =
+        reinterpret_cast<T *>(shared + skewed<T, SKEWED>(to))[thread] =
             static_cast<const T *>(args.x)[elements - behind + thread];
     }
 }
@@ -189,7 +190,7 @@ __device__ inline void load(unsigned char *shared, const transpose_args &args, c
 /* wide, stack: one run. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
-                                 const part &tile) {
+                                 const thin_tile &tile) {
     constexpr int V = EACH<T>, E = int(sizeof(T));
     const int thread = int(threadIdx.x), storing = tiling.storing;
     const int height = tile.height, width = tile.width, begin = int(tile.x % V) * E;
@@ -203,7 +204,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
         const int number = thread < head ? thread : thread + units * V;
         const int line = int(unsigned(number) / unsigned(height)), row = number - line * height;
         const int before = SHAPE == STACK ? int(unsigned(line) / unsigned(width)) * on : 0; /* in its matrix */
-        y[number] = *reinterpret_cast<const T *>(shared + place<T, SKEWED>(begin + before + row * pitch + line * E));
+        y[number] = *reinterpret_cast<const T *>(shared + skewed<T, SKEWED>(begin + before + row * pitch + line * E));
     }
 
     if (thread >= storing) return;
@@ -253,14 +254,14 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
  * tile's first one; the tile before stores these rows. */
 template <typename T>
 __device__ inline void store_columns(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
-                                     const part &tile) {
+                                     const thin_tile &tile) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int along = tiling.along, side = THREADS / along, width = tile.width, rows = tile.height + tile.more;
     const int begin = int(tile.x % V) * E, pitch = tiling.pitch, pad = pitch - width * U, step = along * pitch;
     const bool inside = !tile.first && tile.more == V - 1 && tile.height == tiling.height;
     const bool alike = begin == 0 && tile.matrices == 1 && side % V == 0; /* columns, but for their place in a row */
     const int before = tile.first && V > 1 ? 1 : 0;                       /* a unit that a column's first rows end */
-    const int columns = tile.matrices * width, turns = tiling.turns + before;
+    const int columns = tile.matrices * width, units_each = tiling.units_each + before;
     const int number = (int(threadIdx.x) & (along - 1)) - before; /* number of the thread's first unit */
     int column = int(threadIdx.x) / along, matrix = tile.matrices > 1 ? column / width : 0, c = column - matrix * width;
     int64_t first = tile.y + column * args.rows;
@@ -283,15 +284,15 @@ __device__ inline void store_columns(const unsigned char *shared, const transpos
             T element[V];
 #pragma unroll
             for (int j = 0; j < V; j++) element[j] = *reinterpret_cast<const T *>(x[j] + from);
-            return together<T>(element);
+            return unit_of_elements<T>(element);
         };
         if (inside) {
 #pragma unroll 2
-            for (int i = 0; i < turns; i++, to += along * V, from += step)
+            for (int i = 0; i < units_each; i++, to += along * V, from += step)
                 *reinterpret_cast<unit<T> *>(to) = load_unit();
         } else {
 #pragma unroll 1
-            for (int i = 0; i < turns; i++, row += along * V, to += along * V, from += step)
+            for (int i = 0; i < units_each; i++, row += along * V, to += along * V, from += step)
                 if (row >= 0 && row + V <= rows && row < tile.height + late) {
                     *reinterpret_cast<unit<T> *>(to) = load_unit();
                 } else if (V > 1 && row < tile.height + late) {
@@ -315,13 +316,13 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
     const int64_t column = SHAPE == WIDE ? chunk * tiling.width : 0, first = matrix * args.rows * args.cols;
     if (matrix >= args.batch) return;
     const int height = int(min(int64_t(tiling.height), args.rows - row));
-    const part tile = {first + row * args.cols + column,
-                       first + column * args.rows + row,
-                       int(min(int64_t(tiling.matrices), args.batch - matrix)),
-                       height,
-                       int(min(int64_t(tiling.width), args.cols - column)),
-                       SHAPE == TALL ? int(min(int64_t(EACH<T> - 1), args.rows - row - height)) : 0,
-                       row == 0};
+    const thin_tile tile = {first + row * args.cols + column,
+                            first + column * args.rows + row,
+                            int(min(int64_t(tiling.matrices), args.batch - matrix)),
+                            height,
+                            int(min(int64_t(tiling.width), args.cols - column)),
+                            SHAPE == TALL ? int(min(int64_t(EACH<T> - 1), args.rows - row - height)) : 0,
+                            row == 0};
     load<T, SHAPE, SKEWED>(shared, args, tiling, tile);
     copy_commit();
     copy_wait<0>();
@@ -338,46 +339,47 @@ static int64_t align(int64_t size, int64_t to) {
     return ceil_div(size, to) * to;
 }
 
-/* Equal chunks of at most `most` elements, whole sectors each. */
-static int chunk_of(int64_t length, int64_t most, int size, int64_t *chunks) {
-    const int chunk = int(align(ceil_div(length, ceil_div(length, most)), SECTOR / size));
+/* The length of equal chunks of at most `max_elements` elements, which are whole sectors. */
+static int chunk_of(int64_t length, int64_t max_elements, int size, int64_t *chunks) {
+    const int chunk = int(align(ceil_div(length, ceil_div(length, max_elements)), SECTOR / size));
     *chunks = ceil_div(length, chunk);
     return chunk;
 }
 
 /* Bytes of a tile that one run of whole matrices, or of rows of one, may fill: it may begin within a unit. */
-static int64_t room(const transpose_args &args, int size) {
+static int64_t capacity(const transpose_args &args, int size) {
     return TILE - (args.rows % 4 * (args.cols % 4) * size % 4 == 0 ? 0 : 4);
 }
 
 /* Does a tile hold whole matrices? (Their size may be more than int64_t holds.) */
 static bool is_small(const transpose_args &args, int size) {
-    return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= room(args, size);
+    return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= capacity(args, size);
 }
 
 /* Returns the number of whole matrices that fit, or a few less if tiles then begin on lines, or on sectors. */
-static int matrices_of(int64_t bytes, int64_t room, int64_t batch) {
-    const int64_t fit = room / bytes;
+static int matrices_of(int64_t bytes, int64_t capacity, int64_t batch) {
+    const int64_t fit = capacity / bytes;
     int64_t matrices = 0;
     for (int64_t to = LINE; matrices * 8 < fit * 7; to /= 2) matrices = fit - fit % (to / std::gcd(to, bytes));
     return int(std::min(matrices, batch));
 }
 
 /* Threads that store whole rows of y together; whole sectors too, if not too few are left. */
-static int storing_of(int height, int each) {
-    const int rows = height / std::gcd(height, each), sectors = std::lcm(rows, SECTOR / 4);
+static int storing_of(int height, int unit_elements) {
+    const int rows = height / std::gcd(height, unit_elements), sectors = std::lcm(rows, SECTOR / 4);
     const int threads = THREADS / sectors * sectors;
     return threads >= THREADS * 3 / 4 ? threads : THREADS / rows * rows;
 }
 
 /* tall: chooses how many threads go along a column and how many units each of them stores, for the least time for each
  * row of the tile. To begin a column takes a thread as long as to store COLUMN units. */
-static void lay_along(tiling &t, int64_t rows, int64_t columns, int each) {
-    double least = HUGE_VAL;
+static void lay_along(tiling &t, int64_t rows, int64_t columns, int unit_elements) {
+    double shortest = HUGE_VAL;
     for (int along = THREADS; along >= 32; along /= 2) {
-        const int64_t turns = std::max<int64_t>(rows / (along * each), along == 32), side = THREADS / along;
-        const double time = double(ceil_div(columns, side) * (COLUMN + turns)) / double(turns * along);
-        if (time < least) least = time, t.along = along, t.turns = int(turns);
+        const int64_t units_each = std::max<int64_t>(rows / (along * unit_elements), along == 32),
+                      side = THREADS / along;
+        const double time = double(ceil_div(columns, side) * (COLUMN + units_each)) / double(units_each * along);
+        if (time < shortest) shortest = time, t.along = along, t.units_each = int(units_each);
     }
 }
 
@@ -387,19 +389,19 @@ template <typename T> static tiling tiling_of(const transpose_args &args) {
     tiling t = {};
     t.chunks = 1, t.matrices = 1, t.height = int(std::min(args.rows, int64_t(TILE)));
     t.width = int(std::min(args.cols, int64_t(TILE)));
-    if (small) t.matrices = matrices_of(args.rows * args.cols * E, room(args, E), args.batch);
+    if (small) t.matrices = matrices_of(args.rows * args.cols * E, capacity(args, E), args.batch);
     if (small && args.rows <= STACKED) {
         t.shape = STACK, t.skewed = args.cols % 2 == 0;
         t.storing = storing_of(t.height, V);
         t.bytes = TILE + (t.skewed ? TILE / LINE * U : 0);
-    } else if (small || args.cols <= MOST_COLUMNS<T>) {
+    } else if (small || args.cols <= MAX_COLUMNS<T>) {
         t.shape = TALL;
-        const int64_t most = small ? align(args.rows, V) : STRIP<T> / (args.cols * E);
-        lay_along(t, most, t.matrices * args.cols, V);
+        const int64_t max_length = small ? align(args.rows, V) : STRIP<T> / (args.cols * E);
+        lay_along(t, max_length, t.matrices * args.cols, V);
         if (small) {
-            t.turns = int(ceil_div(args.rows, t.along * V));
+            t.units_each = int(ceil_div(args.rows, t.along * V));
         } else {
-            t.height = t.along * V * t.turns;
+            t.height = t.along * V * t.units_each;
             t.chunks = ceil_div(args.rows, t.height);
         }
         t.pitch = int(args.cols + (args.cols % 2 == 0 ? 1 : 0)) * U;
@@ -407,8 +409,8 @@ template <typename T> static tiling tiling_of(const transpose_args &args) {
     } else {
         t.shape = WIDE;
         const int spare = args.cols % V == 0 ? 0 : 1; /* units of a run that begins within one */
-        const int64_t most = (STRIP<T> / U / t.height - spare) * V;
-        t.width = chunk_of(args.cols, most - most % (SECTOR / E), E, &t.chunks);
+        const int64_t max_length = (STRIP<T> / U / t.height - spare) * V;
+        t.width = chunk_of(args.cols, max_length - max_length % (SECTOR / E), E, &t.chunks);
         const int run = (t.width + V - 1) / V + spare;
         for (t.across = 8; t.across * 2 * AHEAD <= std::min(run, THREADS * AHEAD);) t.across *= 2;
         /* Runs begin within units as those of x do: the pitch leaves the same remainder. */
@@ -450,7 +452,7 @@ static const char *transpose_thin_refuses(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     const bool fits = dispatch_size(launch->dtype, [&](auto element) -> int {
         using T = decltype(element);
-        return args.rows <= MOST_ROWS<T> || args.cols <= MOST_COLUMNS<T> || is_small(args, int(sizeof(T)));
+        return args.rows <= MAX_ROWS<T> || args.cols <= MAX_COLUMNS<T> || is_small(args, int(sizeof(T)));
     });
     return fits ? nullptr : "a matrix is more than 16 KiB, and neither its rows nor its columns are few";
 }
@@ -461,8 +463,8 @@ KERNEL(transpose_thin) = {
     .device = DEVICE_CUDA,
     .summary = "strips and stacks of small matrices: whole runs of memory, vectors copied",
     .dtypes = DTYPES_ALL,
-    .edges = {{64, MOST_ROWS<uint8_t>, STACKED, 32, 16, 8, 4, 2},
-              {64, MOST_COLUMNS<uint8_t>, THREADS, 32, 16, 4, 2, 4096}},
+    .edges = {{64, MAX_ROWS<uint8_t>, STACKED, 32, 16, 8, 4, 2},
+              {64, MAX_COLUMNS<uint8_t>, THREADS, 32, 16, 4, 2, 4096}},
     .accuracy = ACCURACY_FULL,
     .near_roof = true,
     .compute_capability = 80,

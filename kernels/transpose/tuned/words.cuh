@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(WORDS_THREADS, WORDS_RESIDENT)
     constexpr int W = words_width<T>, H = WORDS_HEIGHT, E = elements_per_word<T>;
     extern __shared__ uint32_t words_shared[];
     const int64_t tiles_high = words_tiles_high<ROWS_BEFORE>(args.rows);
-    const tile_place of_y = tile_of_block((args.cols + W - 1) / W, tiles_high);
+    const tile_position of_y = tile_of_block((args.cols + W - 1) / W, tiles_high);
     if (of_y.batch >= args.batch) return;
     const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * H, column = of_y.row * W;
     const words_tile tile = {matrix + row * args.cols + column, matrix + column * args.rows + row,
