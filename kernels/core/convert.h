@@ -26,7 +26,7 @@ struct casts {
 void casts_add(struct casts *to, const struct casts *more);
 
 /* Converts from one type to another as NumPy's astype does: to the nearest float, ties to even, rounded once; to an
- * integer towards zero. Elements of the same type are copied bit for bit. Where C and NumPy define no result, an
+ * integer towards zero. Elements of the same type are copied bit for bit. If C and NumPy define no result, an
  * integer type gets the value modulo 2^bits, and 0 for NaN and infinities. Adds the changed elements to *casts. */
 void convert_elements(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
                       struct casts *casts);

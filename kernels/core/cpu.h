@@ -8,7 +8,7 @@
 /* CPU_VERSIONS(name, (int n, float *x), (n, x)) defines `static void name(int n, float *x)` from an inline function
  * name_body. The body is compiled for AVX-512, for AVX2 with FMA and for any processor; each call chooses one version.
  * A body's loops are marked `omp simd`. CPU_FUNCTION also takes the linkage: `static` or nothing. (GCC's target_clones
- * does the same, but only where ifunc works.) */
+ * does the same, but only if ifunc works.) */
 #define CPU_BODY static inline __attribute__((always_inline)) void
 #ifdef __x86_64__
 #define CPU_AVX512       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))

@@ -58,12 +58,12 @@ enum map_function {
     MAP_AND,
     MAP_OR,
     /* Functions of three operands. */
-    MAP_WHERE, /* the second where the first is true, else the third */
+    MAP_WHERE, /* the second if the first is true, else the third */
     MAP_CLIP,  /* the first, at least the second and at most the third */
     MAP_FUNCTION_COUNT
 };
 
-/* A constant's kind, and a value's where it has no data type. */
+/* The kind of a constant, which has no data type: a "weak scalar" in NumPy's words. */
 enum map_weak { WEAK_BOOL, WEAK_INTEGER, WEAK_REAL };
 
 struct map_node {

@@ -26,7 +26,7 @@
 #include <cstdio>
 
 #define BLOCKS        2112 /* that may share tiles, at most: 16 on each of 132 multiprocessors */
-#define COLUMN_BLOCKS 528  /* the same across rows, where each block leaves many partial results */
+#define COLUMN_BLOCKS 528  /* the same across rows, because each block leaves many partial results */
 #define MIN_CHUNK     256  /* steps of a block that shares a tile, at least */
 #define LOADS         8    /* of 16 bytes, in flight in each thread */
 

@@ -359,7 +359,7 @@ static void write_one(FILE *to, const struct map_args *args, const struct map_fo
 }
 
 /* Writes load(), which loads what vector k needs, so that the loads of several vectors are in flight together, and
- * values(), which makes the values of that vector's elements. Where a vector may reach into the next row, what is
+ * values(), which makes the values of that vector's elements. If a vector may reach into the next row, what is
  * broadcast is loaded by values(), element by element. */
 static void write_vector(FILE *to, const struct map_program *program, const struct map_args *args,
                          const struct map_form *form) {

@@ -10,7 +10,7 @@
 
 /* ---- scalars ---------------------------------------------------------------------------------------------------- */
 
-/* C's conversion where it is defined; else modulo 2^64; 0 for NaN and infinities (convert.h). */
+/* C's conversion if it is defined; else modulo 2^64; 0 for NaN and infinities (convert.h). */
 static inline int64_t integer_of(double value) {
     if (fabs(value) < 0x1p63) return (int64_t)value;
     if (!isfinite(value)) return 0;

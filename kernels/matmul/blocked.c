@@ -99,7 +99,7 @@ static int matmul_blocked_launch(const struct launch *launch) {
 }
 
 /* Predicts the time, which `auto` compares with that of `cpu`: one thread's on a Zen 3 core at 3 GHz, times 1.5, since
- * a wrong choice of `cpu` costs little where the two are close. Several threads are faster, but the choice, and with it
+ * a wrong choice of `cpu` costs little if the two are close. Several threads are faster, but the choice, and with it
  * the result's last bits, should not depend on their number. */
 static double matmul_blocked_seconds(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;

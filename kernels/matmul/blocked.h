@@ -61,7 +61,7 @@ static void NAME(pack)(const struct panel *panel, int64_t strip, int64_t width, 
 
 /* ---- one block of C ---------------------------------------------------------------------------------------------- */
 
-/* Where one launch packs and sums, in its workspace. */
+/* The parts of the workspace in which a launch packs and sums. */
 struct NAME(buffers) {
     REAL *a, *b, *sum;
 };

@@ -17,7 +17,7 @@ __device__ inline double same_nan(double x) {
     return x != x ? __longlong_as_double(0x7ff8000000000000) : x;
 }
 
-/* A 16-bit result takes alpha in float where it lies in float's range with room to spare: rounding the product to 24
+/* A 16-bit result takes alpha in float if it lies in float's range with room to spare: rounding the product to 24
  * bits before it is rounded to 11 or 8 does not show, and a conversion to double and back costs more than the store.
  * Other results multiply in double, so that they are rounded only once. */
 template <typename T> __host__ __device__ inline bool matmul_in_float(double alpha) {

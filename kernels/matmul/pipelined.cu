@@ -13,7 +13,7 @@
  *                      start the copies of two tiles on, into that one's stage
  *                      multiply the tile
  *
- * One barrier a tile. A copy takes 4, 8 or 16 bytes. Where lines (columns of B, rows of a transposed A) are adjacent in
+ * One barrier a tile. A copy takes 4, 8 or 16 bytes. If lines (columns of B, rows of a transposed A) are adjacent in
  * memory as they are in a stage, and aligned, a thread copies 16 bytes. An operand whose k is adjacent is transposed on
  * the way, so its elements are copied one by one; four elements of padding at the end of a row of the stage put the 8 k
  * of 4 lines that a warp stores together into different banks. A copy whose source does not exist writes zeros.

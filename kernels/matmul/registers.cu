@@ -15,7 +15,7 @@
  *
  * Both operands are lines (rows of A, columns of B) of k elements. In memory either k or the lines are adjacent; in a
  * tile k comes first, then the line. Threads fetch along memory. A row of the tile has four elements of padding, which
- * spreads 8 k of 4 lines over the banks where k is adjacent. Elements beyond an edge are fetched as zeros, which add
+ * spreads 8 k of 4 lines over the banks if k is adjacent. Elements beyond an edge are fetched as zeros, which add
  * nothing.
  *
  * Global traffic as modelled: 2k/128 elements for each element of C, a quarter of matmul/tiled.cu's with TILE 32.

@@ -5,7 +5,7 @@
  *
  *   - A thread's 8 rows and 8 columns are groups of four, 64 apart: rows 4y + {0..3, 64..67}, columns 4x + {0..3,
  *     64..67}. The operands of 64 multiply-adds take four 16-byte loads instead of sixteen of 4 bytes. Global memory is
- *     read 16 bytes at a time too, where the operand's alignment permits.
+ *     read 16 bytes at a time too, if the operand's alignment permits.
  *   - Shared memory holds two tiles. While one is multiplied, the next is fetched into registers, a whole tile earlier
  *     than it is needed. A tile takes one barrier instead of two.
  *

@@ -110,7 +110,7 @@ MOMENTS_CALL void moments_recentre(double *pivot, double count, double *sum, dou
     *sum -= count * by;
 }
 
-/* var or std of `count` elements; NaN where ddof leaves none. */
+/* var or std of `count` elements; NaN if ddof leaves none. */
 MOMENTS_CALL double moments_result(const struct reduce_moments *moments, double ddof, bool root) {
     const double divisor = (double)moments->count - ddof;
     const double variance = divisor > 0 ? moments->spread.squares / divisor : (double)NAN;

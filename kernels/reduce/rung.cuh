@@ -10,7 +10,7 @@
  *     v r0 r0 r0 r0
  *  length ...
  *
- * Then the block combines its rows: reduce/tree.cu and reduce/shuffle.cu are two ways to do that. Where few outputs
+ * Then the block combines its rows: reduce/tree.cu and reduce/shuffle.cu are two ways to do that. If few outputs
  * would leave the GPU idle, blocks share a tile: the last to arrive combines what all wrote to the workspace. Shape and
  * order are fixed, so every run on every GPU gives the same bits. */
 #ifndef KERNELS_REDUCE_RUNG_CUH
@@ -22,7 +22,7 @@
 
 #define RUNG_THREADS 256
 #define RUNG_BLOCKS  512 /* enough to fill a GPU: 4 on each of 128 multiprocessors */
-#define RUNG_UNROLL  8   /* loads in flight per thread; blocks share a tile only where each thread has as many */
+#define RUNG_UNROLL  8   /* loads in flight per thread; blocks share a tile only if each thread has as many */
 
 /* An accumulator is a plain value, so that it may lie in shared memory. */
 struct rung_sum {

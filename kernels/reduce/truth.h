@@ -8,7 +8,7 @@
 int64_t reduced_elements(const struct geometry *geometry);
 
 /* Implements struct operation's `reference`. Sums are twice as precise as float64 and have the range of long double.
- * Products have an unlimited range; where NumPy's order of multiplication, one element after another, leaves float64's
+ * Products have an unlimited range; if NumPy's order of multiplication, one element after another, leaves float64's
  * range on the way, truth->overflow marks the element. */
 enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error);

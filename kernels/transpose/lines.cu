@@ -6,7 +6,7 @@
  *     |----------------|             |--------|
  *       H rows                         W rows
  *
- * A memory line has 128 bytes, in sectors of 32. Where rows begin anywhere (8193 columns, say), every piece ends inside
+ * A memory line has 128 bytes, in sectors of 32. If rows begin anywhere (8193 columns, say), every piece ends inside
  * a sector, which another block completes. Longer pieces have fewer such ends.
  *
  * transpose/padded.cu has pieces of 32 elements, one line of float32. Here pieces are longer, and each thread has 16 or
@@ -20,7 +20,7 @@
  * at 8193 x 8193.
  *
  * The limit: 1- and 2-byte elements move one by one, and the number of instructions limits their speed (0.50 and 0.85
- * at 8192). tuned/words.cu moves 4 bytes at a time; tuned/swizzled.cu 16, where rows begin on 16 bytes. */
+ * at 8192). tuned/words.cu moves 4 bytes at a time; tuned/swizzled.cu 16, if rows begin on 16 bytes. */
 #include "lines.cuh"
 
 static int transpose_lines_launch(const struct launch *launch) {

@@ -37,7 +37,7 @@ enum status transpose_merge_axes(const struct op_options *options, const struct 
     for (int axis = 0; axis < rank; axis++)
         if (axis == 0 || order[axis] != order[axis - 1] + 1) begin[runs++] = axis;
     begin[runs] = rank;
-    /* The last two runs swap; those before them are the stack, of one matrix where there is but one run. */
+    /* The last two runs swap; those before them are the stack, of one matrix if there is only one run. */
     int last = begin[runs - 1], before = runs > 1 ? begin[runs - 2] : 0;
     if (before > 0) {
         take_run(&merged->in[0], &shapes[0], order, 0, before, true);

@@ -21,7 +21,7 @@
  *     copies are started one by one with every k, since a burst of copies delays the loads behind it (feeder)
  *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
- * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, where cut.cuh expects them to be faster, or
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, if cut.cuh expects them to be faster, or
  * one of shares.cuh, whose k is shared by warps and by clusters of blocks.
  *
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).

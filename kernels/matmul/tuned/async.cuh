@@ -231,7 +231,7 @@ __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piec
 }
 
 /* Stores COUNT neighbouring sums of a row of C, or the first `count` if that is fewer: into plane `split` if k is split
- * (matmul_work), else through the epilogue to C. `at`: the index of the first. Uses one vector store where `aligned`
+ * (matmul_work), else through the epilogue to C. `at`: the index of the first. Uses one vector store if `aligned`
  * permits and the only step between sum and C is a scale that is exact in the accumulator's type. (The scale also moves
  * the sums to new registers. This matters: a vector store needs aligned groups of registers, while the loop needs the
  * sums in other register banks than its operands.) */

@@ -2,7 +2,7 @@
  * machine without it needs it.
  *
  * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first
- * launch of a problem times the first CANDIDATES of them (where the run is not timed, ONCE) on the job's own data,
+ * launch of a problem times the first CANDIDATES of them (if the run is not timed, ONCE) on the job's own data,
  * in turns and for TRIAL_MS each, long ones also for LASTING_MS at a stretch, and keeps the fastest for later
  * launches. It gets up to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small
  * memory budget is respected) and computes in the type's own arithmetic: float32 is never TF32, whatever

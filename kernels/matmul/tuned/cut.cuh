@@ -55,7 +55,7 @@ struct matmul_cut {
 struct matmul_work {
     int64_t splits, k_each; /* number of planes; k per piece (the last may have less) */
     int64_t rows, columns;  /* numbers of tiles */
-    void *planes;           /* [splits][batch][m][n], accumulator type; NULL where splits is 1 */
+    void *planes;           /* [splits][batch][m][n], accumulator type; NULL if splits is 1 */
     unsigned shares;        /* pieces that a cluster adds: there are splits * shares */
     const uint32_t *wanted; /* as in struct launch */
 };
@@ -91,7 +91,7 @@ inline bool matmul_in_groups(const matmul_args &args, int elements) {
            args.b_batch_stride % elements == 0;
 }
 
-/* The blocks that a cluster may have: 1 where this device, or this build, has none. */
+/* The blocks that a cluster may have: 1 if this device, or this build, has no clusters. */
 inline int matmul_cluster() {
     return launch_overlaps() ? MAX_SHARES : 1;
 }
@@ -114,7 +114,7 @@ inline int64_t matmul_max_pieces(const struct launch *launch, const matmul_cut &
 }
 
 /* May blocks of shares.cuh start while the previous launch still runs? Only if both find room at once: a float64
- * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 where they started early; presumably they come one by
+ * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 if they started early; presumably they come one by
  * one as others end, too many on some multiprocessors, and clusters late. */
 inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int64_t blocks, int64_t shares) {
     if (!cut.shares) return false;

@@ -8,7 +8,7 @@
  *       +--+                   +--+--+--+--+
  *
  * Four stages of 16 of k are filled by cp.async, as in async.cu, but no operand is transposed: a thread loads
- * single elements, which is as easy where k is adjacent as where lines are. Either way half a warp loads 4 lines x 4 k
+ * single elements, which is as easy if k is adjacent as if lines are. Either way half a warp loads 4 lines x 4 k
  * of 8 bytes at once, and four elements of padding put them into different banks.
  *
  * Before compute capability 9.0 the 16 rows take two instructions of 8.

@@ -91,7 +91,7 @@ __host__ __device__ inline int64_t split_patches(const split_operand &o) {
     return o.count * split_patch_rows(o) * split_patch_columns(o);
 }
 
-/* Where in the operand a thread begins. */
+/* The position in the operand at which a thread begins. */
 struct split_place {
     int64_t batch, row, column, patch_column;
 };

@@ -13,7 +13,7 @@
  * A small tile multiplies little for each byte that it fetches: 64 x 64 needs 16 KiB for 128 cycles of the tensor
  * core, four times what L2 can give. So the blocks of a cluster fetch for each other. In a cluster of 2 x 2 a block
  * copies half of its tile of A and half of its tile of B, and the copy engine writes each into both blocks that need it
- * (multicast.cuh). Where tiles are still few, k is cut into up to 8 pieces, whose blocks send each other sums
+ * (multicast.cuh). If tiles are still few, k is cut into up to 8 pieces, whose blocks send each other sums
  * (multicast_exchange). A cluster of 8 may do both: 2 x 2 that share operands, and 2 pieces.
  *
  * A long k of few tiles is a long row of steps, one after the other: a step should take no more than its copies. So
@@ -34,7 +34,7 @@
  *     the copy engine stores       while the next tile is multiplied (multicast_store.cuh); a block's only tile goes
  *                                  through the stages that it came from, all at once
  *     sums land beside the stages  so that no block has to ask for room, and come in bulk copies
- *     half of the memory           is left to the next launch where that is worth more than stages
+ *     half of the memory           is left to the next launch if that is worth more than stages
  *
  * There are as many stages as fit, but no more than steps, and 16 at most. A multiprocessor receives at most 64 bytes a
  * cycle, 112 GB/s; with a microsecond of latency that takes 110 KiB in flight.

@@ -10,7 +10,7 @@
  *     arriving        bytes that come into a multiprocessor, whoever asked for them
  *     lines           a cycle for each line of 128 bytes
  *     few lines       that all blocks want at the same time: the parts of L2 that hold them serve one after the other
- *     the far half    where operands do not fit into L2 twice, their bytes cross the chip
+ *     the far half    if operands do not fit into L2 twice, their bytes cross the chip
  *     flight          0.75 us from a copy's start to its arrival, over the stages that are under way
  *
  * and a launch takes
@@ -36,7 +36,7 @@
 
 struct multicast_tile_size {
     int rows, columns;
-    int blocks; /* that share a multiprocessor where there are enough */
+    int blocks; /* that share a multiprocessor if there are enough */
 
     bool operator==(const multicast_tile_size &) const = default;
     /* Pieces of k, at most: wider tiles have no registers left to add them up. */
@@ -130,7 +130,7 @@ struct multicast_copies {
     double boxes;    /* that it copies them in */
     double distinct; /* lines that all blocks want together */
     double cost;     /* of asking for a line, relative to one that begins on 128 bytes */
-    double apart;    /* the same, where many blocks ask for it */
+    double apart;    /* the same, if many blocks ask for it */
     double bytes;    /* of the operand */
 
     multicast_copies(const tma_stack &stack, int64_t batch, int64_t extent, int tile, int blocks, bool along)
@@ -183,7 +183,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
     const double rounds = std::ceil(blocks / (room * tile.blocks));
     const int landing = multicast_landing_bytes(tile, pieces);
-    /* No more stages are of use than there are steps; but where a block does one tile, that is stored through them. */
+    /* No more stages are of use than there are steps; but if a block does one tile, that is stored through them. */
     config.once = pieces > 1 || blocks <= room;
     const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - 1024 -
                                 (config.once ? landing : multicast_slab_bytes(tile));
@@ -217,7 +217,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
     const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
     const double launch = (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (cluster > 1 ? 0.8098e-6 : 0);
-    /* The time to store rows of C that do not all begin on 16 bytes; it shows where k is short. */
+    /* The time to store rows of C that do not all begin on 16 bytes; it shows if k is short. */
     const int64_t row = config.turned ? args.m : args.n;
     const double ragged = row % 8 == 0 ? 0
                                        : 2 * double(args.batch) * double(args.m) * double(args.n) /

@@ -93,7 +93,7 @@ struct outer_work {
     outer_operand a, b;
     int64_t rows, columns; /* numbers of tiles */
     int k;
-    int line_step, k_step; /* THREADS / k, THREADS % k: a thread's next element where k is adjacent */
+    int line_step, k_step; /* THREADS / k, THREADS % k: a thread's next element if k is adjacent */
 };
 
 /* An element in the type of the operand in shared memory. */

@@ -26,7 +26,7 @@ inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed
     return (size_t(copy.count * copy.stride) * element + 255) / 256 * 256;
 }
 
-/* Copies rows to a longer pitch: a thread writes 16 bytes of the copy. Where the row begins between two words of
+/* Copies rows to a longer pitch: a thread writes 16 bytes of the copy. If the row begins between two words of
  * memory, each word of the copy is put together from two; the last elements of a row are copied one by one. */
 template <typename T>
 __device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int64_t vectors, int64_t number) {

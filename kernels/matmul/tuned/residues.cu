@@ -81,7 +81,7 @@ __device__ inline void residues_consume(const residues_panel &panel, const matmu
     });
 }
 
-/* `args`: a stack of PLANES products. The last one is left out where nothing needs it. */
+/* `args`: a stack of PLANES products. The last one is left out if nothing needs it. */
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_residues_kernel(const __grid_constant__ residues_panel panel, const __grid_constant__ matmul_args args,
                            const __grid_constant__ residues_divisors divisors,

@@ -11,7 +11,7 @@
  *
  *     error <= (sum |a| + sum |b|) / 2                    in the scale of the lines
  *
- * That is small beside sum |a b| where enough large numbers of both lines meet. A line is "dense" if three quarters of
+ * That is small beside sum |a b| if enough large numbers of both lines meet. A line is "dense" if three quarters of
  * its numbers are at least an eighth of its root mean square. Of two dense lines at least k / 2 such pairs meet, hence
  *
  *     error <= 8 sqrt(k) 2^-53 sum |a b|                  and sqrt(k) is at most k / 16 from k = 256 on

@@ -27,7 +27,7 @@ __device__ inline int scaled_shift(const split_line &line, bool is_final) {
     return min((by_high ? CUT_TOP - float_exponent(line.high) : SAMPLE_TOP - float_exponent(line.low)), MOST_SHIFT);
 }
 
-/* x * 2^shift, also where the power alone exceeds float's range. */
+/* x * 2^shift, also if the power alone exceeds float's range. */
 __device__ inline float scaled_by(float x, int shift) {
     return x * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
 }

@@ -17,11 +17,11 @@
  *
  * Copies from global to shared memory are asynchronous and bypass the registers. Operands keep their layout, and all
  * stages but one are requested before the first multiplication. (async.cu transposes some operands through registers;
- * here that would wait for memory once a stage.) Where k is adjacent in a stage of floats, a thread reads four k of a
+ * here that would wait for memory once a stage.) If k is adjacent in a stage of floats, a thread reads four k of a
  * line at once.
  *
- * Sums go through shared memory even where there is nothing to add: neighbouring threads then write rows of C, in
- * 16 bytes each where they are aligned. On a GPU with clusters a launch that leaves room for another may begin while
+ * Sums go through shared memory even if there is nothing to add: neighbouring threads then write rows of C, in
+ * 16 bytes each if they are aligned. On a GPU with clusters a launch that leaves room for another may begin while
  * the one before it ends.
  *
  * Measured on an H200, in microseconds: this kernel, cuBLAS, and the best tile that cuts k only into planes (cut.cuh):
@@ -32,7 +32,7 @@
  *     float32    176^3           3.9   5.3  10.0      700^3          25.7  22.8  31.8
  *                473^3          13.3  11.9  19.3      32x4096x4096   48.4  39.4  56.0
  *
- * The limit: a barrier of a cluster takes 0.6 us and more, so blocks share k only where it is long. */
+ * The limit: a barrier of a cluster takes 0.6 us and more, so blocks share k only if it is long. */
 #ifndef KERNELS_MATMUL_SHARES_CUH
 #define KERNELS_MATMUL_SHARES_CUH
 
@@ -117,7 +117,7 @@ template <typename SHAPE, typename A, typename B> struct share_doubles {
     }
 };
 
-/* float32: the 32 threads of a warp form a grid of 8 x 4. One read of a thread takes 2 or 4 adjacent lines or, where k
+/* float32: the 32 threads of a warp form a grid of 8 x 4. One read of a thread takes 2 or 4 adjacent lines or, if k
  * is adjacent in the stage, 4 adjacent k of one line; then the padding puts the warp's lines into different banks. */
 template <typename SHAPE, typename A, typename B> struct share_floats {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 4;

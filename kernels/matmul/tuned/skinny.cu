@@ -102,7 +102,7 @@ static double matmul_skinny_traffic(const struct launch *launch) {
 }
 
 /* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
- * multiprocessors. Where X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
+ * multiprocessors. If X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
  * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
 static bool begins_early(const struct launch *launch) {
     return matmul_skinny_traffic(launch) <= EARLY_BYTES;

@@ -11,7 +11,7 @@
  *     UNITS                       warps, or parts of them, into which it divides a block
  *     LINES, STEP                 lines of a unit; k that it takes at a time, of its share
  *     TOGETHER                    adjacent lines whose groups interleave (1: they do not)
- *     HALO                        k in shared memory before and behind a chunk, where lines begin anywhere
+ *     HALO                        k in shared memory before and behind a chunk, if lines begin anywhere
  *     CLOCKS                      of a scheduler for 512 bytes of X, as measured: sums over threads, reads of S, waits
  *     WIDEST                      most units that stand side by side along the lines; the others share k
  *     rows(), staged(), at()      lines of S in shared memory, its elements there, the place of an element
@@ -29,10 +29,10 @@
 #define THREADS      256
 #define WARPS        8
 #define IN_FLIGHT    16 /* loads of a thread times blocks of a multiprocessor: 64 KiB; memory (1 us, 4 TB/s) needs 30 */
-#define MIN_K        128   /* of a block, where k is split over blocks */
-#define MOST_BLOCKS  4     /* times those that fill the device, where k is split over blocks */
+#define MIN_K        128   /* of a block, if k is split over blocks */
+#define MOST_BLOCKS  4     /* times those that fill the device, if k is split over blocks */
 #define MAX_LINES    256   /* of a tile, in any worker */
-#define STAGED_BYTES 65536 /* of S, where a single step does not need more */
+#define STAGED_BYTES 65536 /* of S, unless a single step needs more */
 #define EARLY_BYTES  20e6  /* of all operands, up to which a launch begins early */
 #define SHARED_BYTES 96000 /* of a block, at most: what 8.6 and 8.9 have */
 

@@ -49,7 +49,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     static constexpr int HALO = ALIGNED ? 0 : P;
     static constexpr int SUMS = LINES * COLUMNS, CLOCKS = sizeof(T) == 2 ? 36 : 4 + 11 * COLUMNS;
 
-    /* In shared memory S is [vector of k][COLUMNS][P], or [k][COLUMNS] where lines begin anywhere: then it ends in P
+    /* In shared memory S is [vector of k][COLUMNS][P], or [k][COLUMNS] if lines begin anywhere: then it ends in P
      * zeros of each column. One more column keeps lanes in different banks. All distances are constants. */
     static constexpr int PITCH = COLUMNS > 1 ? COLUMNS + 1 : 1;
     __host__ __device__ static constexpr int rows(int) { return COLUMNS; }
@@ -59,7 +59,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
     }
 
     const T *from; /* the next loads' vector in slot 0, of the first line */
-    /* A line's vector exists where its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k
+    /* A line's vector exists if its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k
      * on no whole vector begins. `part`: the share of k; `phase`: elements by which the first vector begins early. */
     int limit[ROWS], next, end;
     int part, phase;

@@ -9,7 +9,7 @@
  *     lines adjacent  8 lines of four k: byte permutes pair the k; lines 2i and 2i + 1 are rows g and g + 8 of
  *                     instruction i
  *
- * Rows of X begin on 16 bytes only where their length is a multiple of 8. Lines 8 apart always begin at the same
+ * Rows of X begin on 16 bytes only if their length is a multiple of 8. Lines 8 apart always begin at the same
  * distance from a boundary of 16 bytes. So with k adjacent a warp takes lines 8 apart, with lines adjacent every eighth
  * k. It reads aligned vectors, and begins its walk up to 7 elements early: `phase`. */
 #ifndef KERNELS_MATMUL_SKINNY_MMA_CUH
@@ -38,7 +38,7 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
     __host__ __device__ static constexpr int rows(int small) { return small; }
 
     const uint4 *from[2]; /* the next loads' vector in slot 0, of the two lines */
-    int limit[2];         /* it exists where its k, as unsigned, is less */
+    int limit[2];         /* the vector exists if its k, as unsigned, is less */
     int next, end;        /* k of that vector; k from which on no whole vector begins */
     int g, t, part, phase;
     uint4 ring[SLOTS][2];

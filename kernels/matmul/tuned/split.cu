@@ -39,8 +39,8 @@
  * rows of a softmax 0.55, 2.7, 2.3; numbers spread over 2^-60 .. 2^60 0.54, 2.4, 2.7. The Frobenius error is below
  * cuBLAS's (N(0,1), k = 4096: 2.3e-7 against 5.8e-7; tests/e2e/test_accuracy.py).
  *
- * The limit: two slices hold 22 bits whatever k is. Where cuBLAS rounds seldom it is more exact: where nine numbers in
- * ten are zero (1.3e-7 against 0.7e-7), or where k is below 64, which is not cut.
+ * The limit: two slices hold 22 bits whatever k is. If cuBLAS rounds seldom it is more exact: if nine numbers in
+ * ten are zero (1.3e-7 against 0.7e-7), or if k is below 64, which is not cut.
  *
  * Sources: promotion of partial sums, DeepGEMM (for float8); slices, Ootomo and Yokota, "Recovering single precision
  * accuracy from Tensor Cores" (2022). */
@@ -221,7 +221,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 struct split_plan {
     split_pair pair;
     split_failed failed;
-    float4 *aside;         /* sums set aside by running blocks, where k is long */
+    float4 *aside;         /* sums set aside by running blocks, if k is long */
     size_t to_zero, bytes; /* of the workspace */
 };
 
@@ -288,7 +288,7 @@ static double split_mend_seconds(const struct launch *launch) {
 }
 
 #define VENDOR       0.95 /* cuBLAS's time over plain float32's, less 5 %; */
-#define VENDOR_APART 0.78 /* where rows are not in fours: 0.74 to 0.79 at 1000 to 1600 rows, 0.64 and 0.68 below */
+#define VENDOR_APART 0.78 /* if rows are not in fours: 0.74 to 0.79 at 1000 to 1600 rows, 0.64 and 0.68 below */
 
 /* The kernel that takes a product that is not cut, with its own choice of tiles. */
 struct split_other {

@@ -16,7 +16,7 @@
  *
  * (|y| is 2^15 at most, so a tiny x loses 2^-37 2^15 with its rest and 2^-25 2^3 with lo lo.) A line without tiny
  * numbers is "good", any other is "wide". An element of C whose lines are good is right wherever zeros are. If its
- * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. Where the sum is at least 2
+ * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. If the sum is at least 2
  * t that is 2^-22 of it, less than its own rounding. The largest product of two lines may be 2^30, so practically all
  * sums of ordinary numbers are so large, even if one of the lines is a row of a softmax or holds numbers spread over
  * 2^-60 .. 2^60. A smaller sum has failed, and is computed again.
@@ -28,7 +28,7 @@
  *
  * Infinities and NaN are not looked at for a line's scale. They are themselves in the first slice and make NaN of the
  * others, so of a sum that is not finite only the part from first slices counts. That has what arithmetic makes of it:
- * a first slice is zero only where the number is, or is tiny, and then the sum is NaN and has failed.
+ * a first slice is zero only if the number is, or is tiny, and then the sum is NaN and has failed.
  *
  * Whether an element fails depends on its two lines and its sum alone. So its bits do not depend on other elements: a
  * panel of C has the same bits as the whole. Two slices give practically every element: a number of N(0,1) is tiny with

@@ -50,7 +50,7 @@ __device__ inline void split_lines(const split_line *line, int64_t at, int64_t l
     for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line_load(line + at + i * STEP) : split_line();
 }
 
-/* Undoes the scaling of lines. In two factors, because the power may exceed float's range where the product does
+/* Undoes the scaling of lines. In two factors, because the power may exceed float's range though the product does
  * not. */
 __device__ inline float split_unscale(float sum, int shift) {
     return sum * power_of_two(shift / 2) * power_of_two(shift - shift / 2);

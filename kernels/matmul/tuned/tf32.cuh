@@ -14,7 +14,7 @@
 using tf32_stage = wgmma_stage<1, TF32_N / 64>;
 using tf32_shared = wgmma_shared<tf32_stage, TF32_STAGES>;
 
-/* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. Where A lies along
+/* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. If A lies along
  * m, rows are assigned so that a warp's load touches all 32 banks: the swizzle moves groups of four elements by the row
  * of k, hence by t%4, in bits 2 and 3. */
 template <bool A_MN> __device__ inline int tf32_row(bool upper) {

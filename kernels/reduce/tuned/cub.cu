@@ -3,7 +3,7 @@
  * DeviceReduce reduces a whole array, DeviceSegmentedReduce rows of equal length. Floats accumulate in their own type,
  * in CUB's order: a running sum may overflow where NumPy's does not. In min, max, argmin and argmax a NaN has no
  * defined rank, and either zero may be the result. The accuracy is CUB's own. Products and norms are left out: CUB has
- * no function for them. Integers are offered where CUB's accumulator is NumPy's result type (64 bits). CUB can reduce
+ * no function for them. Integers are offered if CUB's accumulator is NumPy's result type (64 bits). CUB can reduce
  * neither in several launches nor along columns.
  *
  * CUB compiles slowly, so only the types worth comparing are here. */
@@ -54,7 +54,7 @@ template <typename T> static cudaError_t reduce_everything(const struct launch *
     }
 }
 
-/* Where row number `row` begins. */
+/* The number of the element with which row number `row` begins. */
 struct row_begin {
     int64_t length;
     __host__ __device__ int64_t operator()(int64_t row) const { return row * length; }

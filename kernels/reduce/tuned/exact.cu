@@ -51,7 +51,7 @@ constexpr auto dtype_of = std::is_same_v<T, double>   ? FLOAT64
 template <typename T> constexpr int threads_of = sizeof(T) == 8 ? 64 : 256;
 template <typename T> constexpr int resident_of = sizeof(T) == 8 ? 6 : 3;
 
-/* Elements per load along rows; loads of a thread in flight: 128 bytes of rows, 64 where values must be unpacked. */
+/* Elements per load along rows; loads of a thread in flight: 128 bytes of rows, 64 if values must be unpacked. */
 template <typename T> constexpr int wide_load = 16 / int(sizeof(T));
 template <typename T, int LANES> constexpr int batch_of = LANES == 1 ? 16 : sizeof(T) == 2 ? 4 : 8;
 

@@ -189,8 +189,7 @@ EXACT_CALL uint64_t exact_round(struct exact_type type, int64_t *limbs, int64_t 
     /* The significand's leading one, and what rounding carries beyond it, add to the exponent. */
     uint64_t bits = ((uint64_t)(unit - lowest) << fraction_bits) + significand;
     bits += half && (rest || (significand & 1));
-    if (bits > infinity)
-        bits = infinity; /* always where the highest limb counts: it begins beyond the largest number */
+    if (bits > infinity) bits = infinity; /* always if the highest limb counts: it begins beyond the largest number */
     return negative ? minus | bits : bits;
 }
 

@@ -6,7 +6,7 @@
  * 1, 2, 4 ... batches. Integers take exact sums, which fit 64 bits in a lane for types of up to 16.
  *
  * A sum has a neutral element, which stands in for those beyond a row's end; a variance has none. So here NaN is
- * neutral: lanes of floats take no NaNs and count what they take. Where NaNs are not to be skipped, the result is NaN
+ * neutral: lanes of floats take no NaNs and count what they take. If NaNs are not to be skipped, the result is NaN
  * if the count is not that of all elements. */
 #ifndef KERNELS_REDUCE_MOMENTS_CUH
 #define KERNELS_REDUCE_MOMENTS_CUH
@@ -145,7 +145,7 @@ template <typename T> struct counted_total_lane {
     }
 };
 
-/* The greater number of two; NaN where there is none. +0 is greater than -0. */
+/* The greater number of two; NaN if there is none. +0 is greater than -0. */
 template <typename T> __device__ inline T greater_number(T a, T b) {
     if constexpr (sizeof(T) == 2)
         return __hmax(a, b);

@@ -7,7 +7,7 @@
  * NaN, so that the order never shows. var and std keep moments (reduce/moments.h).
  *
  * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() convert
- * them to and from struct reduce_state, or struct reduce_moments where that is not enough. */
+ * them to and from struct reduce_state, or struct reduce_moments if that is not enough. */
 #ifndef KERNELS_REDUCE_OPERATORS_CUH
 #define KERNELS_REDUCE_OPERATORS_CUH
 
@@ -151,7 +151,7 @@ template <typename T, bool MAX> struct position_of : indexed_value<position_of<T
 
 /* ---- moments ----------------------------------------------------------------------------------------------------- */
 
-/* var and std of floats. NaNs are skipped: where they must count, a number of elements other than `total` shows that
+/* var and std of floats. NaNs are skipped: if they must count, a number of elements other than `total` shows that
  * there are some. */
 template <typename T> struct spread_of {
     using result_type = mean_result<T>;

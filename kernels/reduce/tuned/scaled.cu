@@ -3,7 +3,7 @@
  * If elements alternate 2, 1/2, 2, 1/2 ..., a thread that takes every 256th of them takes all the 2s, and the product
  * of these alone overflows. So a product is a mantissa and an exponent apart from it. A sum of squares has a level: its
  * elements were multiplied by 2^(-600 level) before they were squared (scaled.cuh). Whatever the threads take, the
- * result is right where the exact one is in range.
+ * result is right if the exact one is in range.
  *
  * The frame is that of the lessons (reduce/rung.cuh), with a tree in shared memory. The limit: each element is taken
  * apart by a dozen instructions, and loads are of one element. stream.cu is faster, but does not skip NaNs here. */

@@ -21,7 +21,7 @@
 #define MIN_GLUED_BYTES      (100 << 20) /* input whose rows are glued: below 122 MB the second launch costs more */
 #define MIN_PARTIAL_BYTES    4096 /* input per partial result of glued rows, which is 16 bytes, written and read */
 
-/* Elements per load; loads in flight: up to 64 values in registers, 32 where values must be unpacked. */
+/* Elements per load; loads in flight: up to 64 values in registers, 32 if values must be unpacked. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
 template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
 /* Blocks per multiprocessor, as registers permit: the compiler needs more registers for 8.0. */

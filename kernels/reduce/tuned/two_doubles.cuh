@@ -67,7 +67,7 @@ template <typename L> struct plain_total {
 };
 
 /* sum (divisor 1) and mean. A batch of up to 8 narrow elements is first added up, integers in 64 bits, floats in
- * double. float16 loses nothing that way; float32 only where exponents lie more than 26 apart, bfloat16 more than 43,
+ * double. float16 loses nothing that way; float32 only if exponents lie more than 26 apart, bfloat16 more than 43,
  * and then 2^-53 of the largest. */
 template <typename T> struct total_of : two_doubles<total_of<T>> {
     using element_type = T;

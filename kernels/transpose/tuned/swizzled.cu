@@ -14,7 +14,7 @@
  * row r is therefore stored at position v ^ (r / V). Eight threads whose stores are served together write rows r, r +
  * V, ... r + 7V, so at 8 different positions; reading a row only permutes its positions.
  *
- * Rows must begin on 16 bytes in x and in y. Where they do not (8193 columns, say), words.cu's kernel takes
+ * Rows must begin on 16 bytes in x and in y. If they do not (8193 columns, say), words.cu's kernel takes
  * over. Elements of 4 and 8 bytes gain nothing, so transpose/lines.cu's kernel moves them.
  *
  * Measured on an H200, speed against a copy of the same bytes, cache evicted before: 0.95 for 2-byte elements and 0.94

@@ -14,7 +14,7 @@
  * transpose: it is copied.
  *
  * A block copies its tile into shared memory in x's order, past the registers, in aligned units of 4 bytes (8 for
- * 8-byte elements). Where a run begins inside a unit, so does its copy, so nothing is shifted. Then threads gather the
+ * 8-byte elements). If a run begins inside a unit, so does its copy, so nothing is shifted. Then threads gather the
  * elements of y's units, in y's order: they read shared memory element by element and write whole units. The elements
  * before the first and behind the last whole unit of a run are written one by one, as their units belong to neighbours
  * too. (tall: only where a column of y begins or ends. Inside, a tile has a few rows more than it stores, so that its
@@ -23,7 +23,7 @@
  * Instructions limit 1-byte elements: a GPU has time for 17 a byte, which must also find every address. So positions
  * are found by division only once. wide, stack: as many threads store as make a turn of all of them whole rows of y, so
  * a thread stays in its row of x, and from one unit to the next each of its elements moves by a constant; in a stack,
- * by another one where it enters the next matrix. tall: threads stand side by side along a column, and the places of a
+ * by another one when it enters the next matrix. tall: threads stand side by side along a column, and the places of a
  * unit's elements beside each other are found once a column.
  *
  * Banks: the lanes of a warp read x's rows at a stride of `width` units. If that is odd they lie in different banks. If
@@ -34,7 +34,7 @@
  * (0.87), 2-byte 0.95 (0.88), 4-byte 0.95 (0.89), 8-byte 1.00 (0.95); stacks of 8 x 8 to 56 x 56: 1-byte 0.86 (0.81),
  * 2-byte 0.94 (0.88).
  *
- * The limit: where both sides are longer than 64, the runs of 4- and 8-byte elements are too short; swizzled.cu has
+ * The limit: if both sides are longer than 64, the runs of 4- and 8-byte elements are too short; swizzled.cu has
  * square tiles for that. Narrow elements are faster here up to 256 rows, and bytes up to 96 columns. More rows than
  * threads cannot be: as many store as make whole rows of y. */
 #include "../../core/shared.cuh"
@@ -53,7 +53,7 @@
 #define LINE     128        /* bytes: all banks, and a warp's access */
 /* Bytes of a tile that is a part of a matrix. */
 template <typename T> constexpr int STRIP = sizeof(T) <= 2 ? 24 << 10 : TILE;
-/* Elements of the short side, where a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
+/* Elements of the short side, if a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
 template <typename T> constexpr int MAX_ROWS = sizeof(T) <= 2 ? THREADS : 64;
 template <typename T> constexpr int MAX_COLUMNS = sizeof(T) == 1 ? 96 : 64;
 /* Units of a run that a thread copies in a turn. */
