@@ -63,7 +63,7 @@ __device__ inline bool last_block(unsigned *counter, int blocks) {
     return is_last;
 }
 
-/* The shared memory that a block may have; without a device, that of compute capability 9.0. */
+/* The shared memory that a block may have; without a device, what compute capability 9.0 has. */
 inline int64_t shared_room() {
     static const int64_t room = [] {
         int device = 0, bytes = 0;

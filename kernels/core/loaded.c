@@ -1,5 +1,5 @@
 /* loaded.c - calls the driver's functions for libraries of kernels (CUDA 12.0 and later; the runtime has them since
- * 12.8). The numbers of its errors are those of the runtime. */
+ * 12.8). Its error numbers are the runtime's. */
 #include "loaded.h"
 
 #include <dlfcn.h>

@@ -16,7 +16,7 @@ enum map_function {
     /* Leaves. */
     MAP_INPUT,    /* an element of input `number` */
     MAP_INDEX,    /* the element's index along axis `number` of the result, int64 */
-    MAP_CONSTANT, /* a number without a type of its own, which takes that of the arrays beside it */
+    MAP_CONSTANT, /* a number without a type of its own, which takes the type of the arrays beside it */
     /* Functions of one operand, like NumPy's. */
     MAP_CAST, /* casts to the type `number`, an enum dtype, or MAP_BOOL */
     MAP_NEGATIVE,

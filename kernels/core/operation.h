@@ -43,7 +43,7 @@ bool box_equal(const struct box *a, const struct box *b);
 /* Sets *both to the intersection of two boxes of the same rank; false: it is empty. */
 bool box_intersect(const struct box *one, const struct box *other, struct box *both);
 
-/* The axes that were merged into those of an operand, in the operand's order (axes.h). */
+/* The array's axes that were merged into an operand's axes, in the operand's order (axes.h). */
 struct axes {
     int rank;
     int64_t size[MAX_RANK];
@@ -164,8 +164,8 @@ struct operation {
                              struct truth *truth, struct error *error);
     /* Writes the unit of the result into `text`, given the units of the inputs (NULL: unknown). false: unknown. */
     bool (*unit)(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]);
-    /* Writes a description of the result into `text`, such as "sum of load over axis 0", given those of the inputs
-     * (NULL: unknown) and the options of a geometry. false: unknown. */
+    /* Writes a description of the result into `text`, such as "sum of load over axis 0", given descriptions of the
+     * inputs (NULL: unknown) and the options of a geometry. false: unknown. */
     bool (*long_name)(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]);
     /* The largest error of a right result of a variant in this accuracy class. */
     struct tolerance (*tolerance)(const struct geometry *geometry, enum accuracy accuracy);

@@ -160,6 +160,7 @@ static const char *reduce_fused_refuses(const struct launch *launch) {
     return launch->before.map ? NULL : "this variant takes the values of a `map:`, and there is none";
 }
 
+/* Makes the kernel for this expression, operator and shape, unless there is one already, and launches it. */
 static int reduce_fused_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const struct map_args *map = &launch->before;

@@ -126,6 +126,7 @@ static void choose_groups(const struct broadcast *all, bool begins[MAX_RANK]) {
         }
 }
 
+/* operation->merge: broadcasts the inputs, and merges axes until three groups are left. */
 static enum status map_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                                   struct error *error) {
     const struct map *map = options->map;

@@ -228,7 +228,7 @@ static void write_cast(const struct map_step *step, char text[256]) {
 
 /* Writes a function of integers; unsigned arithmetic wraps. It subtracts from a 0 that the compiler does not know
  * instead of negating. For CUDA 13.0's compiler assumes that the negative and the absolute value of an integer are in
- * range, which those of the least integer are not, and on compute capability 9.0 it loses a negation in min(min(a, -b),
+ * range, though the smallest integer's are not, and on compute capability 9.0 it loses a negation in min(min(a, -b),
  * c). */
 static void write_integer(const struct map_step *step, const char *type, char text[256]) {
     int a = step->operands[0], b = step->operands[1];

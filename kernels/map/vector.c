@@ -139,7 +139,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
     case MAP_TAN: EACH(type, type, tan##suffix(a)); break;                                                             \
     case MAP_TANH: EACH(type, type, tanh##suffix(a)); break;
 
-/* Sets each element to that of the second operand if the element of the first is true, else to that of the third. */
+/* Sets each element to the second operand's if the first operand's is true, else to the third operand's. */
 #define CHOOSE(type)                                                                                                   \
     do {                                                                                                               \
         const uint8_t *conditions = in[0];                                                                             \

@@ -98,9 +98,9 @@ static int matmul_blocked_launch(const struct launch *launch) {
     return 0;
 }
 
-/* Predicts the time, which `auto` compares with that of `cpu`: one thread's on a Zen 3 core at 3 GHz, times 1.5, since
- * a wrong choice of `cpu` costs little if the two are close. Several threads are faster, but the choice, and with it
- * the result's last bits, should not depend on their number. */
+/* Predicts the time, which `auto` compares with the time of `cpu`: of one thread on a Zen 3 core at 3 GHz, times 1.5,
+ * since a wrong choice of `cpu` costs little if the two are close. Several threads are faster, but the choice, and with
+ * it the result's last bits, should not depend on their number. */
 static double matmul_blocked_seconds(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     const double m = (double)args->m, n = (double)args->n, k = (double)args->k;

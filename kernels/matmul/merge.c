@@ -4,6 +4,7 @@
 
 #include "../core/axes.h"
 
+/* Merges the stacks' axes into one axis, and leaves the matrices' two axes as they are. */
 enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error) {
     char texts[2][SHAPE_TEXT];

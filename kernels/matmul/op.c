@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Reports inputs whose types or shapes cannot be multiplied. */
 static enum status check(const struct op_options *options, const struct shape shapes[], const enum dtype dtypes[],
                          struct error *error) {
     char a[SHAPE_TEXT], b[SHAPE_TEXT];
@@ -308,6 +309,7 @@ static void set_truths(struct truth *truth, int64_t at, int64_t pitch, double al
             set_truth(truth, at + i * pitch + j, alpha, sums, drift_of(sums, drift, relative), largest);
 }
 
+/* operation->reference: computes blocks of BLOCK x BLOCK elements, which bounds the memory. */
 static enum status matmul_reference(const struct geometry *geometry, const struct host_reader *reader,
                                     const struct box *box, struct truth *truth, struct error *error) {
     int stack = box->rank - 2; /* 1 when the first axis counts matrices */

@@ -1,9 +1,10 @@
 /* matmul/warpgroup.cu - Hopper's tensor cores: four warps issue one instruction, which reads both operands from shared
  * memory.
  *
- * matmul/warp_mma.cu loads every operand into registers, and into those of several warps, before it multiplies. On
- * Hopper wgmma multiplies 64 x 16 of A by 16 x 128 of B straight from shared memory. A warpgroup, 128 threads, issues
- * it together and goes on at once; the 64 x 128 sums are spread over its registers, 64 to a thread (core/wgmma.cuh).
+ * matmul/warp_mma.cu loads every operand into registers, and into the registers of several warps, before it multiplies.
+ * On Hopper wgmma multiplies 64 x 16 of A by 16 x 128 of B straight from shared memory. A warpgroup, 128 threads,
+ * issues it together and goes on at once; the 64 x 128 sums are spread over its registers, 64 to a thread
+ * (core/wgmma.cuh).
  *
  *                  B   64 of k   | slab 0 | slab 1 |        a slab: 64 rows of 128 bytes, 64 elements
  *     A  64 of k                 |        |        |

@@ -34,6 +34,7 @@ static bool append_group(struct axes *axes, const struct shape *shape, const boo
     return any;
 }
 
+/* Makes three groups: the axes before the reduced ones, the reduced axes, and the axes behind them. */
 enum status reduce_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error) {
     const struct shape *shape = &shapes[0];

@@ -34,6 +34,7 @@ static bool skips_nan(const struct op_options *options, enum dtype dtype) {
     return options->skip_nan && dtype_is_float(dtype) && options->reduce != REDUCE_COUNT_NAN;
 }
 
+/* operation->geometry: up to three axes, of which one or all are reduced. */
 static enum status reduce_geometry(const struct op_options *options, const struct shape shapes[],
                                    const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     const struct shape *shape = &shapes[0];
@@ -84,6 +85,7 @@ static enum dtype reduce_computes_in(const struct op_options *options, const enu
     return overflows ? FLOAT64 : DTYPE_COUNT;
 }
 
+/* operation->launch: the loops before the reduced axis become `outer`, the loops behind it `inner`. */
 static void reduce_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                           const void *const in[], void *partial, void *out, struct launch *launch) {
     struct reduce_args args = {.operator_ = geometry->options.reduce,

@@ -128,7 +128,8 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
 static const double matmul_cluster_share[MAX_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
 /* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. Bare
- * numbers are measured: 2.2 us for a launch, 3 us for that of the planes' addition, and bytes per second of memory. */
+ * numbers are measured: 2.2 us for a launch, 3 us for the launch that adds the planes, and bytes per second of
+ * memory. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;

@@ -139,6 +139,8 @@ inline bool multicast_early(const matmul_args &args) {
     return bytes < 38e6 || bytes > 90e6;
 }
 
+/* Launches the kernel of one tile: describes the operands to the copy engine, packs operands whose rows do not suit it,
+ * and sizes the grid. */
 template <typename SHAPE, typename T>
 int matmul_multicast_start(const struct launch *launch, const multicast_config &config) {
     const matmul_args &given = launch->args.matmul;

@@ -41,7 +41,7 @@ DECLARE_KERNEL(matmul_dmma); /* takes products that are not worth cutting, and e
 #define STAGES          4
 #define PANEL           int64_t(8192)      /* most rows or columns of C that are done at once */
 #define MIN_PANEL_LINES int64_t(256)       /* the fewest of them */
-#define FEWEST          int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
+#define MIN_LINES       int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
 #define PANEL_BYTES     (int64_t(1) << 31) /* of an operand's residues: decides between the two */
 
 using residues_stage = wgmma_stage<1, UNIT_COLUMNS / 64>;
@@ -113,7 +113,7 @@ static int64_t residues_lines(int64_t pitch) {
 }
 
 static int64_t residues_pitch(const matmul_args &args) {
-    return ceil_div(std::clamp(args.k, int64_t(1), int64_t(MOST_K)), 16) * 16;
+    return ceil_div(std::clamp(args.k, int64_t(1), int64_t(MAX_K)), 16) * 16;
 }
 
 /* The layout of the workspace. First comes dmma's workspace, which begins with its flags. Then come the words and the
@@ -126,6 +126,8 @@ struct residues_plan {
     size_t to_zero, bytes;
 };
 
+/* Divides the workspace: dmma's own, then what a panel needs. The memory of the residues is used again for mended
+ * sums. */
 static residues_plan residues_make_plan(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     size_t end = kernel_workspace(&matmul_dmma, launch);
@@ -158,7 +160,7 @@ static residues_plan residues_make_plan(const struct launch *launch) {
 /* An H100's, which holds its power limit here: rounded so that the model is no less than what was measured. */
 #define BYTE_OPS     1.25e15 /* per second, of 132 multiprocessors */
 #define MEMORY       2.0e12  /* bytes per second that cutting and joining move */
-#define OWN_LAUNCHES 40e-6   /* seconds of those of one panel, beside their work */
+#define OWN_LAUNCHES 40e-6   /* seconds to start the launches of one panel */
 
 static double residues_own_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -178,7 +180,7 @@ static struct launch residues_other(const struct launch *launch) {
 
 static bool residues_hands_over(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (args.k > MOST_K || args.k == 0 || std::min(args.m, args.n) < FEWEST) return true;
+    if (args.k > MAX_K || args.k == 0 || std::min(args.m, args.n) < MIN_LINES) return true;
     const struct launch other = residues_other(launch);
     return launch->choice[0] == 0 && matmul_dmma.seconds(&other) < residues_own_seconds(launch);
 }
@@ -190,7 +192,7 @@ static double matmul_residues_seconds(const struct launch *launch) {
 
 static size_t matmul_residues_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (std::min(args.m, args.n) < FEWEST) return kernel_workspace(&matmul_dmma, launch);
+    if (std::min(args.m, args.n) < MIN_LINES) return kernel_workspace(&matmul_dmma, launch);
     return residues_make_plan(launch).bytes;
 }
 
@@ -217,7 +219,7 @@ static void residues_describe(residues_operand *o, const void *x, bool by_row, i
     o->pairs = uintptr_t(o->x) % 16 == 0 && o->pitch % 2 == 0;
 }
 
-/* A grid for `count` operands: that of the one with more blocks in x. */
+/* A grid for `count` operands, with the blocks of the larger one in x. */
 template <typename BLOCKS> static dim3 residues_grid(const residues_pair &pair, int count, BLOCKS blocks_of) {
     const int64_t one = blocks_of(pair.operand[0]), other = count > 1 ? blocks_of(pair.operand[1]) : 0;
     dim3 grid = grid_of(std::max(one, other));

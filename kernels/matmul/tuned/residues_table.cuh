@@ -15,7 +15,7 @@
 #define MODULI    15
 #define PLANES    (MODULI + 1)        /* the last one bounds the sum of magnitudes */
 #define BITS      58                  /* of a line's Euclidean norm when it is scaled: 2 * BITS + 1 bits fit below P */
-#define MOST_K    65536               /* largest k: a sum of k products of int8 is at most 2^14 MOST_K = 2^30 */
+#define MAX_K     65536               /* largest k: a sum of k products of int8 is at most 2^14 MAX_K = 2^30 */
 #define OFFSET    (uint64_t(1) << 59) /* makes integers of BITS bits positive */
 #define SUM_RANGE (uint32_t(1) << 30) /* largest magnitude of a sum of products */
 

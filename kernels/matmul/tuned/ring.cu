@@ -201,7 +201,7 @@ static int matmul_ring_begin(const struct launch *launch) {
 static const char *matmul_ring_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double tiles = double(args.batch) * double(ceil_div(args.m, 16)) * double(ceil_div(args.n, 24));
-    return tiles < 0x1p31 && std::max({args.m, args.n, args.k}) < RING_MOST ? nullptr : "it is too large";
+    return tiles < 0x1p31 && std::max({args.m, args.n, args.k}) < RING_MAX ? nullptr : "it is too large";
 }
 
 DECLARE_KERNEL(matmul_ring);

@@ -8,7 +8,7 @@
 
 #define RING_WARPS  8 /* most warps of a block */
 #define RING_STAGES 3
-#define RING_MOST   (1 << 30) /* m, n and k are less */
+#define RING_MAX    (1 << 30) /* m, n and k are less */
 
 #define RING_SIZE  8          /* of an element, float64 */
 #define RING_STEP  16         /* k of a stage; 16 float64 are 128 bytes. */
@@ -182,7 +182,7 @@ __global__ void __maxnreg__(WORKER::REGISTERS)
 
 /* A warp's tile. */
 struct ring_shape {
-    int m, n, registers; /* of C; those of a thread */
+    int m, n, registers; /* of C; of a thread */
 };
 
 struct ring_plan {

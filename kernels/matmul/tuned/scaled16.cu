@@ -381,6 +381,7 @@ template <int TILE_N> static int scaled_multiply(const struct launch *launch, co
                        scaled_work{args, a.line, b.line, plan.again + 1, copies}, a_map, b_map, c_map);
 }
 
+/* Starts the launches that the head of this file lists. */
 static int matmul_scaled16_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.batch * args.m * args.n == 0) return 0;

@@ -12,7 +12,7 @@
 #define SAMPLE_TOP   12      /* the exponent given to the largest of them */
 #define CUT_TOP      14      /* the exponent given to the largest number of a line that is cut again */
 #define TOO_LARGE    65520.f /* the least number that float16 rounds to infinity */
-#define MOST_SHIFT   150     /* makes the least float32 2 */
+#define MAX_SHIFT    150     /* makes the least float32 2 */
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -24,7 +24,7 @@
  * scaled as one of the least number. */
 __device__ inline int scaled_shift(const split_line &line, bool is_final) {
     const bool by_high = is_final && line.high;
-    return min((by_high ? CUT_TOP - float_exponent(line.high) : SAMPLE_TOP - float_exponent(line.low)), MOST_SHIFT);
+    return min((by_high ? CUT_TOP - float_exponent(line.high) : SAMPLE_TOP - float_exponent(line.low)), MAX_SHIFT);
 }
 
 /* x * 2^shift, also if the power alone exceeds float's range. */

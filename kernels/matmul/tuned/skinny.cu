@@ -199,7 +199,7 @@ template <typename W> static size_t bytes_of(const skinny_work &work) {
 }
 
 static int64_t max_blocks(const struct launch *launch) {
-    return int64_t(MOST_BLOCKS) * 2 * launch->multiprocessors;
+    return int64_t(MAX_BLOCK_RATIO) * 2 * launch->multiprocessors;
 }
 
 /* Finds the fastest way to cut the product, and its time. It tries numbers of blocks that fill the device once, twice
@@ -210,7 +210,7 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
     skinny_work best = {};
     *seconds = INFINITY;
     for (int abreast = 1; abreast <= W::WIDEST; abreast *= 2)
-        for (int full = 0; full <= MOST_BLOCKS; full++) {
+        for (int full = 0; full <= MAX_BLOCK_RATIO; full++) {
             skinny_work work = work_of<W>(launch, form, abreast, 1);
             const int64_t tiles = std::max<int64_t>(work.tiles * args.batch, 1);
             const int64_t splits =

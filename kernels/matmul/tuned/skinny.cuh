@@ -25,16 +25,16 @@
 #include "../matmul.cuh"
 #include "copies.cuh"
 
-#define SKINNY       16 /* lines of S, at most */
-#define THREADS      256
-#define WARPS        8
-#define IN_FLIGHT    16 /* loads of a thread times blocks of a multiprocessor: 64 KiB; memory (1 us, 4 TB/s) needs 30 */
-#define MIN_K        128   /* of a block, if k is split over blocks */
-#define MOST_BLOCKS  4     /* times those that fill the device, if k is split over blocks */
-#define MAX_LINES    256   /* of a tile, in any worker */
-#define STAGED_BYTES 65536 /* of S, unless a single step needs more */
-#define EARLY_BYTES  20e6  /* of all operands, up to which a launch begins early */
-#define SHARED_BYTES 96000 /* of a block, at most: what 8.6 and 8.9 have */
+#define SKINNY          16 /* lines of S, at most */
+#define THREADS         256
+#define WARPS           8
+#define IN_FLIGHT       16 /* a thread's loads times blocks of a multiprocessor, 64 KiB: memory (1 us, 4 TB/s) needs 30 */
+#define MIN_K           128   /* of a block, if k is split over blocks */
+#define MAX_BLOCK_RATIO 4     /* times those that fill the device, if k is split over blocks */
+#define MAX_LINES       256   /* of a tile, in any worker */
+#define STAGED_BYTES    65536 /* of S, unless a single step needs more */
+#define EARLY_BYTES     20e6  /* of all operands, up to which a launch begins early */
+#define SHARED_BYTES    96000 /* of a block, at most: what 8.6 and 8.9 have */
 
 struct skinny_work {
     const void *x, *s;

@@ -225,6 +225,8 @@ struct split_plan {
     size_t to_zero, bytes; /* of the workspace */
 };
 
+/* Describes the operands, and divides the workspace: lists of what failed, measures of the lines, slices, sums set
+ * aside. */
 static split_plan split_plan_make(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t a_count = args.a_batch_stride ? args.batch : 1, b_count = args.b_batch_stride ? args.batch : 1;
@@ -247,7 +249,7 @@ static split_plan split_plan_make(const struct launch *launch) {
     allocate(plan.failed.list, tiles);
     for (split_operand *o : {&a, &b}) {
         uint16_t *slices;
-        allocate(slices, MOST_SLICES * o->count * o->rows * o->pitch);
+        allocate(slices, MAX_SLICES * o->count * o->rows * o->pitch);
         o->slice = slices;
     }
     allocate(plan.aside, args.k > SPELL ? int64_t(2) * SUMS_ASIDE * launch->multiprocessors : 0);
@@ -330,7 +332,7 @@ static size_t matmul_split_workspace(const struct launch *launch) {
 
 static const char *matmul_split_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    return wgmma_refuses({args.m, args.n, args.k, MOST_SLICES * args.batch, wgmma_tiles(args, TILE_N)});
+    return wgmma_refuses({args.m, args.n, args.k, MAX_SLICES * args.batch, wgmma_tiles(args, TILE_N)});
 }
 
 template <typename WAY> static int split_encode(CUtensorMap *map, const split_operand &o) {

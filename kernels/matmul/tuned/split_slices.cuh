@@ -71,7 +71,7 @@ struct split_three {
     }
 };
 
-#define MOST_SLICES 3
+#define MAX_SLICES 3
 
 /* The exponent of the power of two by which a line is scaled. */
 template <typename WAY> __device__ inline int line_shift(uint32_t high) {

@@ -23,7 +23,7 @@ struct split_failed {
     uint32_t *list;   /* [tiles] */
 };
 
-/* A thread's place among those of its cluster. */
+/* The number of a thread in its cluster. */
 __device__ inline int64_t failed_at(int64_t number, int consumer) {
     return number * FAILED_EACH + (cluster_column() * 2 + consumer) * WARPGROUP + threadIdx.x % WARPGROUP;
 }

@@ -338,6 +338,7 @@ static int stacks_start_one(const struct launch *launch, const stacks_choice &ch
     }
 }
 
+/* Starts the kernel of the tile that the model chooses, for the operands' type and layouts. */
 static int matmul_stacks_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;

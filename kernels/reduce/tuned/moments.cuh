@@ -7,7 +7,7 @@
  *
  * A sum has a neutral element, which stands in for those beyond a row's end; a variance has none. So here NaN is
  * neutral: lanes of floats take no NaNs and count what they take. If NaNs are not to be skipped, the result is NaN
- * if the count is not that of all elements. */
+ * if the count is not the number of elements. */
 #ifndef KERNELS_REDUCE_MOMENTS_CUH
 #define KERNELS_REDUCE_MOMENTS_CUH
 

@@ -236,8 +236,8 @@ template <typename R, int COUNT> __device__ inline void store_once(R *to, const 
     }
 }
 
-/* Stores the results of LANES neighbours (or of a single output): merges those of earlier launches, then saves the
- * state for the next launch or finishes. */
+/* Stores the results of LANES neighbours (or of a single output): merges the results of earlier launches, then saves
+ * the state for the next launch or finishes. */
 template <typename L, typename A, int LANES>
 __device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
                                      uint64_t mirror) {

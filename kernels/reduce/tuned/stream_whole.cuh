@@ -11,7 +11,7 @@
  * a row has as few warps as hold it, not a power of two of them: rows of 4097 float32 took 62 us with 8 warps, and take
  * 42 with 5 (rows of 4096: 42).
  *
- * The sum of so short a row is kept in one double, like that of the short rows of stream_rows.cuh; least and greatest
+ * The sum of so short a row is kept in one double, as in the short rows of stream_rows.cuh; smallest and largest
  * values merge in the element's own type.
  *
  * Measured on an H200, CUB's time over this one's, rows of 200 to 61,000 float32 (27 shapes): sum 1.31 (least 0.98),
@@ -92,8 +92,8 @@ __device__ inline auto partial_of_loads(const unit_of<T, LANES> (&batch)[LOADS],
 }
 
 /* A group of threads reduces row `o`, in rounds of LOADS loads a thread. The first load begins on a whole vector at or
- * before the row, so `at` may be negative; keep_part drops what is not the row's. `mirror`: bits to flip in each
- * element, so that the least is found as the largest. `divisor`: of a mean. */
+ * before the row, so `at` may be negative; keep_elements drops what is not the row's. `mirror`: bits to flip in each
+ * element, so that the smallest is found as the largest. `divisor`: of a mean. */
 template <typename L, int LANES>
 __global__ void __launch_bounds__(WHOLE_WARPS * 32, 2)
     stream_whole_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ whole_layout layout,

@@ -383,6 +383,7 @@ static void lay_along(tiling &t, int64_t rows, int64_t columns, int unit_element
     }
 }
 
+/* Chooses the kind of tile (stack, tall, wide), its size, and how a block's threads share it. */
 template <typename T> static tiling tiling_of(const transpose_args &args) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const bool small = is_small(args, E);
@@ -413,7 +414,7 @@ template <typename T> static tiling tiling_of(const transpose_args &args) {
         t.width = chunk_of(args.cols, max_length - max_length % (SECTOR / E), E, &t.chunks);
         const int run = (t.width + V - 1) / V + spare;
         for (t.across = 8; t.across * 2 * AHEAD <= std::min(run, THREADS * AHEAD);) t.across *= 2;
-        /* Runs begin within units as those of x do: the pitch leaves the same remainder. */
+        /* Runs begin in a unit at the same offset as in x: the pitch leaves the same remainder. */
         t.pitch = int(align(run * U, LINE) + ceil_div(LINE, t.height));
         while ((t.pitch - args.cols * E) % U != 0) t.pitch++;
         t.storing = storing_of(t.height, V);
