@@ -31,7 +31,7 @@
 #define LOADS         8    /* of 16 bytes, in flight in each thread */
 
 /* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
-struct reduction {
+struct fused_reduction {
     long long outer, length, inner, offset, chunk, column_tiles, tiles;
     int columns, rows, groups, splits, first, last;
     double divisor;
@@ -44,7 +44,7 @@ struct reduction {
 /* What follows from a launch's types and shape. */
 struct fused_plan {
     struct map_form form;
-    struct reduction blocks;
+    struct fused_reduction blocks;
 };
 
 /* Chooses the block's layout and each thread's loads in flight: at least LOADS of 16 bytes, and enough blocks to keep
@@ -59,7 +59,7 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
     plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 2 + along;
 
-    struct reduction &r = plan.blocks;
+    struct fused_reduction &r = plan.blocks;
     const int64_t width = along ? 1 : args.inner / plan.form.elements;
     const int64_t steps = along ? args.length / plan.form.elements : args.length;
     r.columns = power_of_two_up_to(width, 64);
@@ -177,7 +177,7 @@ static int reduce_fused_launch(const struct launch *launch) {
              map_memory_type(result), storing_of(result));
     const int failed = map_kernel(map, &plan.form, constants, fused_text, &kernel);
     if (failed) return failed;
-    struct reduction &r = plan.blocks;
+    struct fused_reduction &r = plan.blocks;
     r.outer = args.outer, r.length = args.length, r.inner = args.inner, r.offset = args.offset;
     r.first = args.first, r.last = args.last;
     r.divisor = args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;

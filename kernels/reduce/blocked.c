@@ -242,7 +242,7 @@ static void add_batch(const struct blocked_work *work, struct batch *batch, stru
         if (work->in_double) count_or_replace_nans(true, 0, batch, sums);
         return;
     }
-    if (reduce_spreads(operator_)) {
+    if (reduce_is_variance(operator_)) {
         if (work->in_double)
             add_deviations(skip_nan, batch, sums);
         else
@@ -288,7 +288,7 @@ static void widen_short(const struct blocked_work *work, int64_t element, int64_
 static void add_matrix(const struct blocked_work *work, int64_t element, int64_t rows, int64_t pitch,
                        struct batch *batch, struct column_sums *sums) {
     int64_t columns = batch->columns;
-    bool deviates = reduce_spreads(work->args->operator_) && work->in_double;
+    bool deviates = reduce_is_variance(work->args->operator_) && work->in_double;
     /* The number of rows after which pivots move first. It is the same in narrower blocks, so that the bits are. */
     int64_t first = BATCH / (batch->column_step ? LANES : work->columns);
     for (int64_t row = 0, due = 0; row < rows; row += batch->rows) {
@@ -318,7 +318,7 @@ static void add_matrix(const struct blocked_work *work, int64_t element, int64_t
 static union reduce_any column_state(const struct blocked_work *work, const struct column_sums *sums, int64_t column) {
     union reduce_any any = {.moments = {0}};
     struct reduce_state state = {.index = sums->index[column]};
-    if (work->moments && !reduce_spreads(work->args->operator_)) {
+    if (work->moments && !reduce_is_variance(work->args->operator_)) {
         any.moments.count = (int64_t)sums->numbers[column];
         any.moments.total.sum = sums->value.f[column];
         return any;
@@ -377,7 +377,7 @@ static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t
         states[0] = reduce_few(work, element, length, position);
         return;
     }
-    if (reduce_spreads(args->operator_) && !dtype_is_float(work->dtype) && dtype_size(work->dtype) == 8) {
+    if (reduce_is_variance(args->operator_) && !dtype_is_float(work->dtype) && dtype_size(work->dtype) == 8) {
         int64_t columns = lanes ? 1 : block_columns(work, block % work->blocks);
         reduce_wide_integers(work, element, length, columns, states);
         return;

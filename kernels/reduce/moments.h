@@ -26,13 +26,13 @@
 #include <math.h>
 
 /* Is the reduction a variance or a standard deviation? */
-static inline bool reduce_spreads(enum reduce_operator operator_) {
+static inline bool reduce_is_variance(enum reduce_operator operator_) {
     return operator_ == REDUCE_VAR || operator_ == REDUCE_STD;
 }
 
 /* Is the state a struct reduce_moments, rather than a struct reduce_state? `skip_nan`: NaNs are skipped. */
 static inline bool reduce_has_moments(enum reduce_operator operator_, bool skip_nan) {
-    return reduce_spreads(operator_) || (skip_nan && (operator_ == REDUCE_MEAN || operator_ == REDUCE_SUM));
+    return reduce_is_variance(operator_) || (skip_nan && (operator_ == REDUCE_MEAN || operator_ == REDUCE_SUM));
 }
 
 static inline size_t reduce_state_size(enum reduce_operator operator_, bool skip_nan) {

@@ -135,7 +135,7 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     double roundings = operator_ == REDUCE_PROD ? length : sqrt(length) + if_elements_are_equal;
     double accumulation = dtype_epsilon(FLOAT64) * (4 + roundings);
     double smallest = dtype_smallest(FLOAT64); /* the smallest subnormal number */
-    if (reduce_spreads(operator_)) {           /* margins for the additional roundings of moments (reduce/moments.h) */
+    if (reduce_is_variance(operator_)) {       /* margins for the additional roundings of moments (reduce/moments.h) */
         accumulation += 12 * dtype_epsilon(FLOAT64);
         smallest *= 16;
     }

@@ -49,7 +49,7 @@ void reduce_merge(const struct reduction *reduction, union reduce_any *into, con
     enum reduce_operator operator_ = reduction->args->operator_;
     if (!reduce_has_moments(operator_, reduction->args->skip_nan)) {
         reduce_state_merge(operator_, reduction->dtype, &into->state, &from->state);
-    } else if (!reduce_spreads(operator_)) {
+    } else if (!reduce_is_variance(operator_)) {
         into->moments.count += from->moments.count;
         into->moments.total.sum += from->moments.total.sum;
     } else if (dtype_is_float(reduction->dtype)) {
@@ -72,7 +72,7 @@ void reduce_add(const struct reduction *reduction, union reduce_any *into, int64
     if (args->skip_nan && reduce_is_nan(dtype, args->x, element)) return;
     if (!reduce_has_moments(args->operator_, args->skip_nan)) {
         one.state = reduce_state_of(args->operator_, dtype, args->x, element, position);
-    } else if (!reduce_spreads(args->operator_)) {
+    } else if (!reduce_is_variance(args->operator_)) {
         one.moments.total.sum = dtype_load(dtype, args->x, element);
     } else if (dtype_is_float(dtype)) {
         double x = dtype_load(dtype, args->x, element);
@@ -106,7 +106,7 @@ void reduce_store(const struct reduction *reduction, const union reduce_any *sta
         memcpy((char *)args->state + (size_t)out * size, state, size);
     else if (!reduce_has_moments(args->operator_, args->skip_nan))
         reduce_state_finish(args->operator_, dtype, &state->state, args->total, args->y, out);
-    else if (!reduce_spreads(args->operator_))
+    else if (!reduce_is_variance(args->operator_))
         store_float(result, args->y, out,
                     moments->total.sum / (args->operator_ == REDUCE_MEAN ? (double)moments->count : 1));
     else if (dtype_is_float(dtype))

@@ -410,7 +410,7 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     struct pass pass = {.geometry = geometry, .operator_ = operator_, .acc = accumulators};
     pass.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
     if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype)) in_double = true; /* as it is read */
-    pass.kind = reduce_spreads(operator_)                                                  ? KIND_MEAN
+    pass.kind = reduce_is_variance(operator_)                                              ? KIND_MEAN
                 : reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN ? KIND_STATE
                 : operator_ == REDUCE_PROD                                                 ? KIND_PRODUCT
                                                                                            : KIND_SUM;

@@ -77,7 +77,7 @@ static lt_library &library_open() {
 
 /* ---- one product, in the library's terms ------------------------------------------------------------------------- */
 
-struct product {
+struct lt_product {
     cublasLtMatmulDescOpaque_t description;
     cublasLtMatrixLayoutOpaque_t a, b, c;
     union {
@@ -109,9 +109,9 @@ static cudaError_t layout_fill(const lt_library &lt, cublasLtMatrixLayoutOpaque_
     return cudaSuccess;
 }
 
-static cudaError_t product_fill(const lt_library &lt, const struct launch *launch, struct product *product) {
+static cudaError_t product_fill(const lt_library &lt, const struct launch *launch, struct lt_product *product) {
     const matmul_args &args = launch->args.matmul;
-    const bool whole = args.first && args.last;
+    const bool in_one_launch = args.first && args.last;
     const enum dtype sums = launch->dtype == FLOAT64 ? FLOAT64 : FLOAT32;
     const cudaDataType_t type = type_of(launch->dtype);
     const int32_t a_op = args.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N,
@@ -124,8 +124,9 @@ static cudaError_t product_fill(const lt_library &lt, const struct launch *launc
                        args.batch, args.a_batch_stride));
     CUDART(layout_fill(lt, &product->b, type, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n,
                        args.batch, args.b_batch_stride));
-    CUDART(layout_fill(lt, &product->c, whole ? type : type_of(sums), args.m, args.n, args.batch, args.m * args.n));
-    product->out = whole ? args.c : args.partial;
+    CUDART(layout_fill(lt, &product->c, in_one_launch ? type : type_of(sums), args.m, args.n, args.batch,
+                       args.m * args.n));
+    product->out = in_one_launch ? args.c : args.partial;
     /* The last launch also scales the sums of earlier launches. */
     const double alpha = args.last ? args.alpha : 1, beta = args.first ? 0 : alpha;
     if (sums == FLOAT64)
@@ -146,7 +147,7 @@ static size_t matmul_cublas_workspace(const struct launch *launch) {
 }
 
 static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
-                       const struct product *product, const cublasLtMatmulAlgo_t *algorithm) {
+                       const struct lt_product *product, const cublasLtMatmulAlgo_t *algorithm) {
     const matmul_args &args = launch->args.matmul;
     CUBLAS(lt.matmul(handle, const_cast<cublasLtMatmulDescOpaque_t *>(&product->description), &product->alpha, args.b,
                      const_cast<cublasLtMatrixLayoutOpaque_t *>(&product->b), args.a,
@@ -160,7 +161,7 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
 /* Chooses an algorithm. A trial overwrites C, which is harmless only if nothing is added to C: then trials find the
  * fastest of the proposed algorithms, and this waits for them; else it takes the first. */
 static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
-                          const struct product *product, cublasLtMatmulAlgo_t *algorithm) {
+                          const struct lt_product *product, cublasLtMatmulAlgo_t *algorithm) {
     const size_t workspace = matmul_cublas_workspace(launch);
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasLtMatmulHeuristicResult_t results[CANDIDATES];
@@ -191,7 +192,7 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     int device;
     CUDART(cudaGetDevice(&device));
     if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
-    struct product product;
+    struct lt_product product;
     CUDART(product_fill(lt, launch, &product));
     const matmul_key key = matmul_cache_key(launch, device);
     if (const auto *known = lt.chosen.find(key)) /* only a known algorithm can be captured */

@@ -256,7 +256,8 @@ template <typename F> int dispatch_extreme_lanes(enum dtype dtype, enum reduce_o
 /* Calls f(type_is<L>) with the lane type of a reduction. */
 template <typename F> int dispatch_lanes(enum dtype dtype, const reduce_args &args, F &&f) {
     const enum reduce_operator operator_ = args.operator_;
-    if (operator_ == REDUCE_COUNT_NAN || reduce_spreads(operator_)) return dispatch_moment_lanes(dtype, operator_, f);
+    if (operator_ == REDUCE_COUNT_NAN || reduce_is_variance(operator_))
+        return dispatch_moment_lanes(dtype, operator_, f);
     if (args.skip_nan) return dispatch_skipping_lanes(dtype, operator_, f);
     switch (operator_) {
     case REDUCE_SUM:

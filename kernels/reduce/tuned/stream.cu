@@ -98,7 +98,7 @@ static int reduce_stream_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
     if (reduce_has_no_nans(launch)) return reduce_no_nans(launch);
-    if (args.operator_ == REDUCE_COUNT_NAN || reduce_spreads(args.operator_)) return stream_moments(launch);
+    if (args.operator_ == REDUCE_COUNT_NAN || reduce_is_variance(args.operator_)) return stream_moments(launch);
     if (args.skip_nan) return stream_skipping(launch);
     switch (args.operator_) {
     case REDUCE_MIN:
