@@ -177,6 +177,28 @@ static bool holds_outputs(const struct results *results, const struct previous *
     return all;
 }
 
+/* The line of a resolved job that begins with `key`, and its length; "": there is none. */
+static const char *line_of(const char *resolved, const char *key, size_t *length) {
+    const char *line = strstr(resolved, key);
+    if (!line) line = "";
+    *length = strcspn(*line ? line + 1 : line, "\n");
+    return line;
+}
+
+/* Has the previous OUTPUT the tags and notes of this job? Nothing else in it depends on them. */
+static bool holds_tags(const struct results *results, const struct previous *previous) {
+    static const char *const keys[] = {"\nnotes: ", "\ntags: "};
+    OWNED char *resolved = results_read_text(previous->file, "job_resolved");
+    bool same = resolved != NULL;
+    for (int i = 0; i < 2 && same; i++) {
+        size_t length, other_length;
+        const char *line = line_of(resolved, keys[i], &length);
+        const char *other = line_of(results->plan->job->resolved, keys[i], &other_length);
+        same = length == other_length && strncmp(line, other, length + 1) == 0;
+    }
+    return same;
+}
+
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error) {
     const struct plan *plan = results->plan;
     struct destination *output = &results->output;
@@ -201,6 +223,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     OWNED char *state = h5_get_text(previous->file, "status");
     previous->complete = is_text(state, "complete");
     *done = previous->count == plan->run_count && (previous->complete || (restricted && is_text(state, "partial")));
+    *done &= holds_tags(results, previous);
     for (int i = 0; i < previous->count; i++) /* `merge --partial` lacked units */
         *done &= strcmp(previous->rows[i].status, "interrupted") != 0;
     for (int i = 0, complete = *done; i < plan->task_count && complete; i++)

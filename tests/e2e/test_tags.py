@@ -65,3 +65,16 @@ def test_files_that_differ(results, tmp_path):
     assert harness.tilerun("report", results, other, "-o", tmp_path / "page.html").returncode == OK
     page = (tmp_path / "page.html").read_text()
     assert "h200" in page and "h100" in page
+
+
+def test_resume_of_a_complete_job_takes_new_tags(tmp_path):
+    job = {"inputs": {"A": {"random": {"shape": [4, 5]}}}, "operations": [{"id": "p", "op": "transpose", "inputs": ["A"]}]}
+    for more in ({"tags": {"a": 1}, "notes": "one"}, {"tags": {"a": 2, "b": "x"}, "notes": "one"}, {"notes": "two\nlines"}, {}):
+        harness.write_job(tmp_path / "job.yaml", **job, **more)
+        done = harness.run_folder(tmp_path, "--resume")
+        assert ("kept from before" in done.stderr) == (more.get("tags") != {"a": 1})
+        with h5py.File(tmp_path / "out.h5") as file:
+            attributes = {name: file.attrs[name] for name in ("a", "b", "notes") if name in file.attrs}
+            assert attributes == more.get("tags", {}) | {name: more[name] for name in more if name == "notes"}
+            assert file["outputs/p"].shape == (5, 4)
+    assert "nothing to do" in harness.run_folder(tmp_path, "--resume").stderr
