@@ -64,15 +64,15 @@ __device__ inline bool last_block(unsigned *counter, int blocks) {
 }
 
 /* The shared memory that a block may have; without a device, what compute capability 9.0 has. */
-inline int64_t shared_room() {
-    static const int64_t room = [] {
+inline int64_t max_shared_bytes() {
+    static const int64_t limit = [] {
         int device = 0, bytes = 0;
         const bool known =
             cudaGetDevice(&device) == cudaSuccess &&
             cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess;
         return int64_t(known ? bytes : 227 << 10);
     }();
-    return room;
+    return limit;
 }
 
 inline cudaStream_t stream_of(const struct launch *launch) {

@@ -67,11 +67,11 @@ static enum status check(int code, const char *what, const char *name, struct er
     return fail(error, STATUS_DEVICE, "the driver cannot %s kernel '%s': %s", what, name, text);
 }
 
-static enum status read_facts(struct loaded_kernel *loaded, const char *name, struct error *error) {
+static enum status read_attributes(struct loaded_kernel *loaded, const char *name, struct error *error) {
     const struct {
         enum attribute attribute;
         int *value;
-    } facts[] = {
+    } attributes[] = {
         {MAX_THREADS, &loaded->max_threads},
         {SHARED_BYTES, &loaded->shared_bytes},
         {LOCAL_BYTES, &loaded->local_bytes},
@@ -79,8 +79,9 @@ static enum status read_facts(struct loaded_kernel *loaded, const char *name, st
     };
     int device;
     TRY(check(driver.get_device(&device), "find the device of", name, error));
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        TRY(check(driver.get(facts[i].value, facts[i].attribute, loaded->kernel, device), "describe", name, error));
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+        TRY(check(driver.get(attributes[i].value, attributes[i].attribute, loaded->kernel, device), "describe", name,
+                  error));
     return STATUS_OK;
 }
 
@@ -91,7 +92,7 @@ enum status loaded_open(const void *cubin, size_t size, const char *name, struct
         return fail(error, STATUS_DEVICE, "no CUDA driver (libcuda.so.1 of CUDA 12 or later) can be opened");
     TRY(check(driver.load(&loaded->library, cubin, NULL, NULL, 0, NULL, NULL, 0), "load the code of", name, error));
     TRY(check(driver.find(&loaded->kernel, loaded->library, name), "find", name, error));
-    return read_facts(loaded, name, error);
+    return read_attributes(loaded, name, error);
 }
 
 void loaded_close(struct loaded_kernel *loaded) {

@@ -37,7 +37,8 @@ static struct operand input_of_map(const struct operand *map_result, const struc
     bool plain = operand_is_plain(map_result);
     int missing_axes = rank - shape->rank;
     for (int group = 0, axis = 0, end; group < map_result->shape.rank; group++, axis = end) {
-        bool keeps_group = map_result->shape.size[group] == 1;
+        bool keeps_group =
+            map_result->shape.size[group] == 1; /* does the input vary along the group as the result does? */
         end = axis + (plain ? 1 : axes->group[group]);
         for (int i = axis; i < end; i++) {
             int input_axis = (plain ? i : axes->array_axis[i]) - missing_axes;

@@ -29,7 +29,7 @@ struct rung_sum {
     static constexpr bool POSITION = false; /* is the result an index? */
     double value;
     static __device__ rung_sum identity() { return {0}; }
-    __device__ void take(double x, int64_t) { value += x; }
+    __device__ void add(double x, int64_t) { value += x; }
     __device__ void merge(const rung_sum &other) { value += other.value; }
     __device__ rung_sum shuffle_down(int lanes) const { return {__shfl_down_sync(~0u, value, lanes)}; }
     __device__ double result(double divisor) const { return value / divisor; }
@@ -47,7 +47,7 @@ template <bool MAX, bool POSITION_> struct rung_extreme {
         if (a == b) return signbit(MAX ? b : a) && !signbit(MAX ? a : b);
         return MAX ? a > b : a < b;
     }
-    __device__ void take(double x, int64_t at) { merge({POSITION ? x + 0.0 : x, at}); /* -0 + 0 is +0 */ }
+    __device__ void add(double x, int64_t at) { merge({POSITION ? x + 0.0 : x, at}); /* -0 + 0 is +0 */ }
     __device__ void merge(const rung_extreme &other) {
         const bool earlier = other.index < index && !displaces(value, other.value);
         if (other.index >= 0 && (index < 0 || earlier || displaces(other.value, value))) *this = other;
@@ -85,7 +85,7 @@ inline size_t rung_workspace(const struct launch *launch) {
     return partials == 0 ? 0 : RUNG_BLOCKS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
 }
 
-/* Takes elements start, start + step ... of the column that begins at x. */
+/* Adds elements start, start + step ... of the column that begins at x. */
 template <typename A, typename T>
 __device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t start, int64_t step) {
     A a = A::identity();
@@ -96,7 +96,7 @@ __device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t sta
             if (at + i * step < args.length) element[i] = x[(at + i * step) * args.inner];
 #pragma unroll
         for (int i = 0; i < RUNG_UNROLL && at + i * step < args.length; i++)
-            a.take(widen(element[i]), args.offset + at + i * step);
+            a.add(widen(element[i]), args.offset + at + i * step);
     }
     return a;
 }

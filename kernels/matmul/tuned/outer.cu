@@ -306,7 +306,7 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const double add = element * SHAPE::M * SHAPE::N + FETCH * (SHAPE::M + SHAPE::N);
     const double tile = k * add + WARP * SHAPE::WARPS + SHAPE::M * SHAPE::N * size / STORE;
     const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
-    const int64_t fit = shared_room() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
+    const int64_t fit = max_shared_bytes() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
     const double warps = double(std::min(int64_t(SHAPE::BLOCKS), fit) * SHAPE::WARPS);
     /* The factor by which too few warps lengthen the work: they do not hide each other's latency. */
     const double few = std::sqrt(std::max(1.0, ENOUGH / std::max(warps, 1.0)));
@@ -315,7 +315,7 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const double c = double(args.batch) * double(args.m) * double(args.n) * size;
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * k * size;
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * k * size;
-    if (int64_t(SHAPE::bytes(args.k)) > shared_room()) return INFINITY;
+    if (int64_t(SHAPE::bytes(args.k)) > max_shared_bytes()) return INFINITY;
     const double busy = std::max(std::ceil(tiles / device) * tile * few * edges, alone) / CLOCK;
     const double early = c <= EARLY_BYTES && launch_overlaps() ? EARLY : 0;
     return STARTED - early + std::max(busy, (a + b + c) / MEMORY);
@@ -361,7 +361,7 @@ template <typename SHAPE> static int outer_start(const struct launch *launch) {
         .k_step = SHAPE::THREADS % k,
     };
     const auto kernel = matmul_outer_kernel<SHAPE>;
-    const int max_bytes = int(std::min(int64_t(SHAPE::bytes(MAX_K)), shared_room()));
+    const int max_bytes = int(std::min(int64_t(SHAPE::bytes(MAX_K)), max_shared_bytes()));
     const int code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, max_bytes);
     if (code != cudaSuccess) return code;
     const double moved = double(args.m) * double(args.n) * double(args.batch) * double(sizeof(typename SHAPE::T));

@@ -136,7 +136,7 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
     const ring_work &work = plan.work;
     const int64_t warps = int64_t(work.across) * plan.down;
     const int64_t resident =
-        std::min((shared_room() + 1024) / (plan.bytes + 1024), 65536 / 32 / shape.registers / warps);
+        std::min((max_shared_bytes() + 1024) / (plan.bytes + 1024), 65536 / 32 / shape.registers / warps);
     if (resident == 0) return INFINITY;
     const int64_t multiprocessors = std::max(1, launch->multiprocessors), round = 32 / RING_SIZE;
     const double k = double(args.k), padded_k = double(ceil_div(args.k, round) * round), items = double(work.items);

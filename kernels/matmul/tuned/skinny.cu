@@ -257,7 +257,7 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
     return way;
 }
 
-/* An upper bound that does not shrink when an extent grows. */
+/* The workspace's bytes: an upper bound that does not shrink when an extent grows. */
 static size_t matmul_skinny_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.k < 2 * MIN_K) return 0;

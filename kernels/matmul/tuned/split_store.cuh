@@ -138,7 +138,8 @@ __device__ inline uint64_t split_existing(const matmul_args &args, const split_c
     return exist;
 }
 
-/* Stores those sums by three slices that had failed by two. */
+/* Stores the sums of three slices that failed with two (`failed`: bit i for sum i). A sum that may still be wrong is
+ * computed again, as a dot product. */
 __device__ inline void split_mend(const split_pair &pair, const matmul_args &args, const split_line *a_line,
                                   const split_line *b_line, const split_corner &corner, const float (&sum)[64],
                                   uint64_t failed) {

@@ -353,7 +353,7 @@ inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int6
 inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const stacks_shape &shape, int64_t products,
                           int64_t step, bool unpadded) {
     const matmul_args &args = launch->args.matmul;
-    const int64_t size = int64_t(dtype_size(launch->dtype)), max_bytes = shared_room();
+    const int64_t size = int64_t(dtype_size(launch->dtype)), max_bytes = max_shared_bytes();
     if ((args.m + args.n) * std::min(step, args.k) * size > max_bytes) return 0;
     work = {
         .groups = ceil_div(args.batch, products), .products = int(products), .step = int(std::max<int64_t>(step, 1))};
@@ -413,7 +413,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
         plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
         plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, all_k, plan.unpadded);
     }
-    const auto bytes_for = [](int64_t blocks) { return (shared_room() + 1024) / blocks - 1024; };
+    const auto bytes_for = [](int64_t blocks) { return (max_shared_bytes() + 1024) / blocks - 1024; };
     const bool alone = dtype_size(launch->dtype) >= 4 && plan.bytes > bytes_for(2);
     const int64_t target_bytes = bytes_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
     for (const int64_t step : {all_k, INT64_C(64), INT64_C(32), INT64_C(16)})

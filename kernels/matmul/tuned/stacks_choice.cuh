@@ -49,7 +49,7 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     if (plan.work.staged) slots += elements * size / 512 * 70;
     if (!plan.work.staged && size == 2 && args.n % 2) slots += elements * 3.1; /* written one by one */
     const double blocks = std::max(
-        1.0, std::min(double((shared_room() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
+        1.0, std::min(double((max_shared_bytes() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
     return slots / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }

@@ -90,8 +90,8 @@ inline int64_t wgmma_tiles(const matmul_args &args, int tile_n) {
     return args.batch * ceil_div(args.m, WGMMA_CLUSTER * WGMMA_TILE_M) * ceil_div(args.n, tile_n);
 }
 
-/* This block's place in the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8 tiles,
- * so that clusters running at the same time share operands in L2. */
+/* This block's position in the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8
+ * tiles, so that clusters running at the same time share operands in L2. */
 __device__ inline tile_position wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
     const int64_t band = 8, height = WGMMA_CLUSTER * WGMMA_TILE_M;
     const int64_t rows = (args.m + height - 1) / height, columns = (args.n + tile_n - 1) / tile_n;

@@ -16,7 +16,7 @@ template <bool SKIPS_NAN> struct scaled_product {
     double value;
     int64_t index;
     static __device__ scaled_product identity() { return {1, 0}; }
-    __device__ void take(double x, int64_t) {
+    __device__ void add(double x, int64_t) {
         if (!SKIPS_NAN || x == x) merge({split_exponent(x, index), 0});
     }
     __device__ void merge(const scaled_product &other) {
@@ -32,7 +32,7 @@ template <bool SKIPS_NAN> struct scaled_squares {
     double value;
     int64_t index;
     static __device__ scaled_squares identity() { return {0, -1}; }
-    __device__ void take(double x, int64_t) {
+    __device__ void add(double x, int64_t) {
         if (SKIPS_NAN && x != x) return;
         const int level = square_level(__double2hiint(x) & 0x7fffffff);
         const double scaled = x * square_scale(level);
