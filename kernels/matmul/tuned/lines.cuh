@@ -7,8 +7,8 @@
 
 /* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
 
-/* A line's extremes: the bits of its largest finite magnitude, and the negated bits of its least non-zero one; after it
- * was cut in two, the count of its tiny numbers. All zero: nothing seen yet. */
+/* A line's extremes: the bits of its largest finite magnitude, and the negated bits of its smallest non-zero one;
+ * after it was cut in two, the count of its tiny numbers. All zero: nothing seen yet. */
 struct alignas(16) split_line {
     uint32_t high, low, tiny, again; /* scaled16_cut.cuh gives them another meaning, and alone uses `again` */
 };

@@ -18,7 +18,7 @@
 template <size_t TILE> struct multicast_shape {
     static constexpr int ROWS = multicast_tiles[TILE].rows, COLUMNS = multicast_tiles[TILE].columns;
     static constexpr int BLOCKS = multicast_tiles[TILE].blocks; /* per multiprocessor, at most */
-    static constexpr int PIECES = multicast_tiles[TILE].most_pieces();
+    static constexpr int PIECES = multicast_tiles[TILE].max_pieces();
     static constexpr int CONSUMERS = ROWS / 64, THREADS = CONSUMERS * WARPGROUP + 64;
     static constexpr int A_BYTES = ROWS * 128;
     template <bool B_MN> static constexpr int B_SLABS = B_MN ? (COLUMNS + 63) / 64 : 1; /* copied one by one */

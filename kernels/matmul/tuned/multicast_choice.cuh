@@ -39,8 +39,8 @@ struct multicast_tile_size {
     int blocks; /* that share a multiprocessor if there are enough */
 
     bool operator==(const multicast_tile_size &) const = default;
-    /* Pieces of k, at most: wider tiles have no registers left to add them up. */
-    constexpr int most_pieces() const { return columns <= 128 ? MULTICAST_CLUSTER : 1; }
+    /* The largest number of pieces of k: wider tiles have no registers to add them up. */
+    constexpr int max_pieces() const { return columns <= 128 ? MULTICAST_CLUSTER : 1; }
 };
 static constexpr multicast_tile_size multicast_tiles[] = {
     {128, 256, 1}, {128, 240, 1}, {128, 224, 1}, {128, 208, 1}, {128, 192, 1}, {128, 176, 1}, {128, 160, 1},
@@ -48,7 +48,8 @@ static constexpr multicast_tile_size multicast_tiles[] = {
     {64, 192, 1},  {64, 160, 1},  {64, 144, 1},  {64, 128, 1},  {64, 112, 1},  {64, 96, 2},   {64, 80, 2},
     {64, 64, 2},   {64, 48, 2},   {64, 32, 2},   {64, 16, 2}};
 
-/* Where groups of tiles begin and end: a file compiles a group for one type (multicast_bfloat16_128x256.cu). */
+/* The tiles at which groups begin, and the end: a file compiles a group for one type
+ * (multicast_bfloat16_128x256.cu). */
 static constexpr size_t multicast_groups[] = {0, 2, 5, 9, 14, 19, 25};
 
 /* Blocks of a cluster that share operands: down * across. */
@@ -71,7 +72,7 @@ struct multicast_config {
 
 /* The share of all multiprocessors that clusters of 1 to 8 blocks can take. A cluster lies within one part of the
  * chip. */
-static const double multicast_room_for[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
+static const double multicast_cluster_share[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
 
 /* The columns of a box in which C is stored, unless k is cut (then 16); the number of parts of 64 columns for which a
  * consumer has room in shared memory. */
@@ -118,7 +119,7 @@ inline int multicast_lines(int64_t extent, int tile, int blocks) {
     return blocks == 1 ? lines : int(ceil_div(lines, blocks * 8)) * 8;
 }
 
-/* The fewest stages: a tile is stored through them. */
+/* The smallest number of stages: a tile may be stored through them. */
 inline int multicast_stages(const multicast_tile_size &tile, int pieces) {
     return std::max(2, pieces > 1 ? multicast_left(tile.columns) + 1 : int(ceil_div(tile.columns, 64)));
 }
@@ -139,9 +140,10 @@ struct multicast_copies {
         lines = along ? boxes * multicast_lines(extent, 0, blocks) : multicast_lines(extent, tile, blocks);
         arriving = lines * blocks;
         distinct = double(batch * ceil_div(extent, tile)) * arriving;
-        const int64_t pitch = ceil_div(stack.columns, 8), whole = pitch & -pitch; /* 16 bytes; its largest power of 2 */
-        cost = 1 + 0.6244 * (1 - double(std::min<int64_t>(whole, 8)) / 8);
-        apart = 1 + 1.046 * (1 - double(std::min<int64_t>(whole, 8)) / 8);
+        const int64_t pitch = ceil_div(stack.columns, 8),
+                      alignment = pitch & -pitch; /* 16 bytes; its largest power of 2 */
+        cost = 1 + 0.6244 * (1 - double(std::min<int64_t>(alignment, 8)) / 8);
+        apart = 1 + 1.046 * (1 - double(std::min<int64_t>(alignment, 8)) / 8);
     }
 };
 
@@ -177,14 +179,14 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const multicast_share &share = config.share;
     const int pieces = config.pieces, cluster = share.down * share.across * pieces;
     const double blocks = double(multicast_clusters(args, tile, share)) * cluster;
-    const double room = multiprocessors * multicast_room_for[cluster - 1];
-    const double busy = std::min(blocks, room * tile.blocks);
-    const double beside = std::ceil(std::max(1.0, busy / room)); /* blocks on a multiprocessor */
+    const double at_once = multiprocessors * multicast_cluster_share[cluster - 1];
+    const double busy = std::min(blocks, at_once * tile.blocks);
+    const double beside = std::ceil(std::max(1.0, busy / at_once)); /* blocks on a multiprocessor */
     const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
-    const double rounds = std::ceil(blocks / (room * tile.blocks));
+    const double rounds = std::ceil(blocks / (at_once * tile.blocks));
     const int landing = multicast_landing_bytes(tile, pieces);
-    /* No more stages are of use than there are steps; but if a block does one tile, that is stored through them. */
-    config.once = pieces > 1 || blocks <= room;
+    /* There are no more stages than steps, but if a block does one tile, enough to store the tile through them. */
+    config.once = pieces > 1 || blocks <= at_once;
     const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - 1024 -
                                 (config.once ? landing : multicast_slab_bytes(tile));
     config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
@@ -194,13 +196,13 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const multicast_copies a(wgmma_stack_a(args), args.batch, args.m, tile.rows, share.across, args.transpose_a),
         b(wgmma_stack_b(args), args.batch, args.n, tile.columns, share.down, !args.transpose_b);
     double asked = 0, arriving = 0, lines = 0, crosses = 0, few = 0;
-    for (const multicast_copies &of : {a, b}) {
-        asked += of.lines * 128 * of.cost / l2;
-        arriving += of.arriving * 128 / port;
-        lines += of.lines;
-        few = std::max(few,
-                       busy * of.lines * of.apart / std::min(busy / blocks * of.distinct * pieces, 221.0) * 0.296e-9);
-        if (a.bytes + b.bytes > half_l2 && of.bytes > half_l2 / 3) crosses += of.lines * 128 * busy / far;
+    for (const multicast_copies &operand : {a, b}) {
+        asked += operand.lines * 128 * operand.cost / l2;
+        arriving += operand.arriving * 128 / port;
+        lines += operand.lines;
+        few = std::max(few, busy * operand.lines * operand.apart /
+                                std::min(busy / blocks * operand.distinct * pieces, 221.0) * 0.296e-9);
+        if (a.bytes + b.bytes > half_l2 && operand.bytes > half_l2 / 3) crosses += operand.lines * 128 * busy / far;
     }
     const double multiply = multicast_multiply(tile);
     const double boxes = (39.05e-9 + MULTICAST_BOX * std::max(a.boxes, b.boxes)) * (1 + 1.744 * (beside - 1));
@@ -222,14 +224,14 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const double ragged = row % 8 == 0 ? 0
                                        : 2 * double(args.batch) * double(args.m) * double(args.n) /
                                              (row % 2 ? MULTICAST_RAGGED : MULTICAST_RAGGED_PAIRS);
-    const double whole =
+    const double total =
         launch + std::max({compute, memory, ragged}) + 0.5107 * std::min(compute, memory) + rounds * store;
-    if (pieces == 1) return whole;
-    /* The blocks of pieces begin and end together, and each receives sums. */
-    return 1.071 * whole + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
+    if (pieces == 1) return total;
+    /* The blocks of a tile's pieces begin and end together, and each receives sums. */
+    return 1.071 * total + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
 }
 
-/* The configuration with the least predicted time. `rows`, `columns` and `pieces` above 0, and `turned` (1: no, 2:
+/* The configuration with the shortest predicted time. `rows`, `columns` and `pieces` above 0, and `turned` (1: no, 2:
  * yes), admit only this value. config.pieces is 0 if there is none. */
 inline multicast_config multicast_choose(const struct launch *launch, int rows, int columns, int pieces, int turned) {
     const matmul_args &args = launch->args.matmul, other = matmul_turn(args);
@@ -240,30 +242,30 @@ inline multicast_config multicast_choose(const struct launch *launch, int rows, 
         if ((rows && rows != tile.rows) || (columns && columns != tile.columns)) continue;
         const double multiply = multicast_multiply(tile);
         for (int side = 0; side < 2; side++) {
-            const matmul_args &seen = side ? other : args;
+            const matmul_args &operands = side ? other : args;
             if (turned && turned != side + 1) continue;
             for (const multicast_share &share : multicast_shares) {
                 /* Blocks beyond the edge of C would only keep others waiting. */
-                if ((share.down > 1 && seen.m <= tile.rows * (share.down / 2)) ||
-                    (share.across > 1 && seen.n <= tile.columns * (share.across / 2)) ||
+                if ((share.down > 1 && operands.m <= tile.rows * (share.down / 2)) ||
+                    (share.across > 1 && operands.n <= tile.columns * (share.across / 2)) ||
                     tile.columns % (8 * share.down) != 0)
                     continue;
-                const int64_t clusters = multicast_clusters(seen, tile, share);
+                const int64_t clusters = multicast_clusters(operands, tile, share);
                 const int sharing = share.down * share.across;
-                const int most = std::min(MULTICAST_CLUSTER / sharing, tile.most_pieces());
-                for (int cut = 1; cut <= most; cut++) {
+                const int max_cut = std::min(MULTICAST_CLUSTER / sharing, tile.max_pieces());
+                for (int cut = 1; cut <= max_cut; cut++) {
                     if (pieces && pieces != cut) continue;
                     if (!pieces && cut > 1 && (args.k < 2 * TILE_K * cut || clusters * sharing * cut > multiprocessors))
                         break;
                     /* No step is shorter than its copies or its multiplications: this bound alone excludes most
                      * configurations. */
                     const double many = double(clusters * sharing * cut) / multiprocessors;
-                    const double least = double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multiply);
-                    if (best.pieces && least + MULTICAST_BEGIN - MULTICAST_LEFT > best.seconds) continue;
+                    const double lower_bound = double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multiply);
+                    if (best.pieces && lower_bound + MULTICAST_BEGIN - MULTICAST_LEFT > best.seconds) continue;
                     for (const bool leaves : {false, true}) {
                         if (leaves && (tile.blocks == 1 || many > 1)) continue;
                         multicast_config config = {tile, share, cut, side == 1, leaves, 0, false, 0};
-                        config.seconds = multicast_seconds_of(seen, config, multiprocessors);
+                        config.seconds = multicast_seconds_of(operands, config, multiprocessors);
                         if (config.stages < multicast_stages(tile, cut)) continue;
                         if (best.pieces == 0 || config.seconds < best.seconds) best = config;
                         if (config.seconds - 1.1 * MULTICAST_LEFT > best.seconds) break;

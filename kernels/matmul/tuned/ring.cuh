@@ -6,7 +6,7 @@
 #include "async.cuh"
 #include <type_traits>
 
-#define RING_WARPS  8 /* most warps of a block */
+#define RING_WARPS  8 /* of a block, at most */
 #define RING_STAGES 3
 #define RING_MAX    (1 << 30) /* m, n and k are less */
 

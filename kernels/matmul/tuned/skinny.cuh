@@ -13,8 +13,8 @@
  *     TOGETHER                    adjacent lines whose groups interleave (1: they do not)
  *     HALO                        k in shared memory before and behind a chunk, if lines begin anywhere
  *     CLOCKS                      of a scheduler for 512 bytes of X, as measured: sums over threads, reads of S, waits
- *     WIDEST                      most units that stand side by side along the lines; the others share k
- *     rows(), staged(), at()      lines of S in shared memory, its elements there, the place of an element
+ *     WIDEST                      the largest number of units side by side along the lines; the others share k
+ *     rows(), staged(), at()      lines of S in shared memory, its elements there, the index of an element
  *     SUMS                        sums that a warp leaves in shared memory
  *     start(), step(), leave()    the first loads; STEP of k, and the loads of the next; the sums to shared memory
  *     line(), total()             the number in X of a line of the block's tile; a sum over all warps that share it */
@@ -28,7 +28,7 @@
 #define SKINNY          16 /* lines of S, at most */
 #define THREADS         256
 #define WARPS           8
-#define IN_FLIGHT       16 /* a thread's loads times blocks of a multiprocessor, 64 KiB: memory (1 us, 4 TB/s) needs 30 */
+#define IN_FLIGHT       16    /* a thread's loads times a multiprocessor's blocks: 64 KiB; memory needs 30 KiB */
 #define MIN_K           128   /* of a block, if k is split over blocks */
 #define MAX_BLOCK_RATIO 4     /* times those that fill the device, if k is split over blocks */
 #define MAX_LINES       256   /* of a tile, in any worker */
@@ -55,8 +55,8 @@ struct skinny_work {
 
 template <typename T, int COUNT> struct alignas(COUNT * sizeof(T)) skinny_vector { T x[COUNT]; };
 
-/* What a block works on. */
-struct skinny_place {
+/* The matrix, the tile and the part of k that a block works on. */
+struct skinny_block {
     int64_t matrix, tile;
     int split, k_begin, k_end;
 };
@@ -88,8 +88,8 @@ struct skinny_walk {
  * registers are free, because X's loads are in flight. Copies past the registers take at least 4 bytes, so elements of
  * 16 bits are read in aligned vectors of 16 bytes and taken apart. */
 template <typename W, typename T = typename W::element>
-__device__ inline void skinny_stage(const skinny_work &work, const skinny_place &place, int k0, T *to) {
-    const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, place.k_end), work.k);
+__device__ inline void skinny_stage(const skinny_work &work, const skinny_block &block, int k0, T *to) {
+    const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, block.k_end), work.k);
     const int count = max(end - begin, 0), rows = W::rows(work.small), thread = int(threadIdx.x);
     if (W::HALO > 0 || count < work.chunk || work.small < rows) {
         const int words = int(W::staged(work.chunk, rows) * sizeof(T) / sizeof(uint4));
@@ -101,7 +101,7 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_place 
     /* Either the k of a line are adjacent, or the lines of a k and then all of S. */
     const bool by_k = work.small_by_k;
     const int ahead = begin - k0;
-    const int64_t first = place.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
+    const int64_t first = block.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
     const T *const from = static_cast<const T *>(work.s) + first;
     const bool in_vectors = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
     if (W::BY_K && W::ALIGNED && by_k && in_vectors) {
@@ -182,40 +182,40 @@ template <int P> __device__ inline int skinny_edge(int k, int phase, bool last, 
 
 /* Calls `f(x, j, at)` for every output of the block's tile: the tile's line, the line of S, and where it lies in C. */
 template <typename W, typename F>
-__device__ inline void skinny_outputs(const matmul_args &args, const skinny_work &work, const skinny_place &place,
+__device__ inline void skinny_outputs(const matmul_args &args, const skinny_work &work, const skinny_block &block,
                                       F f) {
     for (int i = int(threadIdx.x); i < work.tile_lines * work.small; i += THREADS) {
         const int across = work.small_last ? work.small : work.tile_lines;
         const int first = int(unsigned(i) / unsigned(across)), second = i - first * across;
         const int x = work.small_last ? first : second, j = work.small_last ? second : first;
-        const int64_t line = W::line(work, place.tile, x);
+        const int64_t line = W::line(work, block.tile, x);
         if (line < work.lines)
             f(x, j, line,
-              place.matrix * args.m * args.n + (work.small_last ? line * work.small + j : j * work.lines + line));
+              block.matrix * args.m * args.n + (work.small_last ? line * work.small + j : j * work.lines + line));
     }
 }
 
 /* Adds the warps' sums and, by the last block of a tile, those of its blocks. */
 template <typename W>
-__device__ inline void skinny_finish(const matmul_args &args, const skinny_work &work, const skinny_place &place,
+__device__ inline void skinny_finish(const matmul_args &args, const skinny_work &work, const skinny_block &block,
                                      const accumulator<typename W::element> *sums) {
     using T = typename W::element;
     using S = accumulator<T>;
     const int64_t elements = args.batch * args.m * args.n;
     S *const planes = static_cast<S *>(work.planes);
-    skinny_outputs<W>(args, work, place, [&](int x, int j, int64_t line, int64_t at) {
-        S sum = W::total(work, place, sums, x, j);
-        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
-        if (place.split == 0)
+    skinny_outputs<W>(args, work, block, [&](int x, int j, int64_t line, int64_t at) {
+        S sum = W::total(work, block, sums, x, j);
+        const T *const matrix = static_cast<const T *>(work.x) + block.matrix * work.x_stride;
+        if (block.split == 0)
             for (int k = work.k - work.last_rows; k < work.k; k++)
-                sum += S(widen(matrix[k * work.lines + line])) * S(widen(skinny_small<T>(work, place.matrix, j, k)));
+                sum += S(widen(matrix[k * work.lines + line])) * S(widen(skinny_small<T>(work, block.matrix, j, k)));
         if (work.splits == 1)
             matmul_store<T>(args, at, sum);
         else
-            planes[place.split * elements + at] = sum;
+            planes[block.split * elements + at] = sum;
     });
-    if (work.splits == 1 || !last_block(work.counters + place.matrix * work.tiles + place.tile, work.splits)) return;
-    skinny_outputs<W>(args, work, place, [&](int, int, int64_t, int64_t at) {
+    if (work.splits == 1 || !last_block(work.counters + block.matrix * work.tiles + block.tile, work.splits)) return;
+    skinny_outputs<W>(args, work, block, [&](int, int, int64_t, int64_t at) {
         S sum = 0;
 #pragma unroll 8
         for (int split = 0; split < work.splits; split++) sum += planes[split * elements + at];
@@ -242,18 +242,18 @@ __global__ void __launch_bounds__(THREADS, skinny_resident<W>)
     if (split >= work.splits) return;
     const int64_t matrix = at < work.tiles ? 0 : quotient(at, work.tiles);
     const int k_begin = int(split) * work.k_each, k_end = min(k_begin + work.k_each, work.walked);
-    const skinny_place place = {matrix, at - matrix * work.tiles, int(split), k_begin, k_end};
+    const skinny_block block = {matrix, at - matrix * work.tiles, int(split), k_begin, k_end};
     const int block_step = work.parts * W::STEP;
 
     T *const small = reinterpret_cast<T *>(shared);
-    W worker(work, place);
+    W worker(work, block);
     launch_wait();
     launch_next();
-    worker.start(work, place);
+    worker.start(work, block);
 #pragma unroll 1
     for (int k = k_begin; k < k_end; k += work.chunk) {
         if (k > k_begin) __syncthreads();
-        skinny_stage<W>(work, place, k, small);
+        skinny_stage<W>(work, block, k, small);
         __syncthreads();
         const int count = min(work.chunk, k_end - k);
 #pragma unroll 1
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(THREADS, skinny_resident<W>)
     __syncthreads();
     worker.leave(work, sums);
     __syncthreads();
-    skinny_finish<W>(args, work, place, sums);
+    skinny_finish<W>(args, work, block, sums);
 }
 
 #endif

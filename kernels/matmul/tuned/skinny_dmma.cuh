@@ -40,22 +40,22 @@ struct skinny_dmma_by_k : skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_d
 
     using base::base;
 
-    __device__ void start(const skinny_work &work, const skinny_place &place) {
+    __device__ void start(const skinny_work &work, const skinny_block &block) {
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) load(slot);
-        if (!ALIGNED && place.split == 0 && part == 0) add_edges(work, place);
+        if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
     /* A thread of a quad has one element of its lines: 0 and 1 of the first vector, 2 and 3 of the last. */
-    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
-        const int64_t first = line(work, place.tile, int(threadIdx.x) / 32 % work.abreast);
-        const double *const matrix = static_cast<const double *>(work.x) + place.matrix * work.x_stride;
+    __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
+        const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
+        const double *const matrix = static_cast<const double *>(work.x) + block.matrix * work.x_stride;
         const int k = skinny_edge<P>(work.k, phase, t >= P, t % P);
         const double x[] = {this->element_of(work, matrix, first, 0, k), this->element_of(work, matrix, first, 1, k)};
 #pragma unroll
         for (int tile = 0; tile < TILES; tile++) {
             const int row = 8 * tile + g;
-            const double s = k >= 0 && row < work.small ? skinny_small<double>(work, place.matrix, row, k) : 0;
+            const double s = k >= 0 && row < work.small ? skinny_small<double>(work, block.matrix, row, k) : 0;
             multiply(sums[0][tile], x, s);
         }
     }
@@ -117,26 +117,26 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
     uint4 ring[DEPTH][SLOTS];
     double sums[SLOTS][TILES][4] = {};
 
-    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
-        return skinny_phase<skinny_dmma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
+        return skinny_phase<skinny_dmma_by_lines>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_dmma_by_lines(const skinny_work &work, const skinny_place &place) {
+    __device__ skinny_dmma_by_lines(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
         const int64_t first =
-            line(work, place.tile, warp % work.abreast * LINES) - phase(work, place, part % P) + P * g;
-        next = place.k_begin + part % P + P * (part / P * STEP + t);
-        from = static_cast<const double *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
+            line(work, block.tile, warp % work.abreast * LINES) - phase(work, block, part % P) + P * g;
+        next = block.k_begin + part % P + P * (part / P * STEP + t);
+        from = static_cast<const double *>(work.x) + block.matrix * work.x_stride + next * work.lines + first;
 #pragma unroll
-        for (int slot = 0; slot < SLOTS; slot++) limit[slot] = first + slot * 8 * P < work.lines ? place.k_end : 0;
+        for (int slot = 0; slot < SLOTS; slot++) limit[slot] = first + slot * 8 * P < work.lines ? block.k_end : 0;
     }
 
     __device__ void load(const skinny_work &work, int deep, int slot) {
         ring[deep][slot] = load_16(from + 4 * P * deep * work.lines + slot * 8 * P, next + 4 * P * deep < limit[slot]);
     }
 
-    __device__ void start(const skinny_work &work, const skinny_place &) {
+    __device__ void start(const skinny_work &work, const skinny_block &) {
 #pragma unroll
         for (int deep = 0; deep < DEPTH; deep++)
 #pragma unroll
@@ -181,11 +181,11 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static double total(const skinny_work &work, const skinny_place &place, const double *sums, int x,
+    __device__ static double total(const skinny_work &work, const skinny_block &block, const double *sums, int x,
                                    int j) {
         double sum = 0;
         for (int part = 0; part < work.parts; part++) {
-            const int index = x + phase(work, place, part % P);
+            const int index = x + phase(work, block, part % P);
             sum += sums[(part * work.abreast + index / LINES) * SUMS + index % LINES * COLUMNS + j];
         }
         return sum;

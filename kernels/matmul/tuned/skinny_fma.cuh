@@ -68,22 +68,22 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 
     __device__ static int lane() { return int(threadIdx.x) % 8; }
 
-    __device__ skinny_fma_by_k(const skinny_work &work, const skinny_place &place) {
+    __device__ skinny_fma_by_k(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
-        const int64_t first = own_line(work, place);
+        const int64_t first = own_line(work, block);
         part = warp / work.abreast;
-        phase = skinny_phase<skinny_fma_by_k>(place.matrix * work.x_stride + first * work.k);
-        next = place.k_begin + part * STEP + lane() * P - phase;
+        phase = skinny_phase<skinny_fma_by_k>(block.matrix * work.x_stride + first * work.k);
+        next = block.k_begin + part * STEP + lane() * P - phase;
         end = max(work.k - P + 1, 0);
-        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + first * work.k + next;
+        from = static_cast<const T *>(work.x) + block.matrix * work.x_stride + first * work.k + next;
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
-            limit[r] = first + 4 * r < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+            limit[r] = first + 4 * r < work.lines ? max(min(end, block.k_begin + work.k_each - phase), 0) : 0;
     }
 
-    __device__ static int64_t own_line(const skinny_work &work, const skinny_place &place) {
+    __device__ static int64_t own_line(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
-        return line(work, place.tile, warp % work.abreast * LINES) + int(threadIdx.x) % 32 / 8;
+        return line(work, block.tile, warp % work.abreast * LINES) + int(threadIdx.x) % 32 / 8;
     }
 
     __device__ void load(const skinny_work &work, int slot) {
@@ -95,26 +95,26 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
         }
     }
 
-    __device__ void start(const skinny_work &work, const skinny_place &place) {
+    __device__ void start(const skinny_work &work, const skinny_block &block) {
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) load(work, slot);
         if constexpr (!ALIGNED)
-            if (place.split == 0 && part == 0) add_edges(work, place);
+            if (block.split == 0 && part == 0) add_edges(work, block);
     }
 
     /* Adds what `load` skips: elements at the ends of the lines, in vectors that other lines share. Each lane takes
      * one. */
-    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
+    __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int k = lane() < 2 * P ? skinny_edge<P>(work.k, phase, lane() >= P, lane() % P) : -1;
         if (k < 0) return;
-        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
-        const int64_t first = own_line(work, place);
+        const T *const matrix = static_cast<const T *>(work.x) + block.matrix * work.x_stride;
+        const int64_t first = own_line(work, block);
         T x[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) x[r] = first + 4 * r < work.lines ? matrix[(first + 4 * r) * work.k + k] : T(0);
 #pragma unroll
         for (int j = 0; j < COLUMNS; j++) {
-            const T s = j < work.small ? skinny_small<T>(work, place.matrix, j, k) : T(0);
+            const T s = j < work.small ? skinny_small<T>(work, block.matrix, j, k) : T(0);
 #pragma unroll
             for (int r = 0; r < ROWS; r++) sums[r][j] += x[r] * s;
         }
@@ -166,7 +166,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static S total(const skinny_work &work, const skinny_place &, const S *sums, int x, int j) {
+    __device__ static S total(const skinny_work &work, const skinny_block &, const S *sums, int x, int j) {
         S sum = 0;
         for (int part = 0; part < work.parts; part++) sum += sums[part * work.abreast * SUMS + x * COLUMNS + j];
         return sum;
@@ -208,16 +208,16 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
         return int(group % P + (group / P * beside + team % beside) * P);
     }
 
-    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
-        return skinny_phase<skinny_fma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
+        return skinny_phase<skinny_fma_by_lines>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_fma_by_lines(const skinny_work &work, const skinny_place &place) {
-        const int k = place.k_begin + first_k(work);
+    __device__ skinny_fma_by_lines(const skinny_work &work, const skinny_block &block) {
+        const int k = block.k_begin + first_k(work);
         const int64_t first =
-            line(work, place.tile, 0) - phase(work, place, k) + (int(threadIdx.x) & (threads(work) - 1)) * P;
-        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + k * work.lines + first;
-        left = first < work.lines ? place.k_end - k : 0;
+            line(work, block.tile, 0) - phase(work, block, k) + (int(threadIdx.x) & (threads(work) - 1)) * P;
+        from = static_cast<const T *>(work.x) + block.matrix * work.x_stride + k * work.lines + first;
+        left = first < work.lines ? block.k_end - k : 0;
     }
 
     __device__ void load(const skinny_work &work, int i) {
@@ -226,7 +226,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
         left -= work.parts;
     }
 
-    __device__ void start(const skinny_work &work, const skinny_place &) {
+    __device__ void start(const skinny_work &work, const skinny_block &) {
 #pragma unroll
         for (int i = 0; i < STEP; i++) load(work, i);
     }
@@ -276,12 +276,12 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static S total(const skinny_work &work, const skinny_place &place, const S *sums, int x, int j) {
+    __device__ static S total(const skinny_work &work, const skinny_block &block, const S *sums, int x, int j) {
         const int warps = max(threads(work) / 32, 1); /* of a team */
         S sum = 0;
 #pragma unroll 4
         for (int warp = 0, k = 0; warp < WARPS; warp += warps, k = (k + 1) % P) {
-            const unsigned index = unsigned(x + phase(work, place, k));
+            const unsigned index = unsigned(x + phase(work, block, k));
             sum += sums[(warp + index / WARP_LINES) * SUMS + j * WARP_LINES + index % WARP_LINES];
         }
         return sum;

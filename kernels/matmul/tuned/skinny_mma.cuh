@@ -43,19 +43,19 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
     int g, t, part, phase;
     uint4 ring[SLOTS][2];
 
-    __device__ skinny_tensor_by_k(const skinny_work &work, const skinny_place &place) {
+    __device__ skinny_tensor_by_k(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
-        const int64_t first = line(work, place.tile, warp % work.abreast);
-        phase = skinny_phase<skinny_tensor_by_k>(place.matrix * work.x_stride + first * work.k);
-        next = place.k_begin + part * STEP + t * P - phase;
+        const int64_t first = line(work, block.tile, warp % work.abreast);
+        phase = skinny_phase<skinny_tensor_by_k>(block.matrix * work.x_stride + first * work.k);
+        next = block.k_begin + part * STEP + t * P - phase;
         end = max(work.k - P + 1, 0);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int64_t own_line = first + P * (g + 8 * r);
-            from[r] = reinterpret_cast<const uint4 *>(static_cast<const T *>(work.x) + place.matrix * work.x_stride +
+            from[r] = reinterpret_cast<const uint4 *>(static_cast<const T *>(work.x) + block.matrix * work.x_stride +
                                                       own_line * work.k + next);
-            limit[r] = own_line < work.lines ? max(min(end, place.k_begin + work.k_each - phase), 0) : 0;
+            limit[r] = own_line < work.lines ? max(min(end, block.k_begin + work.k_each - phase), 0) : 0;
         }
     }
 
@@ -84,7 +84,7 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
         return group / P * TOGETHER + group % P + P * (x / work.abreast);
     }
 
-    __device__ static S total(const skinny_work &work, const skinny_place &, const S *sums, int x, int j) {
+    __device__ static S total(const skinny_work &work, const skinny_block &, const S *sums, int x, int j) {
         S sum = 0;
         for (int part = 0; part < work.parts; part++)
             sum += sums[(part * work.abreast + x % work.abreast) * SUMS + x / work.abreast * COLUMNS + j];
@@ -114,16 +114,16 @@ struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
         multiply<T>(sums[1][tile], {x[0].z, x[1].z, x[0].w, x[1].w}, s[2], s[3]);
     }
 
-    __device__ void start(const skinny_work &work, const skinny_place &place) {
+    __device__ void start(const skinny_work &work, const skinny_block &block) {
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) load(slot);
-        if (!ALIGNED && place.split == 0 && part == 0) add_edges(work, place);
+        if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
     /* Thread 0 of a quad has the first vector of its lines, thread 1 the last; half a vector at a time. */
-    __device__ void add_edges(const skinny_work &work, const skinny_place &place) {
-        const int64_t first = line(work, place.tile, int(threadIdx.x) / 32 % work.abreast);
-        const T *const matrix = static_cast<const T *>(work.x) + place.matrix * work.x_stride;
+    __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
+        const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
+        const T *const matrix = static_cast<const T *>(work.x) + block.matrix * work.x_stride;
         const T zero = narrow<T>(0.0f);
 #pragma unroll 1
         for (int half = 0; half < P; half += P / 2) {
@@ -136,7 +136,7 @@ struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
 #pragma unroll
                 for (int tile = 0; tile < TILES; tile++) {
                     const int row = 8 * tile + g;
-                    s[tile][e] = k >= 0 && row < work.small ? skinny_small<T>(work, place.matrix, row, k) : zero;
+                    s[tile][e] = k >= 0 && row < work.small ? skinny_small<T>(work, block.matrix, row, k) : zero;
                 }
             }
 #pragma unroll
@@ -221,16 +221,16 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     uint4 ring[DEPTH][4];
     float sums[4][TILES][4] = {};
 
-    __device__ static int phase(const skinny_work &work, const skinny_place &place, int k) {
-        return skinny_phase<skinny_mma_by_lines>(place.matrix * work.x_stride + k * work.lines);
+    __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
+        return skinny_phase<skinny_mma_by_lines>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_mma_by_lines(const skinny_work &work, const skinny_place &place) {
+    __device__ skinny_mma_by_lines(const skinny_work &work, const skinny_block &block) {
         warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
-        const int64_t first = line(work, place.tile, 0) - phase(work, place, warp) + P * g;
-        next = place.k_begin + warp + 32 * t;
-        from = static_cast<const T *>(work.x) + place.matrix * work.x_stride + next * work.lines + first;
-        limit = first < work.lines ? place.k_end : 0;
+        const int64_t first = line(work, block.tile, 0) - phase(work, block, warp) + P * g;
+        next = block.k_begin + warp + 32 * t;
+        from = static_cast<const T *>(work.x) + block.matrix * work.x_stride + next * work.lines + first;
+        limit = first < work.lines ? block.k_end : 0;
     }
 
     __device__ void load(const skinny_work &work, int deep) {
@@ -239,7 +239,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
             ring[deep][i] = load_16(from + (128 * deep + 8 * i) * work.lines, next + 128 * deep + 8 * i < limit);
     }
 
-    __device__ void start(const skinny_work &work, const skinny_place &) {
+    __device__ void start(const skinny_work &work, const skinny_block &) {
 #pragma unroll
         for (int deep = 0; deep < DEPTH; deep++) load(work, deep);
     }
@@ -299,10 +299,10 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
         return tile * work.tile_lines + x;
     }
 
-    __device__ static float total(const skinny_work &work, const skinny_place &place, const float *sums, int x, int j) {
+    __device__ static float total(const skinny_work &work, const skinny_block &block, const float *sums, int x, int j) {
         float sum = 0;
 #pragma unroll
-        for (int w = 0; w < WARPS; w++) sum += sums[w * SUMS + position(x + phase(work, place, w)) + j];
+        for (int w = 0; w < WARPS; w++) sum += sums[w * SUMS + position(x + phase(work, block, w)) + j];
         return sum;
     }
 };
