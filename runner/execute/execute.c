@@ -245,7 +245,7 @@ static char *summarize(const struct plan *plan, const struct result_row *rows, c
 }
 
 /* Ends the job after a signal: releases the lock on the output, and prints the rows and how many runs are done. Other
- * threads may still change rows that are not final, so it fills copies of those anew. */
+ * threads may still change rows that are not final, so it prints new rows in their stead. */
 static void end_after_signal(void *context) {
     const struct execution *execution = context;
     const struct plan *plan = execution->plan;

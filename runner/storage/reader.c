@@ -339,6 +339,7 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
     return STATUS_OK;
 }
 
+/* Reads a box from the pieces that hold parts of it. */
 static enum status pieces_read(struct pieces *pieces, const struct box *box, void *data, struct read_counts *counts,
                                struct trace *trace, struct error *error) {
     for (int i = 0; i < pieces->count; i++) {

@@ -11,8 +11,8 @@
  * complete in both arrays are merged, which gives fewer and longer rows. `dense`, below, allows only rows of step 1,
  * for writing. */
 struct walk {
-    int axes; /* the rank of the array of rows; the arrays below begin with its last axis, along which rows follow first */
-    int64_t count[MAX_RANK];                            /* rows along the axis */
+    int axes;                /* the rank of the array of rows; the arrays below begin with its last axis */
+    int64_t count[MAX_RANK]; /* rows along the axis */
     int64_t from_stride[MAX_RANK], to_stride[MAX_RANK]; /* elements from one row to the next, in either array */
     int64_t first_from, first_to;                       /* first element of the first row, in either array */
     int64_t rows, length, step;

@@ -23,8 +23,8 @@ enum {
     CHUNKS_SEEN = 256, /* most chunks whose masks are read */
     CHECKSUM_BYTES = 4,
     LANES_BYTES = 128 << 20,
-    LONGER = 1 << 16,  /* data between two compressors have at most twice the bytes of the chunk, plus this many */
-    MAX_SHRUNK = 1032, /* most bytes that one byte of deflate expands to; LZF: 88 */
+    MAX_ADDED_BYTES = 1 << 16, /* data between two compressors: at most twice the bytes of the chunk, plus this */
+    MAX_SHRUNK = 1032,         /* most bytes that one byte of deflate expands to; LZF: 88 */
 };
 
 struct filter_buffers {
@@ -346,7 +346,8 @@ const char *filters_decode(const struct filters *filters, unsigned mask, struct 
         char *into = i == last && (is_compressor(filters->id[i]) || bytes == plain_bytes) ? to : NULL;
         if (is_compressor(filters->id[i])) {
             bytes = decompress_chunk(buffers, filters->id[i], filters->values[i], bytes,
-                                     bytes_before(filters, mask, i, plain_bytes), 2 * plain_bytes + LONGER, into, why);
+                                     bytes_before(filters, mask, i, plain_bytes), 2 * plain_bytes + MAX_ADDED_BYTES,
+                                     into, why);
             if (bytes == 0) return NULL;
         } else {
             *why = "there is not enough memory to decode it";
