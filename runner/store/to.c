@@ -120,7 +120,7 @@ static hid_t open_written(const char *path) {
 
 static enum status refuse(const struct results *results, const struct to_file *file, struct error *error) {
     return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->destination.name,
-                results->policy.resume ? " and was made by another version of the job, its inputs or tilerun" : "");
+                results->policy.resume ? " and was not made by this version of the job, its inputs and tilerun" : "");
 }
 
 static enum status check_file(const struct results *results, struct to_file *file, struct error *error) {

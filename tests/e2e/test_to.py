@@ -238,7 +238,7 @@ def test_only_a_file_of_this_schema_is_replaced(folder, schema):
             file.attrs["schema"] = schema
     before = (folder / "made.h5").read_bytes()
     said = run_folder(folder, "--resume", expect=USAGE).stderr
-    assert re.search(r"file \S*made.h5: exists and has not been made by this job", said), said
+    assert re.search(r"file \S*made.h5: exists and was not made by this version of the job", said), said
     assert (folder / "made.h5").read_bytes() == before
 
 
