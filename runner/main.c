@@ -38,7 +38,7 @@ static enum status parse(int argc, char **argv, struct invocation *invocation, s
 #define KEPT_BYTES        (32 << 20)
 #define LOG_LINE_BYTES    (64 << 10)
 #define STACK_BYTES       (8 << 20)
-#define LEAST_STACK_BYTES (512 << 10)
+#define MIN_STACK_BYTES (512 << 10)
 #define SMALL_GROUP_BYTES (256 << 20)
 #define EXIT_S            5 /* for what libraries do at exit */
 
@@ -82,10 +82,10 @@ static enum status prepare_stacks(struct error *error) {
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES) return STATUS_OK;
     stack.rlim_cur = stack.rlim_max < STACK_BYTES ? stack.rlim_max : STACK_BYTES;
     setrlimit(RLIMIT_STACK, &stack);
-    if (stack.rlim_cur < LEAST_STACK_BYTES)
+    if (stack.rlim_cur < MIN_STACK_BYTES)
         return fail(error, STATUS_USAGE,
                     "stacks are limited to %lld KiB (`ulimit -s`), of which tilerun needs at least %d",
-                    (long long)stack.rlim_cur >> 10, LEAST_STACK_BYTES >> 10);
+                    (long long)stack.rlim_cur >> 10, MIN_STACK_BYTES >> 10);
     set_stacks(STACK_BYTES);
     return STATUS_OK;
 }
@@ -133,7 +133,7 @@ static bool is_small_stack(const char *entry) {
     unsigned long long size = strtoull(at + strlen("OMP_STACKSIZE="), &unit, 10);
     unit += strspn(unit, " ");
     if (*unit == 'm' || *unit == 'M' || *unit == 'g' || *unit == 'G') return false;
-    return size < (*unit == 'b' || *unit == 'B' ? LEAST_STACK_BYTES : LEAST_STACK_BYTES >> 10);
+    return size < (*unit == 'b' || *unit == 'B' ? MIN_STACK_BYTES : MIN_STACK_BYTES >> 10);
 }
 
 /* Runs before the constructors of libraries, which take most of the time before main: blocks signals, and drops small

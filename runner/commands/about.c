@@ -54,7 +54,7 @@ static enum status print_completion(const struct invocation *invocation, struct 
 }
 
 #define FLAG(word, print)                                                                                              \
-    { .name = (word), .operands = {"", WORD_OTHER, .most = -1}, .rows = no_options, .run = (print) }
+    { .name = (word), .operands = {"", WORD_OTHER, .max = -1}, .rows = no_options, .run = (print) }
 static const struct command flags[] = {
     FLAG("help", print_help),
     FLAG("--help", print_help),

@@ -29,7 +29,7 @@ static const struct option_row rows[] = {ROW_SET(struct check_settings), {0}};
 const struct command command_check = {
     .name = "check",
     .summary = "Check jobs: parse them, resolve parameters, check shapes, open inputs. Print nothing if they are good.",
-    .operands = {"JOB...", WORD_JOB, .least = 1, .most = -1},
+    .operands = {"JOB...", WORD_JOB, .min = 1, .max = -1},
     .rows = rows,
     .settings_bytes = sizeof(struct check_settings),
     .run = check,

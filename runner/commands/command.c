@@ -45,7 +45,7 @@ char *command_line(int argc, char **argv) {
 enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
                           struct error *error) {
     *invocation = (struct invocation){.command = command};
-    invocation->settings = invocation->room;
+    invocation->settings = invocation->storage;
     if (command->defaults) memcpy(invocation->settings, command->defaults, command->settings_bytes);
     int first = argc;
     enum status status = options_parse(command->rows, command->name, argc, argv, invocation->settings, &first, error);
@@ -65,8 +65,8 @@ enum status command_validate(const struct invocation *invocation, struct error *
     if (command->validate && command->validate(invocation->settings, &wrong))
         return fail(error, wrong.status, "%s: %s", command->name, wrong.text);
     const struct operands *operands = &command->operands;
-    bool missing = invocation->count < operands->least;
-    if (!missing && (operands->most < 0 || invocation->count <= operands->most)) return STATUS_OK;
+    bool missing = invocation->count < operands->min;
+    if (!missing && (operands->max < 0 || invocation->count <= operands->max)) return STATUS_OK;
     OWNED char *usage = command_usage(command);
     fail(error, STATUS_USAGE, "%s: %s\nusage: %s", command->name,
          missing ? "an operand is missing" : "too many operands", usage);
@@ -238,14 +238,14 @@ enum status command_allow_source(const struct plan *plan, bool allowed, struct e
 void command_begin_log(const struct plan *plan, const struct shard *shard) {
     if (!text_is_log()) return;
     char when[TIME_TEXT], shard_text[64] = "";
-    OWNED char *place = environment_host();
+    OWNED char *environment = environment_host();
     struct device_facts cpu;
     device_cpu_facts(&cpu);
     const char *gpu = plan && plan->present[DEVICE_CUDA] ? plan->facts[DEVICE_CUDA].name : NULL;
     if (shard && shard->count > 0)
         snprintf(shard_text, sizeof shard_text, ", shard %d of %d", shard->index, shard->count);
     text_print_stderr("tilerun %s (%s), %s, %s, %s%s%s with %d core%s%s\n", tilerun_version, tilerun_git_commit,
-                      time_text(when), place, gpu ? gpu : "", gpu ? " and " : "", cpu.name, cpu.host_threads,
+                      time_text(when), environment, gpu ? gpu : "", gpu ? " and " : "", cpu.name, cpu.host_threads,
                       cpu.host_threads == 1 ? "" : "s", shard_text);
 }
 

@@ -12,7 +12,7 @@ struct invocation;
 struct operands {
     const char *names;   /* "BASE NEW..."; "": none */
     enum word_kind kind; /* kind of all operands */
-    int least, most;     /* the smallest and largest number; most -1: no limit */
+    int min, max;        /* the smallest and largest number; most -1: no limit */
 };
 
 struct command {
@@ -34,11 +34,11 @@ struct command {
 #define SETTINGS_BYTES 4096 /* no command's settings_bytes may exceed it */
 struct invocation {
     const struct command *command;
-    void *settings;  /* the struct that the command's rows fill; it lies in `room` */
+    void *settings;  /* the struct that the command's rows fill; it lies in `storage` */
     char **operands; /* points into argv */
     int count;       /* number of operands */
     char *line;      /* from command_line, for provenance */
-    max_align_t room[SETTINGS_BYTES / sizeof(max_align_t)];
+    max_align_t storage[SETTINGS_BYTES / sizeof(max_align_t)];
 };
 
 #define COMMAND(name) extern const struct command command_##name;

@@ -144,7 +144,7 @@ const struct command command_compare = {
         "`run --retry N` measures busy and noisy runs again; `reproduce --retry N` also those that are UNSURE.\n"
         "\n"
         "The exit code is 1 if a run is slower or a result is worse.\n",
-    .operands = {"BASE NEW...", WORD_RESULTS, .least = 2, .most = -1},
+    .operands = {"BASE NEW...", WORD_RESULTS, .min = 2, .max = -1},
     .rows = rows,
     .settings_bytes = sizeof(struct compare_settings),
     .defaults = &(const struct compare_settings){.threshold = DEFAULT_THRESHOLD},

@@ -92,7 +92,7 @@ static const struct option_row rows[] = {
 const struct command command_devices = {
     .name = "devices",
     .summary = "List the devices that jobs can run on, with their limits.",
-    .operands = {"", WORD_OTHER, .least = 0, .most = 0},
+    .operands = {"", WORD_OTHER, .min = 0, .max = 0},
     .rows = rows,
     .settings_bytes = sizeof(struct devices_settings),
     .run = devices,

@@ -30,7 +30,7 @@ const struct command command_inspect = {
     .summary = "List the data sets of an HDF5 file that a job can read: shapes, types, chunks, filters, sizes, rates.",
     .description = "FILE is an HDF5 file. DATASET is one of its data sets, which is described in more detail, or a "
                    "group. Rates are predictions for this machine.\n",
-    .operands = {"FILE [DATASET]", WORD_FILE, .least = 1, .most = 2},
+    .operands = {"FILE [DATASET]", WORD_FILE, .min = 1, .max = 2},
     .rows = rows,
     .settings_bytes = sizeof(struct inspect_settings),
     .run = inspect,

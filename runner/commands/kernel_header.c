@@ -13,7 +13,7 @@ const struct command command_kernel_header = {
     .summary = "Print tilerun.h, which declares what a kernel in a job (`source:`) is given.",
     .description = "tilerun compiles kernels with this header: `#include \"tilerun.h\"` works without a file. An "
                    "editor's completion needs one: `tilerun kernel-header > tilerun.h`.\n",
-    .operands = {"", WORD_OTHER, .least = 0, .most = 0},
+    .operands = {"", WORD_OTHER, .min = 0, .max = 0},
     .rows = no_options,
     .run = kernel_header,
 };

@@ -91,7 +91,7 @@ const struct command command_list = {
     .name = "list",
     .summary = "List the variants of each operation: what they do, which types they take, what they need, and whether "
                "they run here.",
-    .operands = {"[OPERATION]", WORD_OPERATION, .least = 0, .most = 1},
+    .operands = {"[OPERATION]", WORD_OPERATION, .min = 0, .max = 1},
     .rows = no_options,
     .run = list,
 };

@@ -104,7 +104,7 @@ const struct command command_merge = {
         "together with RESULTS.parts. Without RESULTS.parts it has no outputs, and show, compare and the others report "
         "that and exit with 2. `merge --overwrite` without --link copies the outputs into the file and removes the "
         "parts.\n",
-    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .operands = {"RESULTS", WORD_RESULTS, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct merge_settings),
     .stops_early = true,

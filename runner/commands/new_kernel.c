@@ -88,7 +88,7 @@ const struct command command_new_kernel = {
         "OP is matmul, reduce, transpose or scale; FILE ends in .c for the CPU or .cu for the GPU. The kernel "
         "is simple and right, and has the file's name. It is compiled when a job with `variants: [{source: "
         "FILE}]` runs; nothing is built or installed.\n",
-    .operands = {"OP FILE", WORD_OTHER, .least = 2, .most = 2},
+    .operands = {"OP FILE", WORD_OTHER, .min = 2, .max = 2},
     .rows = no_options,
     .run = new_kernel,
 };

@@ -30,8 +30,8 @@ enum status option_text(const struct option_row *row, const char *argument, void
 
 enum status option_list(const struct option_row *row, const char *argument, void *field, struct error *error) {
     struct option_list *list = field;
-    int most = sizeof list->items / sizeof *list->items;
-    if (list->count == most) return fail(error, STATUS_USAGE, "more than %d --%s", most, row->name);
+    int max_items = sizeof list->items / sizeof *list->items;
+    if (list->count == max_items) return fail(error, STATUS_USAGE, "more than %d --%s", max_items, row->name);
     list->items[list->count++] = argument;
     return STATUS_OK;
 }

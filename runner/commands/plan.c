@@ -86,7 +86,7 @@ static const struct option_row rows[] = {
 const struct command command_plan = {
     .name = "plan",
     .summary = "Print each run with its predicted time, memory and share of the machine's limits.",
-    .operands = {"JOB", WORD_JOB, .least = 1, .most = 1},
+    .operands = {"JOB", WORD_JOB, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct plan_settings),
     .validate = validate,

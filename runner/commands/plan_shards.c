@@ -73,16 +73,16 @@ static void add_longest(struct table *table, struct numbered_load *loads, int sh
     for (int row = 0; next < shards; row++) {
         bool is_last = next == shards - 1; /* a single remaining shard gets its own row, not one of "others" */
         if (row >= ROWS_OF_LONGEST && !is_last) break;
-        int begin = next, least = loads[begin].shard, most = least;
+        int begin = next, min_shard = loads[begin].shard, max_shard = min_shard;
         for (; next < shards && look_alike(&loads[begin], &loads[next]); next++) {
-            if (loads[next].shard < least) least = loads[next].shard;
-            if (loads[next].shard > most) most = loads[next].shard;
+            if (loads[next].shard < min_shard) min_shard = loads[next].shard;
+            if (loads[next].shard > max_shard) max_shard = loads[next].shard;
         }
         int alike = next - begin;
-        char *name = alike == 1                  ? must_printf("%d", least)
-                     : most - least + 1 == alike ? must_printf("%d to %d, each", least, most)
-                     : alike == 2                ? must_printf("%d and %d, each", least, most)
-                                                 : must_printf("%d and %d others, each", least, alike - 1);
+        char *name = alike == 1                           ? must_printf("%d", min_shard)
+                     : max_shard - min_shard + 1 == alike ? must_printf("%d to %d, each", min_shard, max_shard)
+                     : alike == 2                         ? must_printf("%d and %d, each", min_shard, max_shard)
+                                                          : must_printf("%d and %d others, each", min_shard, alike - 1);
         add_row(table, name, &loads[begin], waits);
     }
     if (next == shards) return;

@@ -80,10 +80,10 @@ static bool limits_are_measured(const struct plan *plan) {
 
 /* The sum over the runs whose times are known. *runs: the number of runs that are not skipped; *unknown: those of them
  * without a known time; *least: `until` may make the sum larger. */
-static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool *least) {
+static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool *is_lower_bound) {
     struct cost sum = {0};
     *runs = *unknown = 0;
-    *least = false;
+    *is_lower_bound = false;
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];
         if (run->skip) continue;
@@ -96,7 +96,7 @@ static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool
         sum.repeats_s += cost.repeats_s;
         sum.verify_s += cost.verify_s;
         sum.total_s += cost.total_s;
-        *least = *least || (options->repeat_until > 0 && options->repeat_min < options->repeat_max);
+        *is_lower_bound = *is_lower_bound || (options->repeat_until > 0 && options->repeat_min < options->repeat_max);
     }
     return sum;
 }
@@ -112,10 +112,10 @@ static void print_disk(const char *folder, double needed, int width, FILE *to) {
 static void print_sum(const struct plan *plan, int width, FILE *to) {
     char a[32], b[32], c[32], d[32];
     int runs, unknown;
-    bool least;
-    struct cost sum = sum_of(plan, &runs, &unknown, &least);
+    bool is_lower_bound;
+    struct cost sum = sum_of(plan, &runs, &unknown, &is_lower_bound);
     plan_print_line(width, to, "%d run%s: %s%s (passes %s, warm-up and repeats %s, verification %s)", runs,
-                    runs == 1 ? "" : "s", least ? "at least " : "", duration_text(sum.total_s, a),
+                    runs == 1 ? "" : "s", is_lower_bound ? "at least " : "", duration_text(sum.total_s, a),
                     duration_text(sum.pass_s, b), duration_text(sum.repeats_s, c), duration_text(sum.verify_s, d));
     if (unknown)
         plan_print_line(width, to,
@@ -165,8 +165,8 @@ static void put_cost(const struct plan *plan, const struct run *run, FILE *to) {
 
 void plan_print_json(const struct plan *plan, FILE *to) {
     int runs, unknown;
-    bool least;
-    struct cost sum = sum_of(plan, &runs, &unknown, &least);
+    bool is_lower_bound;
+    struct cost sum = sum_of(plan, &runs, &unknown, &is_lower_bound);
     fprintf(to, "{\"runs\": [");
     for (int i = 0; i < plan->run_count; i++) {
         const struct run *run = &plan->runs[i];

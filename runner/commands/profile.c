@@ -264,7 +264,7 @@ const struct command command_profile = {
         "verified as always, but the profiler records the first launch alone: between cudaProfilerStart "
         "and cudaProfilerStop. The report's path and SHA-256 become attributes of the results file. Where the "
         "profiler is not installed, its command line is printed.\n",
-    .operands = {"JOB ID:VARIANT", WORD_JOB, .least = 2, .most = 2},
+    .operands = {"JOB ID:VARIANT", WORD_JOB, .min = 2, .max = 2},
     .rows = rows,
     .settings_bytes = sizeof(struct profile_settings),
     .stops_early = true,

@@ -105,7 +105,7 @@ const struct command command_report = {
     .name = "report",
     .summary = "Write results as one HTML page: tables, plots, the job, where it ran.",
     .description = "The page needs no network and no other file. Several RESULTS are shown together, as A, B, ...\n",
-    .operands = {"RESULTS...", WORD_RESULTS, .least = 1, .most = -1},
+    .operands = {"RESULTS...", WORD_RESULTS, .min = 1, .max = -1},
     .rows = rows,
     .settings_bytes = sizeof(struct report_settings),
     .run = report,

@@ -315,7 +315,7 @@ const struct command command_reproduce = {
         "count.\n"
         "\n"
         "The exit code is 1 if an output differs, was not made or is missing from RESULTS, or if a run is slower.\n",
-    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .operands = {"RESULTS", WORD_RESULTS, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct reproduce_settings),
     .defaults = &(const struct reproduce_settings){.threshold = DEFAULT_THRESHOLD},

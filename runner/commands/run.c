@@ -153,7 +153,7 @@ static const struct option_row rows[] = {
 const struct command command_run = {
     .name = "run",
     .summary = "Run a job: stream its inputs through its kernels, verify, time, and write one results file.",
-    .operands = {"JOB", WORD_JOB, .least = 1, .most = 1},
+    .operands = {"JOB", WORD_JOB, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct run_settings),
     .defaults = &(const struct run_settings){.wait_s = -1},

@@ -25,12 +25,12 @@ static bool read_variable(const char *name, int *number) {
 
 /* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) parts them. */
 static bool from_array(int *index, int *count) {
-    int number, least, step = 1;
-    if (!read_variable("SLURM_ARRAY_TASK_ID", &number) || !read_variable("SLURM_ARRAY_TASK_MIN", &least) ||
+    int number, first, step = 1;
+    if (!read_variable("SLURM_ARRAY_TASK_ID", &number) || !read_variable("SLURM_ARRAY_TASK_MIN", &first) ||
         !read_variable("SLURM_ARRAY_TASK_COUNT", count))
         return false;
     if (!read_variable("SLURM_ARRAY_TASK_STEP", &step) || step < 1) step = 1;
-    *index = number < least ? -1 : (number - least) / step;
+    *index = number < first ? -1 : (number - first) / step;
     return true;
 }
 

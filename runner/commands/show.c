@@ -98,7 +98,7 @@ const struct command command_show = {
         "rate, roof (share of the measured limit), ratio, total (wall time from reading to writing), error, flags, "
         "status. A narrow terminal gets fewer columns, a pipe gets all. RESULTS may be the output of an unfinished "
         "job: show prints its finished runs.\n",
-    .operands = {"RESULTS", WORD_RESULTS, .least = 1, .most = 1},
+    .operands = {"RESULTS", WORD_RESULTS, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct show_settings),
     .validate = validate,

@@ -193,13 +193,14 @@ static double floor_of(const struct run_pair *pair) {
 
 /* The samples in clock cycles of the device. *each: is the clock known at each sample? Otherwise they are computed
  * by the run's median clock. NULL: neither is known. The caller frees. */
-static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *each) {
-    *each = samples->count > 0;
-    for (int i = 0; i < samples->count; i++) *each = *each && samples->conditions[i].clock_mhz > 0;
-    if (!*each && !(row->sm_clock_mhz > 0)) return NULL;
+static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *clock_sampled) {
+    *clock_sampled = samples->count > 0;
+    for (int i = 0; i < samples->count; i++) *clock_sampled = *clock_sampled && samples->conditions[i].clock_mhz > 0;
+    if (!*clock_sampled && !(row->sm_clock_mhz > 0)) return NULL;
     double *cycles = must_malloc((size_t)samples->count * sizeof *cycles + 1);
     for (int i = 0; i < samples->count; i++)
-        cycles[i] = samples->seconds[i] * 1e6 * (*each ? (double)samples->conditions[i].clock_mhz : row->sm_clock_mhz);
+        cycles[i] =
+            samples->seconds[i] * 1e6 * (*clock_sampled ? (double)samples->conditions[i].clock_mhz : row->sm_clock_mhz);
     return cycles;
 }
 

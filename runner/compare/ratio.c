@@ -111,8 +111,8 @@ static struct median median_of(const double *samples, int all, double relative_f
 /* The factor by which the number of samples must grow to reduce an arm of the interval, whose part from the samples is
  * `arm`, to `target`; all on the logarithmic scale. */
 static double growth_needed(double arm, double log_floor, double target) {
-    double room = target * target - log_floor * log_floor;
-    return target > 0 && room > 0 ? arm * arm / room : INFINITY;
+    double wanted = target * target - log_floor * log_floor;
+    return target > 0 && wanted > 0 ? arm * arm / wanted : INFINITY;
 }
 
 /* The number of further samples that would resolve UNSURE. `down`, `up`: the parts of the interval's arms that come

@@ -59,9 +59,9 @@ static const char *floor_divide(const struct scalar in[], struct scalar *quotien
     if (!both_integer(in)) {
         double a = real(&in[0]), b = real(&in[1]), rest = fmod(a, b);
         bool lower = rest != 0 && (rest < 0) != (b < 0);
-        double whole = (a - rest) / b - lower;
+        double rounded = (a - rest) / b - lower;
         give_real(remainder, rest == 0 ? copysign(0, b) : lower ? rest + b : rest);
-        return give_real(quotient, whole == 0 ? copysign(0, a / b) : rint(whole));
+        return give_real(quotient, rounded == 0 ? copysign(0, a / b) : rint(rounded));
     }
     int64_t a = in[0].integer, b = in[1].integer;
     if (b == -1) { /* the hardware's division traps for the least integer */

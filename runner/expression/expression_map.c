@@ -57,8 +57,9 @@ static void append_value(char **text, const struct map_node *node) {
                            .integer = node->integer,
                            .real = node->real};
     const char *number = scalar_format(&value, digits);
-    bool whole = value.kind == SCALAR_REAL && number[strspn(number, "-0123456789")] == '\0'; /* stays a real number */
-    must_append(text, *number == '-' ? "(%s%s)" : "%s%s", number, whole ? ".0" : "");
+    bool looks_integer =
+        value.kind == SCALAR_REAL && number[strspn(number, "-0123456789")] == '\0'; /* stays a real number */
+    must_append(text, *number == '-' ? "(%s%s)" : "%s%s", number, looks_integer ? ".0" : "");
 }
 
 /* Appends the text of the map's node `number` and of its operands. */

@@ -67,7 +67,7 @@ static void skip_blanks(struct parser *parser) {
 }
 
 /* Takes the word if it comes next. */
-static bool take_word(struct parser *parser, const char *word) {
+static bool accept_word(struct parser *parser, const char *word) {
     skip_blanks(parser);
     size_t length = strlen(word);
     if ((size_t)text_name_length(parser->rest) != length || strncmp(parser->rest, word, length) != 0) return false;
@@ -75,7 +75,7 @@ static bool take_word(struct parser *parser, const char *word) {
     return true;
 }
 
-static bool take_character(struct parser *parser, char character) {
+static bool accept_character(struct parser *parser, char character) {
     skip_blanks(parser);
     if (*parser->rest != character) return false;
     parser->rest++;
@@ -84,8 +84,8 @@ static bool take_character(struct parser *parser, char character) {
 
 /* Takes the first of `operators` that comes next and returns it; NULL: none does. In `operators` a longer one comes
  * before its own beginning ("//" before "/"). */
-static const struct expression_function *take_operator(struct parser *parser, const char *const operators[],
-                                                       const char **at) {
+static const struct expression_function *accept_operator(struct parser *parser, const char *const operators[],
+                                                         const char **at) {
     skip_blanks(parser);
     *at = parser->rest;
     for (int i = 0; operators[i]; i++) {
@@ -150,14 +150,14 @@ static const struct node *parse_call(struct parser *parser, const char *at,
                                      const struct expression_function *function) {
     const struct node *operands[FUNCTION_OPERANDS] = {0};
     int count = 0;
-    if (!take_character(parser, ')')) {
+    if (!accept_character(parser, ')')) {
         do {
             const struct node *operand = parse_choice(parser);
             if (!operand) return NULL;
             if (count < FUNCTION_OPERANDS) operands[count] = operand;
             count++;
-        } while (take_character(parser, ','));
-        if (!take_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
+        } while (accept_character(parser, ','));
+        if (!accept_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
     }
     if (count != function->operands)
         return fail_here(parser, at, "%s takes %d operand%s, not %d", function->name, function->operands,
@@ -212,7 +212,7 @@ static const struct node *parse_name(struct parser *parser) {
     const char *at = parser->rest;
     int length = text_name_length(at);
     parser->rest += length;
-    if (take_character(parser, '(')) {
+    if (accept_character(parser, '(')) {
         const struct expression_function *function = function_find(at, length);
         if (function) return parse_call(parser, at, function);
     } else {
@@ -239,7 +239,7 @@ static const struct node *parse_operand(struct parser *parser) {
     if (*at == '(') {
         parser->rest++;
         const struct node *inner = parse_choice(parser);
-        if (inner && !take_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
+        if (inner && !accept_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
         return inner;
     }
     if (*at == '$') return parse_parameter(parser);
@@ -266,7 +266,7 @@ static const struct node *parse_power(struct parser *parser) {
     static const char *const power[] = {"**", NULL};
     const struct node *base = parse_operand(parser);
     const char *at;
-    const struct expression_function *function = base ? take_operator(parser, power, &at) : NULL;
+    const struct expression_function *function = base ? accept_operator(parser, power, &at) : NULL;
     return function ? apply(parser, at, function, base, parse_unary(parser), NULL) : base;
 }
 
@@ -291,7 +291,7 @@ static const struct node *parse_joined(struct parser *parser, const char *const 
     const struct node *node = next(parser);
     const char *at;
     const struct expression_function *function;
-    while (node && (function = take_operator(parser, operators, &at)))
+    while (node && (function = accept_operator(parser, operators, &at)))
         node = apply(parser, at, function, node, next(parser), NULL);
     return node;
 }
@@ -309,25 +309,26 @@ static const struct node *parse_sum(struct parser *parser) {
 /* `a < b < c` is `a < b and b < c`. */
 static const struct node *parse_comparison(struct parser *parser) {
     static const char *const operators[] = {"<=", ">=", "==", "!=", "<", ">", NULL};
-    const struct node *left = parse_sum(parser), *whole = NULL;
+    const struct node *left = parse_sum(parser), *conjunction = NULL;
     const char *at;
     const struct expression_function *function;
-    while (left && (function = take_operator(parser, operators, &at))) {
+    while (left && (function = accept_operator(parser, operators, &at))) {
         const struct node *right = parse_sum(parser);
-        const struct node *one = apply(parser, at, function, left, right, NULL);
-        whole = whole && one ? apply(parser, at, operator_find("and"), whole, one, NULL) : one;
-        if (!whole) return NULL;
+        const struct node *comparison = apply(parser, at, function, left, right, NULL);
+        conjunction = conjunction && comparison ? apply(parser, at, operator_find("and"), conjunction, comparison, NULL)
+                                                : comparison;
+        if (!conjunction) return NULL;
         left = right;
     }
     skip_blanks(parser);
     if (left && *parser->rest == '=') return fail_here(parser, parser->rest, "'=' does not compare: write '=='");
-    return whole ? whole : left;
+    return conjunction ? conjunction : left;
 }
 
 static const struct node *parse_not(struct parser *parser) {
     skip_blanks(parser);
     const char *at = parser->rest;
-    if (!take_word(parser, "not")) return parse_comparison(parser);
+    if (!accept_word(parser, "not")) return parse_comparison(parser);
     if (++parser->depth > EXPRESSION_DEPTH)
         return fail_here(parser, at, "the expression has more than %d levels", EXPRESSION_DEPTH);
     const struct node *node = apply(parser, at, operator_find("not"), parse_not(parser), NULL, NULL);
@@ -341,7 +342,7 @@ static const struct node *parse_worded(struct parser *parser, const char *word, 
     while (node) {
         skip_blanks(parser);
         const char *at = parser->rest;
-        if (!take_word(parser, word)) break;
+        if (!accept_word(parser, word)) break;
         node = apply(parser, at, operator_find(word), node, next(parser), NULL);
     }
     return node;
@@ -362,10 +363,10 @@ static const struct node *parse_choice(struct parser *parser) {
     const struct node *node = parse_or(parser);
     skip_blanks(parser);
     const char *at = parser->rest;
-    if (node && take_word(parser, "if")) {
+    if (node && accept_word(parser, "if")) {
         const struct node *condition = parse_or(parser);
         if (!condition) return NULL;
-        if (!take_word(parser, "else")) return fail_here(parser, parser->rest, "'else' is missing here");
+        if (!accept_word(parser, "else")) return fail_here(parser, parser->rest, "'else' is missing here");
         node = apply(parser, at, operator_find("if"), condition, node, parse_choice(parser));
     }
     parser->depth--;

@@ -153,10 +153,11 @@ static void find_dependencies(struct job_reader *reader, const struct yaml_node 
     const struct yaml_node *inputs = yaml_get(definition->node, "inputs");
     if (!inputs || !job_expect_list(reader, inputs, "inputs")) return;
     const struct operation *operation = definition->op < OP_COUNT ? operations[definition->op] : NULL;
-    int most = operation ? job_max_inputs(definition->op, definition->node) : 0;
-    if (operation && (inputs->count < operation->min_inputs || inputs->count > most))
+    int max_inputs = operation ? job_max_inputs(definition->op, definition->node) : 0;
+    if (operation && (inputs->count < operation->min_inputs || inputs->count > max_inputs))
         job_error(reader, inputs, "%s reads %s%d input%s, not %d", operation->name,
-                  operation->min_inputs < most ? "1 to " : "", most, most == 1 ? "" : "s", inputs->count);
+                  operation->min_inputs < max_inputs ? "1 to " : "", max_inputs, max_inputs == 1 ? "" : "s",
+                  inputs->count);
     for (int i = 0; i < inputs->count; i++) {
         const struct yaml_node *item = inputs->items[i];
         reader->swept = parameters_used(&reader->parameters, item) & reader->parameters.swept;

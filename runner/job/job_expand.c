@@ -64,11 +64,13 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         return;
     }
     if (file && random) {
-        OWNED char *place = yaml_place(reader->document, file), *other = yaml_place(reader->document, random);
+        OWNED char *file_position = yaml_place(reader->document, file),
+                   *random_position = yaml_place(reader->document, random);
         if (file->source == random->source)
             job_error(reader, node, "an input must have either 'file' or 'random', not both");
         else /* `include` has merged them */
-            job_error(reader, node, "an input must have either 'file' (%s) or 'random' (%s), not both", place, other);
+            job_error(reader, node, "an input must have either 'file' (%s) or 'random' (%s), not both", file_position,
+                      random_position);
         return;
     }
     const char *kind = random ? "random" : "file";
@@ -184,16 +186,16 @@ static void reserve_instances(struct job_reader *reader, struct definition *defi
     int64_t count = combinations_count(&reader->parameters, reader->swept);
     if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return;
     int first = definition->is_input ? job->input_count : job->operation_count, next = first;
-    int room = MAX_INSTANCES - job->input_count - job->operation_count;
+    int max_new = MAX_INSTANCES - job->input_count - job->operation_count;
     bool fits = count <= MAX_COMBINATIONS;
     definition->count = fits ? (int)count : 0;
     definition->instances = must_malloc(sizeof(int) * ((unsigned long)definition->count + 1));
-    for (int number = 0; number < definition->count && next - first <= room; number++) {
+    for (int number = 0; number < definition->count && next - first <= max_new; number++) {
         combination_at(&reader->parameters, reader->swept, number, reader->choice);
         bool kept = sweep_keeps(&reader->parameters, &reader->conditions, reader->swept, reader->choice);
         definition->instances[number] = kept ? next++ : -1;
     }
-    if (!fits || next - first > room) {
+    if (!fits || next - first > max_new) {
         yaml_error(reader->document, definition->where, "the sweep expands to more than %d inputs and operations",
                    MAX_INSTANCES);
         definition->count = 0;

@@ -64,14 +64,14 @@ int job_remove(struct job *job, const bool *inputs) {
     kept = 0;
     for (int i = 0; i < job->operation_count; i++) {
         struct job_operation operation = job->operations[i];
-        bool whole = true;
+        bool complete = true;
         for (int k = 0; k < operation.input_count; k++) {
             struct job_reference *from = &operation.inputs[k];
             from->index = (from->is_input ? input_at : operation_at)[from->index];
-            whole &= from->index >= 0;
+            complete &= from->index >= 0;
         }
-        operation_at[i] = whole ? kept : -1;
-        if (whole)
+        operation_at[i] = complete ? kept : -1;
+        if (complete)
             job->operations[kept++] = operation;
         else
             job_operation_free(&operation);

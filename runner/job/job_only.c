@@ -58,7 +58,8 @@ void only_forget(struct definition *definition) {
 }
 
 void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list, bool winners) {
-    OWNED bool *whole = must_zeroed((size_t)definitions->count * sizeof *whole); /* listed without a variant */
+    OWNED bool *without_variant =
+        must_zeroed((size_t)definitions->count * sizeof *without_variant); /* listed without a variant */
     for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
     for (const char *rest = list;;) {
         size_t length = strcspn(rest, ",:");
@@ -69,13 +70,13 @@ void only_keep(struct job_reader *reader, struct definitions *definitions, const
         size_t labelled = restricted ? variant_length(variant) : 0;
         if (definition) definition->kept = true;
         if (definition && restricted) add_variant(reader, definition, variant, labelled, winners);
-        if (definition && !restricted) whole[definition - definitions->items] = true;
+        if (definition && !restricted) without_variant[definition - definitions->items] = true;
         rest = variant + labelled;
         if (!*rest) break;
         rest++;
     }
     for (int i = 0; i < definitions->count; i++)
-        if (whole[i]) only_forget(&definitions->items[i]);
+        if (without_variant[i]) only_forget(&definitions->items[i]);
     for (int i = definitions->count - 1; i >= 0; i--) {
         const struct definition *definition = &definitions->items[i];
         for (int j = 0; definition->kept && j < definition->read_count; j++)
@@ -118,11 +119,11 @@ void only_choose(struct job_reader *reader, const struct definition *definition,
         if (!found && !only->silent) report_unknown_variant(reader, definition, only->label, operation);
         only->silent = only->silent || !found;
     }
-    int left = 0;
+    int count = 0;
     for (int v = 0; v < operation->variant_count; v++)
         if (wanted[v])
-            operation->variants[left++] = operation->variants[v];
+            operation->variants[count++] = operation->variants[v];
         else
             job_variant_free(&operation->variants[v]);
-    operation->variant_count = left;
+    operation->variant_count = count;
 }

@@ -201,8 +201,8 @@ static size_t trim(const char **text, size_t length) {
  * `swept`: the parameter is swept in the job file, so a single value still counts as a sweep, and results keep their
  * labels. */
 static void set_values(struct parameters *parameters, struct parameter *parameter, const char *text, bool swept) {
-    size_t left = trim(&text, strlen(text));
-    parameter->swept = swept || memchr(text, ',', left) != NULL;
+    size_t length = trim(&text, strlen(text));
+    parameter->swept = swept || memchr(text, ',', length) != NULL;
     if (*text == '[' || *text == '{') {
         const struct yaml_node *value = yaml_value(parameters->document, text);
         if (value)
@@ -213,16 +213,16 @@ static void set_values(struct parameters *parameters, struct parameter *paramete
         return;
     }
     for (;;) {
-        const char *comma = memchr(text, ',', left), *begin = text;
-        size_t whole = comma ? (size_t)(comma - text) : left, length = trim(&begin, whole);
-        OWNED char *value = must_printf("%.*s", (int)length, begin);
-        if (length == 0)
+        const char *comma = memchr(text, ',', length), *begin = text;
+        size_t value_length = comma ? (size_t)(comma - text) : length, trimmed = trim(&begin, value_length);
+        OWNED char *value = must_printf("%.*s", (int)trimmed, begin);
+        if (trimmed == 0)
             yaml_error(parameters->document, NULL, "--set: parameter '%s' has an empty value", parameter->name);
         else
             add_value(parameters, parameter, yaml_scalar(parameters->document, NULL, value, false));
         if (!comma) return;
         text = comma + 1;
-        left -= whole + 1;
+        length -= value_length + 1;
     }
 }
 

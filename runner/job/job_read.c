@@ -52,7 +52,7 @@ void job_note(struct job_reader *reader, const struct yaml_node *where, const ch
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
-    OWNED char *place = yaml_place(reader->document, where), *line = must_printf("%s: %s\n", place, text);
+    OWNED char *position = yaml_place(reader->document, where), *line = must_printf("%s: %s\n", position, text);
     char **remarks = &reader->job->remarks;
     if (!*remarks || !strstr(*remarks, line)) must_append(remarks, "%s", line);
 }
@@ -160,15 +160,15 @@ static bool read_integer(struct job_reader *reader, const struct yaml_node *node
     bool digits = !value->text[strspn(value->text, "+-0123456789")];
     if (value->kind == YAML_FLOAT && digits && fabs(value->real) >= 0x1p63)
         return job_error(reader, node, "'%s' does not fit into signed 64 bits: %s", what, value->text);
-    bool whole = value->kind == YAML_FLOAT && (digits || strpbrk(value->text, "eE")) && fabs(value->real) <= 0x1p53 &&
-                 value->real == floor(value->real);
-    if (value->kind != YAML_INT && !whole) return report_wrong_value(reader, node, value, what, "an integer");
+    bool is_integral = value->kind == YAML_FLOAT && (digits || strpbrk(value->text, "eE")) &&
+                       fabs(value->real) <= 0x1p53 && value->real == floor(value->real);
+    if (value->kind != YAML_INT && !is_integral) return report_wrong_value(reader, node, value, what, "an integer");
     int64_t octal = yaml_octal(value->text);
     if (value->kind == YAML_INT && octal != value->integer)
         return job_error(reader, node,
                          "'%s' is ambiguous: %s is %lld in YAML 1.2 and %lld in YAML 1.1; write the one that is meant",
                          what, value->text, (long long)value->integer, (long long)octal);
-    *integer = whole ? (int64_t)value->real : value->integer; /* 1e3 is 1000, and `$n / 2` too */
+    *integer = is_integral ? (int64_t)value->real : value->integer; /* 1e3 is 1000, and `$n / 2` too */
     if (value->real < low)
         job_error(reader, node, "'%s' must be at least %.0f, not %s", what, low, value->text);
     else if (value->real > high)

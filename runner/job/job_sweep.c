@@ -174,12 +174,12 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
     }
     int choice[MAX_PARAMETERS];
     bool failed = false;
-    int most = 0; /* conditions that held at once; the next one excludes all that they leave */
+    int max_holding = 0; /* conditions that held at once; the next one excludes all that they leave */
     conditions->holds = must_malloc((unsigned long)conditions->count + 1);
     for (int64_t number = 0; number < conditions->count && !failed; number++) {
         combination_at(parameters, conditions->uses, number, choice);
         int holding = count_holding(parameters, count, texts, expressions, choice, &failed);
-        if (holding > most) most = holding;
+        if (holding > max_holding) max_holding = holding;
         conditions->holds[number] = holding == count;
         conditions->dropped += !conditions->holds[number];
     }
@@ -187,7 +187,7 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
     bool none = conditions->dropped == conditions->count && conditions->count > 0;
     if (!failed && none && !parameters->incomplete)
         // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): if none holds, fewer than all hold together
-        yaml_error(parameters->document, texts[most],
+        yaml_error(parameters->document, texts[max_holding],
                    "'where' is false for all %lld combinations: nothing is left to run", (long long)conditions->count);
 }
 
@@ -242,11 +242,11 @@ bool sweep_keeps(const struct parameters *parameters, const struct conditions *c
     if (!conditions->holds || conditions->uses == 0) return true;
     uint64_t open = conditions->uses & ~set;
     int64_t count = combinations_count(parameters, open);
-    int whole[MAX_PARAMETERS], rest[MAX_PARAMETERS];
+    int joined[MAX_PARAMETERS], rest[MAX_PARAMETERS];
     for (int64_t number = 0; number < count; number++) {
         combination_at(parameters, open, number, rest);
-        for (int i = 0; i < parameters->count; i++) whole[i] = open >> i & 1 ? rest[i] : choice[i];
-        if (conditions->holds[combination_number(parameters, conditions->uses, whole)]) return true;
+        for (int i = 0; i < parameters->count; i++) joined[i] = open >> i & 1 ? rest[i] : choice[i];
+        if (conditions->holds[combination_number(parameters, conditions->uses, joined)]) return true;
     }
     return false;
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_MEMORY (64 << 10)
+#define MIN_MEMORY (64 << 10)
 
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
@@ -98,7 +98,7 @@ enum status job_parse_memory(const char *text, int64_t *bytes, double *fraction,
                               " (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %)", hint));
     }
     if (!(number * scale < 0x1p62)) return fail(error, STATUS_USAGE, "'%.80s' is larger than any memory", text);
-    if (number * scale < LEAST_MEMORY)
+    if (number * scale < MIN_MEMORY)
         return fail(error, STATUS_USAGE, "'%.80s' is too small: the minimum is 64KiB", text);
     *bytes = (int64_t)(number * scale);
     *fraction = 0;
@@ -136,7 +136,7 @@ enum status job_parse_duration(const char *text, double *seconds, struct error *
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
 /* Reads an integer at *text and moves *text past it; false: there is none. */
-static bool take_integer(const char **text, int64_t *integer) {
+static bool parse_integer(const char **text, int64_t *integer) {
     char *end;
     errno = 0;
     *integer = strtoll(*text, &end, 10);
@@ -147,11 +147,11 @@ static bool take_integer(const char **text, int64_t *integer) {
 
 bool job_parse_slice(const char *text, struct job_slice *slice) {
     *slice = (struct job_slice){.step = 1};
-    bool has_first = take_integer(&text, &slice->first);
+    bool has_first = parse_integer(&text, &slice->first);
     slice->index = has_first && !*text;
     if (slice->index) return true;
     if (*text++ != ':') return false;
-    slice->has_end = take_integer(&text, &slice->end);
-    if (*text == ':' && text++ && *text) take_integer(&text, &slice->step);
+    slice->has_end = parse_integer(&text, &slice->end);
+    if (*text == ':' && text++ && *text) parse_integer(&text, &slice->step);
     return !*text;
 }

@@ -348,8 +348,8 @@ static bool check_text(struct yaml_document *document) {
         return yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
     for (size_t i = 0; i < document->source->length;) {
         const char *text = document->source->text + i;
-        size_t left = document->source->length - i;
-        int line_break = line_break_length(text, left), size = utf8_length(text, left);
+        size_t remaining = document->source->length - i;
+        int line_break = line_break_length(text, remaining), size = utf8_length(text, remaining);
         bool control = size > 0 && line_break == 0 && *text != '\t' && is_control(text);
         if (size == 0 || control)
             return yaml_error_at(document, line, column,

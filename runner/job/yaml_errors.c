@@ -265,10 +265,10 @@ void yaml_print_errors(const struct yaml_document *document, FILE *to) {
             fprintf(to, "%s:%d:%d: ", name, diagnostic->line, diagnostic->column);
         else
             fprintf(to, "%s: ", name);
-        size_t left = strlen(diagnostic->text);
-        for (const char *c = diagnostic->text; left > 0;) {
-            int size = print_character(c, left, to);
-            c += size, left -= (size_t)size;
+        size_t remaining = strlen(diagnostic->text);
+        for (const char *c = diagnostic->text; remaining > 0;) {
+            int size = print_character(c, remaining, to);
+            c += size, remaining -= (size_t)size;
         }
         fputc('\n', to);
         if (diagnostic->line > 0 && text)

@@ -47,9 +47,9 @@ const struct yaml_node *yaml_include(struct yaml_document *document, const struc
     take(document, other);
     for (int i = 0; i < faults.count && i < YAML_MAX_ERRORS; i++) {
         const struct diagnostic *fault = &faults.items[i];
-        const struct yaml_node place = {.source = fault->source, .line = fault->line, .column = fault->column};
+        const struct yaml_node position = {.source = fault->source, .line = fault->line, .column = fault->column};
         if (fault->line > 0)
-            yaml_error(document, &place, "%s", fault->text);
+            yaml_error(document, &position, "%s", fault->text);
         else
             yaml_error(document, where, "%s: %s", path, fault->text);
     }

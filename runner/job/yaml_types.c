@@ -15,13 +15,13 @@ static size_t count_digits(const char *text) {
 /* [-+]? ( . [0-9]+ | [0-9]+ ( . [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
 static bool is_decimal_float(const char *text) {
     text += *text == '-' || *text == '+';
-    size_t whole = count_digits(text), fraction = 0;
-    text += whole;
+    size_t integer = count_digits(text), fraction = 0;
+    text += integer;
     if (*text == '.') {
         fraction = count_digits(++text);
         text += fraction;
     }
-    if (whole + fraction == 0) return false;
+    if (integer + fraction == 0) return false;
     if (*text == 'e' || *text == 'E') {
         text++;
         text += *text == '-' || *text == '+';

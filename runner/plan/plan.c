@@ -84,7 +84,7 @@ static double kernel_prediction(const struct plan *plan, const struct task *task
  * the last one in the registry. false: there is none. */
 static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
     const struct kernel *too_large = NULL, *best = NULL;
-    double least = INFINITY;
+    double best_s = INFINITY;
     for (int device = DEVICE_CUDA; device >= DEVICE_CPU && !best; device--)
         for (int i = kernel_count - 1; i >= 0; i--) {
             const struct kernel *kernel = kernel_registry[i];
@@ -95,8 +95,8 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
                 continue;
             }
             double seconds = kernel_prediction(plan, task, run) * (double)run->tiling.steps;
-            if (best && seconds >= least) continue; /* launch_refusal comes last: it may load a library */
-            if (!refusal_of(plan, task, run)) best = kernel, least = seconds;
+            if (best && seconds >= best_s) continue; /* launch_refusal comes last: it may load a library */
+            if (!refusal_of(plan, task, run)) best = kernel, best_s = seconds;
         }
     run->kernel = best ? best : too_large;
     if (run->kernel && !choose_tiles(plan, run)) report_small_memory(plan, task, run);
@@ -105,12 +105,12 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
 
 /* Sets the number of threads that the job gives a run on the CPU. */
 static void choose_threads(const struct plan *plan, const struct job_variant *variant, int given, struct run *run) {
-    int most = plan->facts[DEVICE_CPU].host_threads;
+    int available = plan->facts[DEVICE_CPU].host_threads;
     int64_t threads = strtoll(variant->values[given], NULL, 10);
-    run->threads = threads <= most ? (int)threads : most;
-    if (threads > most)
+    run->threads = threads <= available ? (int)threads : available;
+    if (threads > available)
         yaml_error(plan->job->document, variant->parameter_where[given],
-                   "%s threads are more than the %d that this process may use", variant->values[given], most);
+                   "%s threads are more than the %d that this process may use", variant->values[given], available);
 }
 
 /* Looks up the job's values of a kernel's parameters and sets run->choice and run->threads. */
@@ -278,8 +278,8 @@ enum status plan_make(const struct job *job, const struct device_facts *cpu, con
     plan->task_count = job->operation_count;
     plan->array_count = plan->input_count = job->input_count;
     /* The inputs and results, and a second entry for each (plan_decode.c). */
-    size_t most_arrays = 2 * (size_t)(job->input_count + plan->task_count);
-    plan->arrays = must_zeroed(most_arrays * sizeof *plan->arrays);
+    size_t max_arrays = 2 * (size_t)(job->input_count + plan->task_count);
+    plan->arrays = must_zeroed(max_arrays * sizeof *plan->arrays);
     plan->tasks = must_zeroed((unsigned long)plan->task_count * sizeof *plan->tasks);
     for (int i = 0; i < job->input_count; i++) plan_input(job, &job->inputs[i], &plan->arrays[i]);
     plan_pack_inputs(plan);

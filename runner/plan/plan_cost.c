@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#define WHOLE_FLOPS 3e9 /* `verify: auto` compares every element of a product of at most this many flops */
+#define FULL_CHECK_FLOPS 3e9 /* `verify: auto` compares every element of a product of at most this many flops */
 
 /* How stream/measure.c times kernels: a short launch in batches, with one untimed launch before each sample, after a
  * warm-up of WARM_BLOCKS blocks. */
@@ -17,7 +17,7 @@
 #define WARM_BLOCKS   3
 #define CPU_BLOCK_S   1e-3
 #define CUDA_BLOCK_S  10e-3
-#define LEAST_S       0.2 /* least total time of the samples with `until` */
+#define MIN_SAMPLES_S 0.2 /* minimum total time of the samples with `until` */
 
 /* The speed of verify/, measured on two cores: one thread's flops per second for the truth of a product, and its
  * seconds for an element that it compares, reads for a truth, sums in Freivalds' check, or reads for a suspect. About a
@@ -34,7 +34,7 @@
 #define SAMPLES           24
 #define SAMPLE_EDGE       64.0 /* elements of a sample along each of the last two axes... */
 #define SAMPLE_EDGE_SUMS  4.0  /* ...and if each is a sum of elements */
-#define SAMPLE_BYTES      2e6  /* most bytes of the output's file that one sample reads */
+#define SAMPLE_BYTES      2e6  /* maximum of bytes of the output's file that one sample reads */
 #define SAMPLE_READ       3e9  /* bytes per second of an output that is not compressed, and of one that is */
 #define SAMPLE_DECODE     0.4e9
 
@@ -57,11 +57,12 @@ static double sampled_elements(const struct geometry *geometry) {
     return SAMPLES * sample * fmax(1, in / out);
 }
 
-bool plan_checks_whole(const struct task *task) {
+bool plan_checks_all_elements(const struct task *task) {
     const struct geometry *geometry = &task->geometry;
     enum job_verify how = task->operation->run.verify;
     int64_t elements = shape_elements(&geometry->out.shape);
-    bool cheap = !operations[geometry->op]->product || (elements <= WHOLE_ELEMENTS && geometry->flops <= WHOLE_FLOPS);
+    bool cheap =
+        !operations[geometry->op]->product || (elements <= FULL_CHECK_ELEMENTS && geometry->flops <= FULL_CHECK_FLOPS);
     double edge = shape_elements(&geometry->in[0].shape) > elements ? SAMPLE_EDGE_SUMS : SAMPLE_EDGE;
     bool samples_are_all = !operations[geometry->op]->product && (double)elements <= SAMPLES * edge * edge;
     return how == VERIFY_FULL || elements <= 1 || (how == VERIFY_AUTO && cheap) ||
@@ -76,9 +77,9 @@ static double repeats_seconds(const struct run_options *options, const struct de
     double cold = 2 * (double)facts->cache_bytes / facts->memory_bytes_per_s;
     double warm_up = (double)options->warmup * launch, block = facts->kind == DEVICE_CUDA ? CUDA_BLOCK_S : CPU_BLOCK_S;
     if (options->warmup > 0 && !options->cold && launch < LONG_S) warm_up += WARM_BLOCKS * fmax(block, sample);
-    double each = options->cold ? launch + cold : sample + (launch < LEAD_BELOW_S ? launch : 0);
-    double samples = (double)options->repeat_max * each;
-    if (options->repeat_until > 0) samples = fmin(samples, fmax(LEAST_S, (double)options->repeat_min * each));
+    double sample_s = options->cold ? launch + cold : sample + (launch < LEAD_BELOW_S ? launch : 0);
+    double samples = (double)options->repeat_max * sample_s;
+    if (options->repeat_until > 0) samples = fmin(samples, fmax(MIN_SAMPLES_S, (double)options->repeat_min * sample_s));
     return warm_up + samples;
 }
 
@@ -89,6 +90,8 @@ static bool first_of_task(const struct plan *plan, const struct run *run) {
     return true;
 }
 
+/* The time to verify a run. The cases, in this order: it is not verified; an earlier variant has left the truth in a
+ * cache; all elements are compared; Freivalds' check of a product; samples. `in`, `out`: elements. */
 static double verify_seconds(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
@@ -102,17 +105,18 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
         reread_s += elements * (double)dtype_size(geometry->in[i].dtype) / run->tiling.in_storage[i].bytes_per_s;
     }
     bool product = operations[geometry->op]->product;
-    bool whole = plan_checks_whole(task), truth_known = !first_of_task(plan, run) && (!whole || out <= WHOLE_ELEMENTS);
-    if (bytes <= (double)plan_held_bytes(plan)) reread_s = 0; /* the pass has left them in the cache */
-    if (truth_known) return out * COMPARED_S / threads;
+    bool checks_all = plan_checks_all_elements(task);
+    if (bytes <= (double)plan_held_bytes(plan)) reread_s = 0; /* the pass has left the inputs in the cache */
+    if (!first_of_task(plan, run) && (!checks_all || out <= FULL_CHECK_ELEMENTS)) return out * COMPARED_S / threads;
     double flops_s = product ? geometry->flops / TRUTH_FLOPS_PER_S : 0;
-    if (whole) return reread_s + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
+    if (checks_all) return reread_s + (in * TRUTH_S + out * COMPARED_S + flops_s) / threads;
     double sampled = sampled_elements(geometry);
     if (product)
         return VISITS * reread_s +
                ((in + out) * SUMMED_S + sampled * SUSPECTED_S) * (ONE_THREAD + (1 - ONE_THREAD) / threads);
     bool packed = task->operation->run.compression != COMPRESSION_NONE;
     double rate = packed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;
+    /* A sum has to be computed from its elements; another element is read once and compared. */
     return sampled * (in > out ? TRUTH_S : COMPARED_S) / threads + fmin(out_bytes, SAMPLES * SAMPLE_BYTES) / rate;
 }
 

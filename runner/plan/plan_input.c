@@ -12,22 +12,22 @@
 /* Reports chunks that are larger than the job's memory: a chunk must be held in memory as a whole, decoded. */
 static enum status check_chunk(const struct job *job, const struct job_input *input, const struct array *array,
                                struct error *error) {
-    double bytes = (double)dtype_size(array->stored), most = (double)job->memory_bytes;
+    double bytes = (double)dtype_size(array->stored), max_bytes = (double)job->memory_bytes;
     char has[32], may[32];
-    if (most == 0) most = job->memory_fraction * (double)host_memory().free;
-    if (most < CHUNK_ENOUGH) most = CHUNK_ENOUGH;
+    if (max_bytes == 0) max_bytes = job->memory_fraction * (double)host_memory().free;
+    if (max_bytes < CHUNK_ENOUGH) max_bytes = CHUNK_ENOUGH;
     for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
-    if (array->chunk.rank == 0 || bytes <= most) return STATUS_OK;
+    if (array->chunk.rank == 0 || bytes <= max_bytes) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' has chunks of %s, larger than the %s that 'memory' allows", input->file,
-                input->dataset, size_text(bytes, has), size_text(most, may));
+                input->dataset, size_text(bytes, has), size_text(max_bytes, may));
 }
 
 /* Applies the key `rows`. */
-static enum status take_rows(const struct job_input *input, struct array *array, struct error *error) {
+static enum status apply_rows(const struct job_input *input, struct array *array, struct error *error) {
     int64_t have = array->shape.size[0];
-    bool there =
+    bool all_present =
         input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= have && input->rows[1] <= have - input->rows[0];
-    if (!there)
+    if (!all_present)
         return fail_key(error, "rows", -1, "rows [%lld, %lld] are not all in %s, which has %lld rows",
                         (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
     array_narrow(array, 0, input->rows[0], input->rows[1]);
@@ -44,7 +44,7 @@ static enum status describe(const struct job *job, const struct job_input *input
     if (input->has_rows && array->shape.rank == 0)
         return fail_key(error, "rows", -1, "'%s' in %s is a single number, which has no rows", input->dataset,
                         input->file);
-    if (input->has_rows) TRY(take_rows(input, array, error));
+    if (input->has_rows) TRY(apply_rows(input, array, error));
     TRY(array_check_mostly_empty(array, error));
     return array_check_sources(array, error);
 }

@@ -46,13 +46,13 @@ static bool find_axis(const struct operand *operand, int axis, enum loop *loop, 
 static void copy_axis_metadata(const struct plan *plan, const struct task *task, struct array *out) {
     const struct geometry *geometry = &task->geometry;
     enum loop loop, other;
-    int within, place;
+    int within, other_within;
     for (int axis = 0; axis < out->shape.rank; axis++)
         for (int i = 0; i < geometry->inputs; i++) {
             const struct array *in = &plan->arrays[task->in[i]];
             for (int j = 0; j < in->shape.rank && !out->axes[axis].input; j++)
-                if (find_axis(&geometry->out, axis, &loop, &within) && find_axis(&geometry->in[i], j, &other, &place) &&
-                    loop == other && within == place)
+                if (find_axis(&geometry->out, axis, &loop, &within) &&
+                    find_axis(&geometry->in[i], j, &other, &other_within) && loop == other && within == other_within)
                     out->axes[axis] = in->axes[j];
         }
 }

@@ -65,11 +65,11 @@ static double operand_bytes(const struct operand *operand) {
 /* Contiguous segments of a tile in a row-major array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t segments = 1;
-    bool whole = true; /* all axes so far, from the last one, are not cut */
+    bool uncut = true; /* all axes so far, from the last one, are not cut */
     for (int axis = operand->shape.rank - 1; axis >= 0; axis--) {
         int64_t count = tile[operand->loop[axis]];
-        if (!whole) segments *= count;
-        whole = whole && count == operand->shape.size[axis];
+        if (!uncut) segments *= count;
+        uncut = uncut && count == operand->shape.size[axis];
     }
     return segments;
 }
@@ -301,8 +301,8 @@ struct tiling_choice {
     const struct geometry *geometry;
     const struct device_facts *facts;
     const struct run *run;
-    int64_t budget, least; /* least: bytes of the smallest tiling */
-    bool whole;
+    int64_t budget, min_bytes; /* min_bytes: bytes of the smallest tiling */
+    bool prefers_one_step;
     struct tiling best;
     double best_cost; /* INFINITY: nothing fits yet */
 };
@@ -311,10 +311,10 @@ static void consider_tiling(struct tiling_choice *choice, struct tiling *trial) 
     for (int slots = 2; slots >= 1; slots--) {
         trial->out_slots = slots;
         measure_memory(choice->geometry, choice->facts, choice->run, trial);
-        if (trial->memory_bytes < choice->least) choice->least = trial->memory_bytes;
+        if (trial->memory_bytes < choice->min_bytes) choice->min_bytes = trial->memory_bytes;
         if (trial->memory_bytes > choice->budget) continue;
         plan_predict(choice->geometry, choice->facts, choice->run, trial);
-        double cost = choice->whole && trial->steps <= 1 ? 0 : trial->cost_s;
+        double cost = choice->prefers_one_step && trial->steps <= 1 ? 0 : trial->cost_s;
         if (isinf(choice->best_cost) || cost < choice->best_cost * (1 - 1e-9) ||
             (cost <= choice->best_cost && trial->memory_bytes < choice->best.memory_bytes)) {
             choice->best = *trial;
@@ -325,7 +325,7 @@ static void consider_tiling(struct tiling_choice *choice, struct tiling *trial) 
 }
 
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                int64_t budget, bool whole, struct tiling *tiling) {
+                int64_t budget, bool prefer_one_step, struct tiling *tiling) {
     /* The cuts of k affect the last bits of sums. So they must not depend on measured limits, the number of devices or
      * of threads; they do depend on the model of the device and the memory budget. */
     struct device_facts assumed = *facts;
@@ -334,19 +334,20 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
     assumed.limits = NULL;
     assumed.team = 1;
     assumed.host_threads = USUAL_THREADS;
-    if (geometry->bytes <= SMALL_BYTES) whole = true;
-    struct tiling_choice choice = {geometry, &assumed, &all_threads, budget, INT64_MAX, whole, *tiling, INFINITY};
+    if (geometry->bytes <= SMALL_BYTES) prefer_one_step = true;
+    struct tiling_choice choice = {geometry,  &assumed,        &all_threads, budget,
+                                   INT64_MAX, prefer_one_step, *tiling,      INFINITY};
     struct tiling trial = *tiling;
     int64_t grain[LOOPS];
-    int most[LOOPS], power[LOOPS];
+    int max_power[LOOPS], power[LOOPS];
     find_grains(geometry, tiling, grain);
     for (int loop = 0; loop < LOOPS; loop++)
-        for (most[loop] = 0; (INT64_C(1) << most[loop]) < geometry->extent[loop];) most[loop]++;
+        for (max_power[loop] = 0; (INT64_C(1) << max_power[loop]) < geometry->extent[loop];) max_power[loop]++;
 
-    for (power[0] = 0; power[0] <= most[0]; power[0]++)
-        for (power[1] = 0; power[1] <= most[1]; power[1]++)
-            for (power[2] = 0; power[2] <= most[2]; power[2]++)
-                for (power[3] = 0; power[3] <= most[3]; power[3]++) {
+    for (power[0] = 0; power[0] <= max_power[0]; power[0]++)
+        for (power[1] = 0; power[1] <= max_power[1]; power[1]++)
+            for (power[2] = 0; power[2] <= max_power[2]; power[2]++)
+                for (power[3] = 0; power[3] <= max_power[3]; power[3]++) {
                     if (power[0] + power[1] + power[2] + power[3] > MAX_STEPS_LOG2) continue;
                     if (choice.best_cost == 0) break; /* the first tiling, a single step, has won */
                     for (int loop = 0; loop < LOOPS; loop++) {
@@ -360,7 +361,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
                 }
     *tiling = choice.best;
     if (run->threads && !isinf(choice.best_cost)) plan_predict(geometry, &assumed, run, tiling);
-    if (isinf(choice.best_cost)) tiling->memory_bytes = choice.least;
+    if (isinf(choice.best_cost)) tiling->memory_bytes = choice.min_bytes;
     return !isinf(choice.best_cost);
 }
 

@@ -5,11 +5,11 @@
 #include "plan.h"
 
 /* Chooses `tiling` for a run: of all tilings whose buffers fit into `budget` bytes the one with the least cost. With
- * `whole` it prefers a single step if that fits, because a kernel can be timed repeatedly only while all its operands
- * are on the device. The run's kernel and choice and the tiling's storages must be set. false: no tiling fits;
- * tiling->memory_bytes is the least that is needed. */
+ * `prefer_one_step` it prefers a single step if that fits, because a kernel can be timed repeatedly only while all its
+ * operands are on the device. The run's kernel and choice and the tiling's storages must be set. false: no tiling fits;
+ * tiling->memory_bytes is the minimum that is needed. */
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                int64_t budget, bool whole, struct tiling *tiling);
+                int64_t budget, bool prefer_one_step, struct tiling *tiling);
 
 /* Makes the tiling of a run on a part of a geometry whose tiling is `whole`: the tiles have the same size, and along
  * loops that the part does not cut the same boundaries. */

@@ -397,14 +397,15 @@ static bool varies(const struct report *report, const char *operation, int by) {
 /* Writes an operation's figures, until the page has its maximum. `before`: the number of figures so far. Returns the
  * number that the operation would have without the limit. */
 static int write_operation(const struct report *report, const char *operation, int before, FILE *to) {
-    int columns = report->swept.count, most = report->alone ? 1 : MAX_FIGURES, wanted = 0;
+    int columns = report->swept.count, max_figures = report->alone ? 1 : MAX_FIGURES, wanted = 0;
     OWNED bool *varying = must_malloc((size_t)columns + 1);
     struct figure figure = {.report = report, .kind = &rates, .operation = operation, .varying = varying};
     for (int i = 0; i < columns; i++) varying[i] = varies(report, operation, i);
     for (figure.by = 0; figure.by < columns; figure.by++)
-        if (varying[figure.by] && before + ++wanted <= most) write_figure(figure, to);
+        if (varying[figure.by] && before + ++wanted <= max_figures) write_figure(figure, to);
     figure.by = BY_VARIANT;
-    if (wanted == 0 && varies(report, operation, BY_VARIANT) && before + ++wanted <= most) write_figure(figure, to);
+    if (wanted == 0 && varies(report, operation, BY_VARIANT) && before + ++wanted <= max_figures)
+        write_figure(figure, to);
     return wanted;
 }
 

@@ -20,8 +20,8 @@ static bool is_allowed(const unsigned char *c, int size) {
 static void html_text(FILE *to, const char *text) {
     static const char *const escapes[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
-    for (size_t left = strlen(text); left > 0;) {
-        int size = utf8_length(text, left);
+    for (size_t remaining = strlen(text); remaining > 0;) {
+        int size = utf8_length(text, remaining);
         if (size == 0 || !is_allowed((const unsigned char *)text, size))
             fputs("\xef\xbf\xbd", to);
         else if (size == 1 && escapes[(unsigned char)*text])
@@ -30,7 +30,7 @@ static void html_text(FILE *to, const char *text) {
             fwrite(text, 1, (size_t)size, to);
         if (size == 0) size = 1;
         text += size;
-        left -= (size_t)size;
+        remaining -= (size_t)size;
     }
 }
 
@@ -56,10 +56,10 @@ void html(FILE *to, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The bytes of the first `most` characters of a text. */
-static size_t bytes_of(const char *text, int most) {
+/* The bytes of the first `max_characters` characters of a text. */
+static size_t bytes_of(const char *text, int max_characters) {
     size_t length = strlen(text), kept = 0;
-    for (int i = 0; i < most && kept < length; i++) {
+    for (int i = 0; i < max_characters && kept < length; i++) {
         int size = utf8_length(text + kept, length - kept);
         kept += size ? (size_t)size : 1;
     }
@@ -72,14 +72,14 @@ int characters_of(const char *text) {
     return characters;
 }
 
-const char *shortened(const char *from, int most, char *text) {
+const char *shortened(const char *from, int max_characters, char *text) {
     int characters = characters_of(from);
-    if (characters <= most) {
+    if (characters <= max_characters) {
         memcpy(text, from, strlen(from) + 1);
         return text;
     }
-    size_t head = bytes_of(from, (most - 1) / 2), tail = bytes_of(from, characters - most / 2);
-    snprintf(text, 4 * (size_t)most + 4, "%.*s…%s", (int)head, from, from + tail);
+    size_t head = bytes_of(from, (max_characters - 1) / 2), tail = bytes_of(from, characters - max_characters / 2);
+    snprintf(text, 4 * (size_t)max_characters + 4, "%.*s…%s", (int)head, from, from + tail);
     return text;
 }
 

@@ -53,7 +53,7 @@ static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
     return good ? disown(&value) : NULL;
 }
 
-static herr_t take_attribute(hid_t object, const char *name, const H5A_info_t *about, void *to) {
+static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *about, void *to) {
     (void)about;
     OWNED char *value = h5_get_text(object, name);
     if (!value) {
@@ -71,8 +71,8 @@ static void read_attributes(const struct results_file *file, const char *path, s
     FENCE(file->path);
     OWNED_ID hid_t object = file->id < 0 ? H5I_INVALID_HID : H5Oopen(file->id, path, H5P_DEFAULT);
     if (object < 0) return;
-    if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, take_attribute, attributes) < 0)
-        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, take_attribute,
+    if (H5Aiterate2(object, H5_INDEX_CRT_ORDER, H5_ITER_INC, NULL, add_attribute, attributes) < 0)
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, NULL, add_attribute,
                     attributes); /* a copy by another program may lack the order of creation */
 }
 

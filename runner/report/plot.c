@@ -28,10 +28,10 @@ enum { DASHES = 4, MAX_TICKS = 24, MAX_TITLES = 300, TICK_BYTES = 64 };
 /* Maps an axis' values to positions in the drawing. */
 struct scale {
     const struct plot_axis *axis;
-    double low, high; /* range of the values, in the axis' unit */
-    double from, to;  /* their positions in the drawing */
-    double least;     /* smallest value above 0 */
-    bool log, zero;   /* is the scale logarithmic; if so, are there zeros, drawn at `floor`? */
+    double low, high;    /* range of the values, in the axis' unit */
+    double from, to;     /* their positions in the drawing */
+    double min_positive; /* smallest value above 0 */
+    bool log, zero;      /* is the scale logarithmic; if so, are there zeros, drawn at `floor`? */
     double floor;
     double unit; /* labels of ticks are values divided by it: 1e9 for GFLOP/s */
     const char *unit_name;
@@ -77,7 +77,7 @@ static void widen(struct scale *scale, double value) {
     if (!isfinite(value)) return;
     scale->low = fmin(scale->low, value);
     scale->high = fmax(scale->high, value);
-    if (value > 0) scale->least = fmin(scale->least, value);
+    if (value > 0) scale->min_positive = fmin(scale->min_positive, value);
 }
 
 /* Chooses the kind of scale (logarithmic or not), extends it beyond the least and largest values, so that markers do
@@ -87,8 +87,8 @@ static void round_out(struct scale *scale, bool from_zero) {
     double span = scale->high - scale->low;
     scale->log = axis->scale != SCALE_BY_RANGE || (scale->low > 0 && scale->high > 10 * scale->low);
     scale->zero = axis->scale == SCALE_LOG_ZERO && scale->low <= 0;
-    scale->floor = pow(10, floor(log10(scale->least)) - 1);
-    if (scale->log) scale->low = scale->zero ? scale->floor : scale->least;
+    scale->floor = pow(10, floor(log10(scale->min_positive)) - 1);
+    if (scale->log) scale->low = scale->zero ? scale->floor : scale->min_positive;
     if (axis->categories) {
         scale->log = false;
         scale->low = -0.5;
@@ -266,13 +266,13 @@ static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
 }
 
 /* Are the categories' names too long to fit side by side? */
-static bool needs_tilt(const struct plot_axis *axis, int room) {
+static bool needs_tilt(const struct plot_axis *axis, int width) {
     int longest = 0;
     for (int i = 0; axis->categories && i < axis->category_count; i++) {
         int characters = characters_of(axis->categories[i]);
         if (characters > longest) longest = characters;
     }
-    return axis->category_count * (longest * CHARACTER + 6) > room;
+    return axis->category_count * (longest * CHARACTER + 6) > width;
 }
 
 /* ---- series ---- */
@@ -379,9 +379,9 @@ void plot_write(const struct plot *plot, const char *style, FILE *to) {
     bool named = plot->series_count > 1;
     int right = named ? RIGHT : WIDE_RIGHT, points = 0;
     struct scale x = {
-        .axis = &plot->x, .low = INFINITY, .high = -INFINITY, .least = INFINITY, .from = LEFT, .to = right};
+        .axis = &plot->x, .low = INFINITY, .high = -INFINITY, .min_positive = INFINITY, .from = LEFT, .to = right};
     struct scale y = {
-        .axis = &plot->y, .low = INFINITY, .high = -INFINITY, .least = INFINITY, .from = BOTTOM, .to = TOP};
+        .axis = &plot->y, .low = INFINITY, .high = -INFINITY, .min_positive = INFINITY, .from = BOTTOM, .to = TOP};
     widen_all(plot, &x, &y);
     find_ticks(plot, &x, plot->ticks_at_points);
     find_ticks(plot, &y, false);

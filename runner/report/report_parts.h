@@ -40,9 +40,9 @@ struct report {
  * markup are escaped, and what HTML forbids (control characters, bytes that are not UTF-8) becomes U+FFFD. */
 void html(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int characters_of(const char *text);
-/* Copies a text of at most `most` characters, of a longer one the beginning, "…" and the end. `text` holds
+/* Copies a text of at most `max_characters` characters, of a longer one the beginning, "…" and the end. `text` holds
  * 4 * most + 4 bytes. */
-const char *shortened(const char *from, int most, char *text);
+const char *shortened(const char *from, int max_characters, char *text);
 
 /* Write a table: html_table, headings, html_body, cells, html_table_end. `class`: "n" for numbers, aligned at the
  * right, or "". On a narrow screen a row becomes a block in which each cell shows its heading, so a cell repeats it.

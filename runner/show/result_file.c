@@ -189,11 +189,11 @@ static enum status read_samples(const struct results_file *file, int run, struct
             snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
     int count = vector_length(file, path[SECONDS]);
     if (count == 0) return STATUS_OK;
-    OWNED double *room = must_malloc((size_t)count * SAMPLE_KINDS * sizeof *room);
+    OWNED double *numbers = must_malloc((size_t)count * SAMPLE_KINDS * sizeof *numbers);
     double *values[SAMPLE_KINDS];
     bool known[SAMPLE_KINDS];
     for (int i = 0; i < SAMPLE_KINDS; i++) {
-        values[i] = room + (size_t)i * (size_t)count;
+        values[i] = numbers + (size_t)i * (size_t)count;
         known[i] = read_vector(file, path[i], count, values[i]);
         if (i == SECONDS && !known[SECONDS])
             return fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());

@@ -280,12 +280,12 @@ static struct table *table_of(const struct view *view, const struct groups *rema
     return table;
 }
 
-void view_print(const struct view *view, int room, const char *hint, FILE *to) {
-    FREED_BY(groups_free) struct groups remarked = room > 0 ? groups_of(view, false) : (struct groups){0};
+void view_print(const struct view *view, int width, const char *hint, FILE *to) {
+    FREED_BY(groups_free) struct groups remarked = width > 0 ? groups_of(view, false) : (struct groups){0};
     FREED_BY(table_release) struct table *table = table_of(view, &remarked);
     FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
-    table_print(table, room, hint, to);
-    for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.items[i], 0, room, to);
+    table_print(table, width, hint, to);
+    for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.items[i], 0, width, to);
 }
 
 void view_print_markdown(const struct view *view, FILE *to) {

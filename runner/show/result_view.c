@@ -116,9 +116,9 @@ static bool read_number(const char *text, bool time, double *number) {
 static enum status read_condition(const struct view *view, const char *text, struct condition *condition,
                                   struct error *error) {
     size_t length = strcspn(text, "=!<>");
-    int sign = 0, most = sizeof signs / sizeof *signs;
-    while (sign < most && strncmp(text + length, signs[sign].sign, strlen(signs[sign].sign)) != 0) sign++;
-    if (length == 0 || sign == most)
+    int sign = 0, sign_count = sizeof signs / sizeof *signs;
+    while (sign < sign_count && strncmp(text + length, signs[sign].sign, strlen(signs[sign].sign)) != 0) sign++;
+    if (length == 0 || sign == sign_count)
         return fail(error, STATUS_USAGE, "--where %s: write COLUMN=VALUE, or !=, <, <=, > or >= instead of =", text);
     OWNED char *name = must_printf("%.*s", (int)length, text);
     TRY(view_column_find(view, name, &condition->column, error));
@@ -253,9 +253,9 @@ static enum status choose_columns(struct view *view, const char *names, struct e
     } usual[] = {{"operation", 0}, {"parameters", 0}, {"variant", 0}, {"shape", 9}, {"median", 0},
                  {"ci", 3},        {"rate", 4},       {"roof", 5},    {"ratio", 2}, {"total", 7},
                  {"error", 8},     {"flags", 1},      {"status", 0}};
-    size_t most = sizeof usual / sizeof *usual;
-    for (const char *c = names; c && *c; c++) most += *c == ',';
-    view->shown = must_malloc((most + 1) * sizeof *view->shown);
+    size_t max_shown = sizeof usual / sizeof *usual;
+    for (const char *c = names; c && *c; c++) max_shown += *c == ',';
+    view->shown = must_malloc((max_shown + 1) * sizeof *view->shown);
     view->own_columns = names != NULL;
     for (size_t i = 0; i < sizeof usual / sizeof *usual && !names; i++)
         TRY(add_column(view, usual[i].name, usual[i].priority, error));

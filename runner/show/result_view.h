@@ -31,9 +31,9 @@ bool view_is_empty(const struct view *view);
 /* The rows of the view, in its order; the caller frees the array. */
 struct result_row *view_rows(const struct view *view, int *count);
 
-/* Prints the table within `room` characters (0: no limit), then lines about omitted columns, skipped runs and the
+/* Prints the table within `width` characters (0: no limit), then lines about omitted columns, skipped runs and the
  * meaning of flags. `hint`: as for table_print. */
-void view_print(const struct view *view, int room, const char *hint, FILE *to);
+void view_print(const struct view *view, int width, const char *hint, FILE *to);
 /* Like view_print, but prints GitHub's Markdown. */
 void view_print_markdown(const struct view *view, FILE *to);
 /* The rows and columns of the view for programs, as numbers without units: as CSV or JSON. */

@@ -177,8 +177,8 @@ enum status view_column_find(const struct view *view, const char *name, struct v
         if (strcmp(measures[i].name, name) == 0) found->measure = &measures[i];
     if (found->measure || found->column) return STATUS_OK;
 
-    int most = MEASURES + 2 * view->columns.count + view->tags.count, count = 0;
-    OWNED const char **names = must_malloc((size_t)most * sizeof *names);
+    int max_names = MEASURES + 2 * view->columns.count + view->tags.count, count = 0;
+    OWNED const char **names = must_malloc((size_t)max_names * sizeof *names);
     for (int i = 0; i < MEASURES; i++) names[count++] = measures[i].name;
     for (int i = 0; i < view->columns.count; i++) {
         names[count++] = view->columns.items[i].name;

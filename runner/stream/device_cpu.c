@@ -157,7 +157,7 @@ static enum status submit(struct device *device, enum queue queue, const struct 
 }
 
 /* Reports and clears the failure of work since the last wait. Called with the mutex held. */
-static enum status take_failure(struct cpu_device *cpu, struct error *error) {
+static enum status report_failure(struct cpu_device *cpu, struct error *error) {
     enum status status = cpu->failure.status;
     if (status == STATUS_OK) return STATUS_OK;
     fail(error, status, "%s", cpu->failure.text);
@@ -252,7 +252,7 @@ static enum status cpu_event_wait(struct device *device, struct event *event, st
     pthread_mutex_lock(&cpu->mutex);
     int64_t record = event->recorded;
     while (event->passed < record) pthread_cond_wait(&cpu->changed, &cpu->mutex);
-    enum status status = take_failure(cpu, error);
+    enum status status = report_failure(cpu, error);
     pthread_mutex_unlock(&cpu->mutex);
     return status;
 }
@@ -273,7 +273,7 @@ static enum status cpu_synchronize(struct device *device, struct error *error) {
     pthread_mutex_lock(&cpu->mutex);
     for (int queue = 0; queue < QUEUE_COUNT; queue++)
         while (cpu->workers[queue].first) pthread_cond_wait(&cpu->changed, &cpu->mutex);
-    enum status status = take_failure(cpu, error);
+    enum status status = report_failure(cpu, error);
     pthread_mutex_unlock(&cpu->mutex);
     return status;
 }

@@ -117,14 +117,14 @@ static void cuda_release_host(struct device *device, void *memory) {
 }
 
 static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
-    const int64_t most = INT32_MAX; /* the largest pitch of cudaMemcpy2DAsync */
+    const int64_t max_pitch = INT32_MAX; /* the largest pitch of cudaMemcpy2DAsync */
     cudaStream_t stream = cuda_of(device)->streams[queue];
     bool one_run = copy->rows == 1 || (copy->to_pitch == copy->bytes && copy->from_pitch == copy->bytes);
     if (one_run) {
         CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)(copy->bytes * copy->rows), cudaMemcpyDefault, stream));
         return STATUS_OK;
     }
-    if (copy->to_pitch <= most && copy->from_pitch <= most) {
+    if (copy->to_pitch <= max_pitch && copy->from_pitch <= max_pitch) {
         CUDA(cudaMemcpy2DAsync(copy->to, (size_t)copy->to_pitch, copy->from, (size_t)copy->from_pitch,
                                (size_t)copy->bytes, (size_t)copy->rows, cudaMemcpyDefault, stream));
         return STATUS_OK;
@@ -161,8 +161,8 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
     launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
-    cudaError_t code = (cudaError_t)kernel_launch(kernel, launch), left = cudaGetLastError();
-    if (code == cudaSuccess) code = left; /* clears the error, or the next launch would report it */
+    cudaError_t code = (cudaError_t)kernel_launch(kernel, launch), pending = cudaGetLastError();
+    if (code == cudaSuccess) code = pending; /* clears the error, or the next launch would report it */
     if (code == cudaSuccess) return STATUS_OK;
     /* A refused launch means that the variant has failed, not the device. */
     return fail(error, STATUS_RUN, "kernel '%s' cannot be launched on %s: %s", kernel->name, device->facts.id,
@@ -230,7 +230,7 @@ static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint,
     CUresult (*attribute)(int *, CUfunction_attribute, CUfunction), (*occupancy)(int *, CUfunction, int, size_t);
     enum cudaGraphNodeType type;
     CUDA_KERNEL_NODE_PARAMS launch;
-    int device, blocks, most, registers, spilled, shared;
+    int device, blocks, max_threads, registers, spilled, shared;
     if (!driver_function("cuGraphKernelNodeGetParams", &params) || !driver_function("cuKernelGetFunction", &function) ||
         !driver_function("cuFuncGetAttribute", &attribute) ||
         !driver_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", &occupancy) ||
@@ -241,29 +241,29 @@ static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint,
         attribute(&spilled, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, launch.func) != CUDA_SUCCESS ||
         attribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, launch.func) != CUDA_SUCCESS ||
         cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&most, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
+        cudaDeviceGetAttribute(&max_threads, cudaDevAttrMaxThreadsPerMultiProcessor, device) != cudaSuccess)
         return false;
     int block_threads = (int)(launch.blockDimX * launch.blockDimY * launch.blockDimZ);
     bool counted = occupancy(&blocks, launch.func, block_threads, launch.sharedMemBytes) == CUDA_SUCCESS;
     *threads = (double)block_threads * launch.gridDimX * launch.gridDimY * launch.gridDimZ;
     *footprint = (struct footprint){registers, spilled, (double)shared + launch.sharedMemBytes,
-                                    counted ? (double)blocks * block_threads / most : NAN};
+                                    counted ? (double)blocks * block_threads / max_threads : NAN};
     return true;
 }
 
 static struct footprint cuda_footprint(struct device *device, const struct kernel *kernel, struct launch *launch) {
-    enum { MOST_NODES = 64 };
+    enum { MAX_NODES = 64 };
     struct footprint largest = FOOTPRINT_UNKNOWN, one;
-    cudaGraphNode_t nodes[MOST_NODES];
-    size_t count = MOST_NODES;
-    double most = -1, threads;
+    cudaGraphNode_t nodes[MAX_NODES];
+    size_t count = MAX_NODES;
+    double max_threads = -1, threads;
     if (cudaSetDevice(cuda_of(device)->number) != cudaSuccess) return largest;
     cudaGraph_t graph = capture(device, cuda_of(device)->streams[QUEUE_COMPUTE], kernel, launch, 1);
     if (graph && cudaGraphGetNodes(graph, nodes, &count) == cudaSuccess)
-        for (size_t i = 0; i < count && i < MOST_NODES; i++)
-            if (footprint_of_node(nodes[i], &one, &threads) && threads > most) {
+        for (size_t i = 0; i < count && i < MAX_NODES; i++)
+            if (footprint_of_node(nodes[i], &one, &threads) && threads > max_threads) {
                 largest = one;
-                most = threads;
+                max_threads = threads;
             }
     if (graph) cudaGraphDestroy(graph);
     cudaGetLastError(); /* clears the error of what is not known */

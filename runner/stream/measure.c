@@ -27,7 +27,7 @@
 struct steadiness {
     double block_s, fraction;
     int calm;
-    double most_s; /* the warm-up stops after this time in any case */
+    double max_s; /* the warm-up stops after this time in any case */
 };
 static const struct steadiness gpu_steadiness = {50e-3, 0.005, 1, 0.5}, cpu_steadiness = {1e-3, 0.02, 2, 0.3};
 /* After the warm-up the batch is chosen anew if a launch takes less or more than these shares of its time when it was
@@ -110,9 +110,9 @@ static enum status time_sample(struct timing *timing, struct sample_conditions *
 
 /* Appends the latest sample to the results. */
 static void keep_sample(struct timing *timing, const struct sample_conditions *conditions, int turn) {
-    double between = timing->seconds * timing->launches, *least = &timing->measurement->samples.min_s;
-    if (*least == 0 || between < *least) *least = between;
-    timing->spent_s += between;
+    double sample_s = timing->seconds * timing->launches, *min_s = &timing->measurement->samples.min_s;
+    if (*min_s == 0 || sample_s < *min_s) *min_s = sample_s;
+    timing->spent_s += sample_s;
     samples_append(&timing->measurement->samples, timing->seconds, conditions, turn);
 }
 
@@ -171,7 +171,7 @@ static enum status reach_steady(struct timing *timing, struct error *error) {
         TRY(time_block(timing, steady->block_s, &spent, &seconds, error));
         calm = seconds > (1 - steady->fraction) * fastest ? calm + 1 : 0;
         fastest = fmin(fastest, seconds);
-        timing->measurement->samples.unsteady = calm < steady->calm && spent > steady->most_s;
+        timing->measurement->samples.unsteady = calm < steady->calm && spent > steady->max_s;
         if (timing->measurement->samples.unsteady) break;
     }
     return STATUS_OK;
@@ -210,13 +210,13 @@ static bool is_too_short(const struct timing *timing) {
            timing->launches < MAX_BATCH;
 }
 
-static enum status take_turn(struct timing *timing, int turn, bool alone, struct error *error) {
-    const int64_t most = timing->measurement->options->repeat_max;
+static enum status run_turn(struct timing *timing, int turn, bool alone, struct error *error) {
+    const int64_t max_samples = timing->measurement->options->repeat_max;
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
     if (!alone && !timing->measurement->options->cold && !timing->lead && timing->seconds < LONG_S)
         TRY(launch_once(timing, error));
     struct sample_conditions conditions = CONDITIONS_UNKNOWN;
-    for (int i = 0; i < samples && timing->measurement->samples.count < most; i++) {
+    for (int i = 0; i < samples && timing->measurement->samples.count < max_samples; i++) {
         TRY(time_sample(timing, i == 0 ? &conditions : NULL, error));
         while (is_too_short(timing)) { /* each time the number of launches grows at least tenfold */
             choose_batch(timing);
@@ -288,13 +288,13 @@ static void mark_shared(struct timing *timings, int count) {
     }
 }
 
-/* Warms up (turn 0) or takes a turn. */
-static enum status warm_up_or_take_turn(struct timing *timings, int which, int turn, bool alone,
-                                        const struct measure_watch *watch, struct error *error) {
+/* Warms up (turn 0) or runs a turn. */
+static enum status warm_up_or_run_turn(struct timing *timings, int which, int turn, bool alone,
+                                       const struct measure_watch *watch, struct error *error) {
     struct timing *timing = &timings[which];
     report_samples(watch, timing, which); /* its turn begins */
     report_turn(watch, which, true);
-    enum status status = turn == 0 ? warm_up(timing, error) : take_turn(timing, turn, alone, error);
+    enum status status = turn == 0 ? warm_up(timing, error) : run_turn(timing, turn, alone, error);
     status = keep_kernel_failure(timing, status, error);
     report_turn(watch, which, false);
     return status;
@@ -302,16 +302,16 @@ static enum status warm_up_or_take_turn(struct timing *timings, int which, int t
 
 static enum status time_all(struct timing *timings, int count, struct load_window *window,
                             const struct measure_watch *watch, struct error *error) {
-    for (int i = 0; i < count; i++) TRY(warm_up_or_take_turn(timings, i, 0, false, watch, error));
-    bool left = true;
-    for (int turn = 1; left; turn++) {
-        left = false;
+    for (int i = 0; i < count; i++) TRY(warm_up_or_run_turn(timings, i, 0, false, watch, error));
+    bool unfinished = true;
+    for (int turn = 1; unfinished; turn++) {
+        unfinished = false;
         for (int i = 0; i < count; i++) {
             timings[i].done = timings[i].done || has_enough(&timings[i]);
             if (timings[i].done) continue;
-            TRY(warm_up_or_take_turn(timings, i, turn, count == 1, watch, error));
+            TRY(warm_up_or_run_turn(timings, i, turn, count == 1, watch, error));
             report_samples(watch, &timings[i], i);
-            left = true;
+            unfinished = true;
         }
         if (now_s() - window->since.now_s < CPU_LOAD_MIN_S) continue;
         const struct cpu_load now = cpu_load_now();

@@ -18,8 +18,8 @@ bool poison_wanted(const struct kernel *kernel) {
 
 enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error) {
     if (!out->memory) return STATUS_OK;
-    return device->operations->fill(device, (char *)out->memory - POISON_GUARD, POISON, out->room + 2 * POISON_GUARD,
-                                    error);
+    return device->operations->fill(device, (char *)out->memory - POISON_GUARD, POISON,
+                                    out->buffer_bytes + 2 * POISON_GUARD, error);
 }
 
 /* Copies between the device and the host, and waits for it. */

@@ -12,9 +12,9 @@
 
 /* The output of the launch of a kernel that is not trusted. */
 struct poisoned {
-    void *memory;  /* on the device; NULL: the kernel is trusted */
-    int64_t bytes; /* of what the launch writes */
-    int64_t room;  /* of the buffer, without the guard zones around it */
+    void *memory;         /* on the device; NULL: the kernel is trusted */
+    int64_t bytes;        /* of what the launch writes */
+    int64_t buffer_bytes; /* of the buffer, without the guard zones around it */
     enum dtype dtype;
 };
 

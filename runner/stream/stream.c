@@ -141,12 +141,12 @@ static enum status end_load(const struct load *load, struct error *error) {
 
 /* Does the loads piece by piece in turns, so that the uploads of all lanes overlap. */
 static enum status do_loads(struct stream *stream, struct load *loads, int count, struct error *error) {
-    int64_t most = 0;
+    int64_t max_pieces = 0;
     for (int i = 0; i < count; i++) {
         TRY(begin_load(stream, &loads[i], error));
-        if (loads[i].cut.pieces > most) most = loads[i].cut.pieces;
+        if (loads[i].cut.pieces > max_pieces) max_pieces = loads[i].cut.pieces;
     }
-    for (int64_t number = 0; number < most; number++)
+    for (int64_t number = 0; number < max_pieces; number++)
         for (int i = 0; i < count; i++)
             if (number < loads[i].cut.pieces) TRY(load_piece(stream, &loads[i], number, error));
     for (int i = 0; i < count; i++) TRY(end_load(&loads[i], error));
@@ -234,7 +234,7 @@ static struct poisoned poisoned_output(const struct lane *lane) {
     if (!poison_wanted(stream->run->kernel)) return (struct poisoned){.memory = NULL};
     return (struct poisoned){.memory = lane->out[stream->out.current],
                              .bytes = box_elements(&lane->band.store) * stream->out.element,
-                             .room = stream->tiling->out_bytes,
+                             .buffer_bytes = stream->tiling->out_bytes,
                              .dtype = stream->task->geometry.out.dtype};
 }
 

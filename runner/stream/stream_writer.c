@@ -107,11 +107,11 @@ enum status writer_begin(struct stream *stream, struct error *error) {
     return STATUS_OK;
 }
 
-/* Waits until at most `most` tiles are pending. */
-static enum status wait_pending(struct writer *writer, int most, struct error *error) {
+/* Waits until at most `max_pending` tiles are pending. */
+static enum status wait_pending(struct writer *writer, int max_pending, struct error *error) {
     if (!writer->started) return STATUS_OK;
     pthread_mutex_lock(&writer->mutex);
-    while (writer->pending > most && writer->error.status == STATUS_OK)
+    while (writer->pending > max_pending && writer->error.status == STATUS_OK)
         pthread_cond_wait(&writer->changed, &writer->mutex);
     if (writer->error.status != STATUS_OK) *error = writer->error;
     enum status status = writer->error.status;

@@ -32,16 +32,16 @@ struct cached_box {
 struct box_cache {
     const struct plan *plan;
     const struct run *run;
-    int64_t room; /* free bytes */
+    int64_t free_bytes; /* free bytes */
     struct cached_box *held;
     const struct host_reader *reader;
 };
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
-static bool is_within(const struct box *box, const struct box *whole) {
+static bool is_within(const struct box *box, const struct box *outer) {
     struct box both;
-    return box_elements(box) > 0 && box_intersect(box, whole, &both) && box_equal(&both, box);
+    return box_elements(box) > 0 && box_intersect(box, outer, &both) && box_equal(&both, box);
 }
 
 /* Enlarges a box to the smallest one that contains both. */
@@ -106,7 +106,7 @@ static bool is_whole(const struct cached_box *held) {
 static void drop_entry(struct box_cache *cache, struct cached_box **link) {
     struct cached_box *held = *link;
     *link = held->next;
-    cache->room += held->bytes;
+    cache->free_bytes += held->bytes;
     free(held->data);
     free(held);
 }
@@ -134,7 +134,7 @@ void box_cache_begin(struct box_cache *cache, const struct plan *plan, const str
     bool is_new = !cache->plan, other_task = is_new || cache->run->task != run->task;
     cache->plan = plan;
     cache->run = run;
-    if (is_new) cache->room = plan_held_bytes(plan);
+    if (is_new) cache->free_bytes = plan_held_bytes(plan);
     for (struct cached_box **link = &cache->held; *link;) {
         bool kept = !other_task;
         for (int i = 0; i < task->geometry.inputs; i++)
@@ -163,7 +163,7 @@ static int64_t element_of(const struct box_cache *cache, int input) {
 /* Adds an entry without contents. NULL: it does not fit. */
 static struct cached_box *add_entry(struct box_cache *cache, int input, const struct box *box) {
     int64_t element = element_of(cache, input), bytes = box_elements(box) * element;
-    char *data = bytes <= cache->room ? allocate_box(bytes) : NULL;
+    char *data = bytes <= cache->free_bytes ? allocate_box(bytes) : NULL;
     if (!data) return NULL;
     struct cached_box *held = must_malloc(sizeof *held);
     *held = (struct cached_box){.array = array_of(cache, input),
@@ -175,7 +175,7 @@ static struct cached_box *add_entry(struct box_cache *cache, int input, const st
                                 .missing = box_elements(box),
                                 .next = cache->held};
     cache->held = held;
-    cache->room -= bytes;
+    cache->free_bytes -= bytes;
     return held;
 }
 
@@ -186,13 +186,13 @@ bool box_cache_request(struct box_cache *cache, int input, const struct box *box
 bool box_cache_request_inputs(struct box_cache *cache) {
     int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
     const struct cached_box *before = cache->held;
-    bool room = true;
-    for (int i = 0; i < inputs && room; i++) {
+    bool fits = true;
+    for (int i = 0; i < inputs && fits; i++) {
         struct box whole = box_whole(&operand_of(cache, i)->shape);
-        room = box_cache_request(cache, i, &whole);
+        fits = box_cache_request(cache, i, &whole);
     }
-    while (!room && cache->held != before) drop_entry(cache, &cache->held);
-    return room;
+    while (!fits && cache->held != before) drop_entry(cache, &cache->held);
+    return fits;
 }
 
 void box_cache_drop_output(struct box_cache *cache) {
@@ -263,9 +263,9 @@ static enum status fill_input(struct box_cache *cache, int input, const struct h
     restart_entries(cache); /* a pass may have filled only a part of an entry */
     struct grid grid = grid_of(cache, input);
     struct cut cut = cut_box(&wanted, &grid, WALK);
-    int64_t most = cut_max_elements(&cut);
-    OWNED char *data = try_malloc((size_t)(most * element_of(cache, input)));
-    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)most);
+    int64_t max_elements = cut_max_elements(&cut);
+    OWNED char *data = try_malloc((size_t)(max_elements * element_of(cache, input)));
+    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)max_elements);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number), part = piece;
         if (!find_missing(cache, input, &piece, &part)) continue;

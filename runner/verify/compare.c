@@ -35,7 +35,7 @@ CPU_VERSIONS(largest_error,
              (count, out, rounded, value, magnitude, absolute, result))
 
 /* The smallest number that rounds to infinity. For float64, which cannot represent it, the largest finite number. */
-static double least_infinite(enum dtype dtype) {
+static double min_infinite(enum dtype dtype) {
     double largest = dtype_largest(dtype);
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
 }
@@ -58,7 +58,7 @@ static double float_error(enum dtype computed, enum dtype stored, double out, do
     if (out == right || (isnan(out) && (isnan(right) || truth->overflow[i] != OVERFLOW_NONE))) return 0;
     if (isinf(out) && truth->overflow[i] == OVERFLOW_ANY) return 0;
     if (isnan(out) || !isfinite(value)) return INFINITY;
-    double infinite = fmin(least_infinite(computed), least_infinite(stored));
+    double infinite = fmin(min_infinite(computed), min_infinite(stored));
     double number = isinf(out) ? copysign(infinite, out) : out;
     double conversion = stored == computed ? 0 : half_spacing(stored, out); /* the conversion may round by this much */
     double error = relative_error(fabs(number - value) - conversion, truth, i, tolerance);
@@ -69,10 +69,10 @@ static double float_error(enum dtype computed, enum dtype stored, double out, do
 static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
                              int64_t count, const struct tolerance *tolerance, bool *wrong) {
     double out[SLICE], rounded[SLICE], largest;
-    char room[SLICE * sizeof(double)];
+    char converted[SLICE * sizeof(double)];
     convert_to_double(dtype, data + start * (int64_t)dtype_size(dtype), count, out);
-    convert_from_double(dtype, truth->value + start, count, room);
-    convert_to_double(dtype, room, count, rounded);
+    convert_from_double(dtype, truth->value + start, count, converted);
+    convert_to_double(dtype, converted, count, rounded);
     largest_error(count, out, rounded, truth->value + start, truth->magnitude + start, tolerance->absolute, &largest);
     if (largest <= tolerance->relative) return largest;
     largest = 0;
@@ -131,18 +131,18 @@ static void right_elements(const struct geometry *geometry, enum dtype stored, c
  * that wraps to `out`. */
 static double integer_error(enum dtype computed, enum dtype stored, int64_t out, const struct truth *truth, int64_t i,
                             const struct tolerance *tolerance) {
-    double value = truth->value[i], whole = trunc(value), fraction = value - whole;
+    double value = truth->value[i], integral = trunc(value), fraction = value - integral;
     if (out == 0 && truth->overflow[i] != OVERFLOW_NONE) return 0;
     if (!isfinite(value)) return INFINITY;
     int above = 64 - 8 * (int)dtype_size(stored);
     uint64_t wrapped;
     struct casts ignored = {0};
-    convert_elements(FLOAT64, &whole, 1, stored, &wrapped, &ignored);
+    convert_elements(FLOAT64, &integral, 1, stored, &wrapped, &ignored);
     uint64_t apart = ((uint64_t)out - (uint64_t)dtype_load_integer(stored, &wrapped, 0)) << above;
     double steps = ldexp((double)(int64_t)apart, -above), distance = 0;
-    if (steps > 0) distance = steps - fraction - (whole + steps > 0 ? 0 : 1);
-    if (steps < 0) distance = fraction - steps - (whole + steps < 0 ? 0 : 1);
-    if (out == 0) distance = fmin(distance, least_infinite(computed) - fabs(value));
+    if (steps > 0) distance = steps - fraction - (integral + steps > 0 ? 0 : 1);
+    if (steps < 0) distance = fraction - steps - (integral + steps < 0 ? 0 : 1);
+    if (out == 0) distance = fmin(distance, min_infinite(computed) - fabs(value));
     return relative_error(distance, truth, i, tolerance);
 }
 
@@ -230,16 +230,16 @@ static int64_t wrong_add(struct wrong_elements *all, const struct operand *out, 
 
 void compare_finish(struct verdict *verdict) {
     const struct wrong_elements *wrong = &verdict->wrong;
-    size_t room = sizeof verdict->message, length = strlen(verdict->message);
+    size_t size = sizeof verdict->message, length = strlen(verdict->message);
     if (verdict->right) return;
-    length += (size_t)snprintf(verdict->message + length, room - length, " (%lld of %lld %selements %s wrong",
+    length += (size_t)snprintf(verdict->message + length, size - length, " (%lld of %lld %selements %s wrong",
                                (long long)wrong->count, (long long)verdict->compared,
                                strcmp(verdict->how, "full") == 0 ? "" : "checked ", wrong->count == 1 ? "is" : "are");
-    for (int axis = 0; axis < wrong->rank && wrong->count > 1 && length < room; axis++)
-        length += (size_t)snprintf(verdict->message + length, room - length, "%s%lld:%lld%s", axis ? ", " : ", in [",
+    for (int axis = 0; axis < wrong->rank && wrong->count > 1 && length < size; axis++)
+        length += (size_t)snprintf(verdict->message + length, size - length, "%s%lld:%lld%s", axis ? ", " : ", in [",
                                    (long long)wrong->first[axis], (long long)wrong->last[axis] + 1,
                                    axis + 1 == wrong->rank ? "]" : "");
-    if (length < room) snprintf(verdict->message + length, room - length, ", largest error %.2g)", verdict->error);
+    if (length < size) snprintf(verdict->message + length, size - length, ", largest error %.2g)", verdict->error);
 }
 
 static void element_print(enum dtype dtype, const void *data, int64_t i, char text[32]) {

@@ -105,10 +105,10 @@ struct sizes {
 
 /* The comparison replaces fmax, which would be a function call for each element. */
 CPU_BODY raise_largest_body(const double *x, int64_t count, double *largest) {
-    double most = *largest;
-#pragma omp simd reduction(max : most)
-    for (int64_t i = 0; i < count; i++) most = fabs(x[i]) > most ? fabs(x[i]) : most;
-    *largest = most;
+    double maximum = *largest;
+#pragma omp simd reduction(max : maximum)
+    for (int64_t i = 0; i < count; i++) maximum = fabs(x[i]) > maximum ? fabs(x[i]) : maximum;
+    *largest = maximum;
 }
 CPU_VERSIONS(raise_largest, (const double *x, int64_t count, double *largest), (x, count, largest))
 
@@ -232,9 +232,9 @@ enum status freivalds_prepare(const struct geometry *geometry, const struct host
     for (int s = 0; s < 2; s++) choose_blocks(&sides[s], lines[s], k > lines[!s] ? k : lines[!s]);
     freivalds->scale = zeros(freivalds->batch);
     OWNED double *magnitudes = zeros(2 * k), *sums = zeros(k * (sides[0].blocks + sides[1].blocks));
-    bool room = freivalds->scale && magnitudes && sums;
-    for (int s = 0; s < 2; s++) room = allocate_side(&sides[s], freivalds->batch, sides[!s].blocks) && room;
-    if (!room) return fail(error, STATUS_RUN, NO_MEMORY);
+    bool allocated = freivalds->scale && magnitudes && sums;
+    for (int s = 0; s < 2; s++) allocated = allocate_side(&sides[s], freivalds->batch, sides[!s].blocks) && allocated;
+    if (!allocated) return fail(error, STATUS_RUN, NO_MEMORY);
     const struct vectors vectors[2] = {{sums, magnitudes}, {sums + k * sides[0].blocks, magnitudes + k}};
     uint64_t state = seed;
     for (int64_t b = 0; b < freivalds->batch; b++)
@@ -312,8 +312,8 @@ static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
     i += search->b * rows->lines, j += search->b * columns->lines;
     double by_row = rows->magnitudes[i] / fabs(columns->weights[j]);
     double by_column = columns->magnitudes[j] / fabs(rows->weights[i]);
-    double most = fmin(by_row, by_column) / search->freivalds->scale[search->b];
-    return !(most < dtype_largest(search->geometry->out.dtype) / 2);
+    double max_product = fmin(by_row, by_column) / search->freivalds->scale[search->b];
+    return !(max_product < dtype_largest(search->geometry->out.dtype) / 2);
 }
 
 /* Visits the infinities and NaNs in a band of C. Counts those that non-finite inputs explain, and keeps the others as

@@ -49,9 +49,9 @@ struct scan {
 static void scan_slice(void *context, int64_t item, int thread) {
     (void)thread;
     struct scan *scan = context;
-    int64_t start = item * SLICE, left = scan->count - start;
+    int64_t start = item * SLICE, remaining = scan->count - start;
     int64_t found = convert_infinities(scan->dtype, scan->data + start * (int64_t)dtype_size(scan->dtype),
-                                       left < SLICE ? left : SLICE);
+                                       remaining < SLICE ? remaining : SLICE);
     if (found) atomic_fetch_add(&scan->found, found);
 }
 

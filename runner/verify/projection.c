@@ -59,15 +59,16 @@ struct sharing {
     void (*process)(void *context, const struct band *band, int64_t first, int64_t count);
     void *context;
     const struct band *band;
-    int64_t lines, each, item; /* number of lines of the band, of a call of `process`, of a work item */
+    int64_t lines, lines_per_call,
+        lines_per_item; /* number of lines of the band, of a call of `process`, of a work item */
 };
 
 static void process_item(void *context, int64_t item, int thread) {
     (void)thread;
     const struct sharing *sharing = context;
-    int64_t first = item * sharing->item, end = min_int64(first + sharing->item, sharing->lines);
-    for (; first < end; first += sharing->each)
-        sharing->process(sharing->context, sharing->band, first, min_int64(sharing->each, end - first));
+    int64_t first = item * sharing->lines_per_item, end = min_int64(first + sharing->lines_per_item, sharing->lines);
+    for (; first < end; first += sharing->lines_per_call)
+        sharing->process(sharing->context, sharing->band, first, min_int64(sharing->lines_per_call, end - first));
 }
 
 static void process_lines(const struct visitor *visitor, const struct band *band) {

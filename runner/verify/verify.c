@@ -114,8 +114,10 @@ static struct box sample_box(const struct geometry *geometry, uint64_t seed, int
     for (int axis = 0; axis < shape->rank; axis++) {
         int64_t size = shape->size[axis];
         box.count[axis] = shape->rank == 3 && axis == 0 ? 1 : size < edge ? size : edge;
-        int64_t room = size - box.count[axis];
-        box.start[axis] = number == 0 ? 0 : number == 1 ? room : (int64_t)(splitmix(&state) % (uint64_t)(room + 1));
+        int64_t max_start = size - box.count[axis];
+        box.start[axis] = number == 0   ? 0
+                          : number == 1 ? max_start
+                                        : (int64_t)(splitmix(&state) % (uint64_t)(max_start + 1));
     }
     return box;
 }
@@ -177,7 +179,7 @@ static enum status compare_box(const struct verification *check, const struct bo
 static enum status check_everything(const struct verification *check, struct error *error) {
     const struct shape *shape = &check->geometry->out.shape;
     const struct storage *storage = &check->run->tiling.out_storage;
-    bool keep = shape_elements(shape) <= WHOLE_ELEMENTS;
+    bool keep = shape_elements(shape) <= FULL_CHECK_ELEMENTS;
     struct box whole = box_whole(shape);
     struct grid grid = {.grain = storage->chunk, .keep_grains = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, BOX_ELEMENTS);
@@ -265,7 +267,8 @@ struct box_observer verify_begin(const struct plan *plan, const struct run *run,
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
     struct box_cache *boxes = cache->boxes;
-    bool check_reads_all = plan_checks_whole(task) || operations[geometry->op]->product, later_task_reads = false;
+    bool check_reads_all = plan_checks_all_elements(task) || operations[geometry->op]->product,
+         later_task_reads = false;
     for (int i = 0; i < geometry->inputs; i++)
         later_task_reads = later_task_reads || plan->arrays[task->in[i]].last_reader > run->task;
     box_cache_begin(boxes, plan, run);
@@ -274,7 +277,7 @@ struct box_observer verify_begin(const struct plan *plan, const struct run *run,
     cache->wanted_task = run->task;
     bool held =
         (check_reads_all || later_task_reads) && is_costly_to_read(task, run) && box_cache_request_inputs(boxes);
-    if (!held && !plan_checks_whole(task)) request_samples(boxes, geometry, seed_of(plan, task));
+    if (!held && !plan_checks_all_elements(task)) request_samples(boxes, geometry, seed_of(plan, task));
     return box_cache_observer(boxes);
 }
 
@@ -303,13 +306,13 @@ enum status verify_run(const struct plan *plan, const struct run *run, const str
                                  .cache = cache,
                                  .verdict = verdict};
     TRY(box_cache_fill(cache->boxes, reader, error));
-    bool whole = plan_checks_whole(task);
-    verdict->how = whole ? "full" : "sampled";
-    enum status status = whole ? check_everything(&check, error) : check_samples(&check, error);
+    bool checks_all = plan_checks_all_elements(task);
+    verdict->how = checks_all ? "full" : "sampled";
+    enum status status = checks_all ? check_everything(&check, error) : check_samples(&check, error);
     /* Sums of floats still locate errors after the conversion to another float type; sums of integers, which wrap
      * modulo 2^bits, do not. */
     bool sums = operation->product && dtype_is_float(check.stored);
-    if (!status && !whole && sums && verdict->right) status = check_suspects(&check, error);
+    if (!status && !checks_all && sums && verdict->right) status = check_suspects(&check, error);
     compare_finish(verdict);
     return status;
 }

@@ -158,9 +158,9 @@ static void every_command_refuses_bad_usage(void **state) {
         assert_within("message", error.text, must_printf("%s: unknown option '--zzzzzz'", command->name));
         assert_int_equal(parse(command, (const char *[]){"-Z", NULL}, &error), STATUS_USAGE);
         assert_within("message", error.text, must_printf("%s: unknown option '-Z'", command->name));
-        bool one_missing = command->operands.least > 0;
+        bool one_missing = command->operands.min > 0;
         assert_int_equal(parse(command, (const char *[]){NULL}, &error), one_missing ? STATUS_USAGE : STATUS_OK);
-        if (command->operands.most >= 0)
+        if (command->operands.max >= 0)
             assert_int_equal(parse(command, (const char *[]){"a", "b", "c", NULL}, &error), STATUS_USAGE);
         for (const struct option_row *row = command->rows; row->name; row++) {
             char option[40], misspelt[40];
