@@ -6,26 +6,26 @@
 #include "command.h"
 
 /* A data set as the input of a job. */
-struct candidate {
+struct input_candidate {
     struct h5_entry *entry;
     struct job_input source;
     struct array array;
-    struct error unusable;        /* STATUS_OK: it can be an input, and `array` describes it */
-    bool described;               /* `array` or `unusable` is known */
-    double bytes_per_s;           /* predicted rate of reading */
-    char *pattern;                /* --job: it and the next links are one array in the files that match; NULL: not */
-    bool hidden;                  /* it has no row of its own */
-    const struct candidate *like; /* the candidate whose row represents it; NULL: none */
-    int alike;                    /* number of hidden candidates that its row represents... */
-    const char *last_alike;       /* ...and the name of the last of them */
+    struct error unusable; /* STATUS_OK: it can be an input, and `array` describes it */
+    bool described;        /* `array` or `unusable` is known */
+    double bytes_per_s;    /* predicted rate of reading */
+    char *pattern;         /* --job: it and the next links are one array in the files that match; NULL: not */
+    bool hidden;           /* it has no row of its own */
+    const struct input_candidate *like; /* the candidate whose row represents it; NULL: none */
+    int alike;                          /* number of hidden candidates that its row represents... */
+    const char *last_alike;             /* ...and the name of the last of them */
 };
 
 struct listing {
     char *path;
     struct h5_list list;
-    struct candidate *candidates; /* one for each entry of the list */
-    int usable;                   /* how many can be inputs */
-    int left_out;                 /* how many are hidden and like no row */
+    struct input_candidate *candidates; /* one for each entry of the list */
+    int usable;                         /* how many can be inputs */
+    int left_out;                       /* how many are hidden and like no row */
 };
 
 /* Lists the data sets at or below `object`. Describes those that get a row, and those whose elements are in other
@@ -36,11 +36,11 @@ void listing_free(struct listing *listing);
 char *listing_reasons(const struct listing *listing);
 
 /* Describes its source as an input: sets `array` or `unusable`, whose status it returns. */
-enum status candidate_describe(struct candidate *candidate);
+enum status candidate_describe(struct input_candidate *candidate);
 /* The size of its elements in memory, as a job sees them. */
-double candidate_bytes(const struct candidate *candidate);
+double candidate_bytes(const struct input_candidate *candidate);
 /* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */
-char *candidate_reason(const struct listing *listing, const struct candidate *candidate, bool in_short);
+char *candidate_reason(const struct listing *listing, const struct input_candidate *candidate, bool in_short);
 /* Names the use of a data set whose values are not computed with: "coordinates"; "": it has no other use. */
 const char *candidate_use(const struct h5_entry *entry);
 /* Compares pointers to candidates: possible inputs first, then by kind, the largest first, then by name. */

@@ -16,14 +16,14 @@ enum { MAX_PROPOSALS = 8, MAX_UNREADABLE = 100 /* fields that cannot be read, of
 
 /* An input of the job. */
 struct proposal {
-    const struct candidate *candidate;
+    const struct input_candidate *candidate;
     char *name;
 };
 
 /* ---- choosing data sets ---------------------------------------------------------------------------------------- */
 
 /* Can a job read it: has it elements along an axis, and a name that YAML can hold? */
-static bool fits_job(const struct candidate *candidate) {
+static bool fits_job(const struct input_candidate *candidate) {
     return candidate->described && !candidate->hidden && candidate->entry->kind < H5_NO_INPUT &&
            !candidate->unusable.status && candidate->array.shape.rank > 0 &&
            shape_elements(&candidate->array.shape) > 0 && !text_not_utf8(candidate->entry->name);
@@ -31,7 +31,7 @@ static bool fits_job(const struct candidate *candidate) {
 
 /* Drops codes, masks and coordinates, which are sorted last, unless there is nothing before them. Returns how many
  * candidates are left. */
-static int leave_out_codes(struct candidate *const sorted[], int count) {
+static int leave_out_codes(struct input_candidate *const sorted[], int count) {
     while (count > 0 && sorted[count - 1]->entry->kind >= H5_CODES &&
            sorted[count - 1]->entry->kind > sorted[0]->entry->kind)
         count--;
@@ -88,7 +88,7 @@ static char *pattern_of(const char *path, const char *first, const char *last) {
 }
 
 /* Does the pattern match exactly the files of these entries, in this order? */
-static bool matches_all(const char *pattern, struct candidate *const series[], int count) {
+static bool matches_all(const char *pattern, struct input_candidate *const series[], int count) {
     char **paths = NULL;
     int found = match_files(pattern, &paths);
     bool all = found == count;
@@ -103,8 +103,8 @@ static bool matches_all(const char *pattern, struct candidate *const series[], i
 /* Joins external links that differ only by a number into one concatenated input. A detector's master file has such:
  * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns the index after the series. */
 static int join_links(struct listing *listing, int at) {
-    OWNED struct candidate **series = must_malloc((unsigned long)(listing->list.count - at) * sizeof *series);
-    struct candidate *first = &listing->candidates[at];
+    OWNED struct input_candidate **series = must_malloc((unsigned long)(listing->list.count - at) * sizeof *series);
+    struct input_candidate *first = &listing->candidates[at];
     int count = 1;
     for (series[0] = first; at + count < listing->list.count; count++) {
         series[count] = &listing->candidates[at + count];
@@ -135,9 +135,9 @@ static int join_links(struct listing *listing, int at) {
 }
 
 /* Hides virtual data sets of the same shape and type as the joined input: HDF5 would read them on one core. */
-static void leave_out_virtual(struct listing *listing, const struct candidate *joined) {
+static void leave_out_virtual(struct listing *listing, const struct input_candidate *joined) {
     for (int i = 0; i < listing->list.count; i++) {
-        struct candidate *candidate = &listing->candidates[i];
+        struct input_candidate *candidate = &listing->candidates[i];
         if (strcmp(candidate->entry->layout, "virtual") == 0 && candidate->described && !candidate->unusable.status &&
             candidate->array.dtype == joined->array.dtype && shape_equal(&candidate->array.shape, &joined->array.shape))
             candidate->hidden = true;
@@ -149,15 +149,16 @@ static void leave_out_virtual(struct listing *listing, const struct candidate *j
 /* Finds the numeric fields of tables and the parts of complex numbers, except indices and coordinates by their names.
  * Returns how many are in `fields`, which the caller frees with free_fields. *unusable: why the first that cannot be
  * read cannot. */
-static int find_fields(const struct listing *listing, struct candidate fields[MAX_PROPOSALS], struct error *unusable) {
+static int find_fields(const struct listing *listing, struct input_candidate fields[MAX_PROPOSALS],
+                       struct error *unusable) {
     int count = 0, unreadable = 0;
     for (int i = 0; i < listing->list.count && count < MAX_PROPOSALS && unreadable < MAX_UNREADABLE; i++) {
-        const struct candidate *data_set = &listing->candidates[i];
+        const struct input_candidate *data_set = &listing->candidates[i];
         if (data_set->hidden || text_not_utf8(data_set->entry->name)) continue;
         for (int f = 0; f < data_set->entry->fields.count && count < MAX_PROPOSALS; f++) {
-            struct candidate *field = &fields[count];
+            struct input_candidate *field = &fields[count];
             const char *name = data_set->entry->fields.items[f];
-            *field = (struct candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
+            *field = (struct input_candidate){.entry = data_set->entry, .source = data_set->source, .described = true};
             field->source.field = must_strdup(name);
             bool has_values = h5_kind_of_field(name) == H5_VALUES && !text_not_utf8(name);
             if (has_values && !candidate_describe(field) && fits_job(field)) {
@@ -172,7 +173,7 @@ static int find_fields(const struct listing *listing, struct candidate fields[MA
     return count;
 }
 
-static void free_fields(struct candidate fields[], int count) {
+static void free_fields(struct input_candidate fields[], int count) {
     for (int i = 0; i < count; i++) {
         array_free(&fields[i].array);
         free(fields[i].source.field);
@@ -181,19 +182,19 @@ static void free_fields(struct candidate fields[], int count) {
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-struct work {
+struct operation_list {
     FILE *to;         /* the text of the operations */
     const char *stem; /* the file's name without its ending */
     bool gram, copy;  /* one is proposed already */
 };
 
-static void print_reduction(struct work *work, const struct proposal *input, const char *operator, int axis,
+static void print_reduction(struct operation_list *work, const struct proposal *input, const char *operator, int axis,
                             bool skip_nan, const char *why) {
     fprintf(work->to, "  - {id: %s_of_%s, op: reduce, inputs: [%s], operator: %s, axis: %d%s}%s%s\n", operator,
             input->name, input->name, operator, axis, skip_nan ? ", skip_nan: true" : "", *why ? " # " : "", why);
 }
 
-static int time_axis(const struct candidate *candidate) {
+static int time_axis(const struct input_candidate *candidate) {
     static const char *const names[] = {"time", "t", "times", "valid_time", "date", "month", "year"};
     for (int axis = 0; axis < candidate->entry->rank && axis < candidate->array.shape.rank; axis++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -202,7 +203,7 @@ static int time_axis(const struct candidate *candidate) {
 }
 
 /* For a variable over time: its mean over time. */
-static bool propose_climatology(struct work *work, const struct proposal *input) {
+static bool propose_climatology(struct operation_list *work, const struct proposal *input) {
     int axis = time_axis(input->candidate);
     if (axis < 0 || input->candidate->array.shape.rank == 1) return false;
     print_reduction(work, input, "mean", axis, dtype_is_float(input->candidate->array.dtype), "over time");
@@ -210,7 +211,7 @@ static bool propose_climatology(struct work *work, const struct proposal *input)
 }
 
 /* For frames of a detector: the mean frame and the deviation of each pixel. */
-static bool propose_frames(struct work *work, const struct proposal *input) {
+static bool propose_frames(struct operation_list *work, const struct proposal *input) {
     const struct array *array = &input->candidate->array;
     if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->candidate->pattern)) return false;
     print_reduction(work, input, "mean", 0, false, "the mean frame: the dark, if these are dark frames");
@@ -219,7 +220,7 @@ static bool propose_frames(struct work *work, const struct proposal *input) {
 }
 
 /* For a matrix that MATLAB wrote: MATLAB's mean(), and a copy whose axes are in MATLAB's order. */
-static bool propose_copy(struct work *work, const struct proposal *input) {
+static bool propose_copy(struct operation_list *work, const struct proposal *input) {
     const struct array *array = &input->candidate->array;
     if (!(input->candidate->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
     print_reduction(work, input, "mean", array->shape.size[1] > 1, false,
@@ -234,7 +235,7 @@ static bool propose_copy(struct work *work, const struct proposal *input) {
 
 /* Is the candidate a table of samples? anndata names such tables X and /obsm/...; others have many more rows than
  * columns. */
-static bool is_samples(const struct candidate *candidate) {
+static bool is_samples(const struct input_candidate *candidate) {
     const struct shape *shape = &candidate->array.shape;
     if (shape->rank != 2 || candidate->entry->kind != H5_VALUES || candidate->entry->axes[0] ||
         candidate->entry->axes[1])
@@ -246,7 +247,7 @@ static bool is_samples(const struct candidate *candidate) {
 }
 
 /* For samples x features: the mean of each feature, and the Gram matrix. */
-static bool propose_samples(struct work *work, const struct proposal *input) {
+static bool propose_samples(struct operation_list *work, const struct proposal *input) {
     if (!is_samples(input->candidate)) return false;
     print_reduction(work, input, "mean", 0, false, "of each column");
     if (work->gram) return true;
@@ -256,13 +257,13 @@ static bool propose_samples(struct work *work, const struct proposal *input) {
     return true;
 }
 
-static bool propose_mean(struct work *work, const struct proposal *input) {
+static bool propose_mean(struct operation_list *work, const struct proposal *input) {
     print_reduction(work, input, "mean", 0, false, "");
     return true;
 }
 
 /* Tried in this order; the first that returns true has proposed operations. */
-static bool (*const purposes[])(struct work *, const struct proposal *) = {
+static bool (*const purposes[])(struct operation_list *, const struct proposal *) = {
     propose_climatology, propose_copy, propose_frames, propose_samples, propose_mean,
 };
 
@@ -270,7 +271,7 @@ static bool (*const purposes[])(struct work *, const struct proposal *) = {
 
 /* Makes the name of an input from a field or the last part of a data set's name; a `number` above 0 makes it unique.
  * The caller frees. */
-static char *input_name(const struct candidate *candidate, int number) {
+static char *input_name(const struct input_candidate *candidate, int number) {
     const char *last = path_name(candidate->source.dataset);
     OWNED char *name = must_printf("%.40s", candidate->source.field ? candidate->source.field : last);
     for (char *c = name; *c; c++)
@@ -303,7 +304,7 @@ static void name_inputs(struct proposal inputs[], int count) {
 }
 
 /* The type to read the input as; NULL: its own. A Gram matrix in float32 would lose many digits. */
-static const char *type_for(const struct proposal *input, const struct work *work) {
+static const char *type_for(const struct proposal *input, const struct operation_list *work) {
     bool gram = !work->gram && is_samples(input->candidate) && !(input->candidate->entry->marks & H5_MARK_MATLAB);
     return gram && input->candidate->array.dtype != FLOAT64 ? "float64" : NULL;
 }
@@ -311,7 +312,7 @@ static const char *type_for(const struct proposal *input, const struct work *wor
 /* Prints an input of the proposed job; a comment behind it states shape, type and use. `type`: the value of the key
  * `dtype`; NULL: no such key. */
 static void print_input(const struct listing *listing, const struct proposal *input, const char *type) {
-    const struct candidate *candidate = input->candidate;
+    const struct input_candidate *candidate = input->candidate;
     char shape[SHAPE_TEXT];
     printf("  %s: {file: ", input->name);
     job_print_text(stdout, candidate->pattern ? candidate->pattern : listing->path, true);
@@ -337,7 +338,7 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     OWNED char *stem = path_stem(listing->path);
     OWNED char *output = must_printf("mean-of-%s.h5", stem);
     OWNED char *lines = NULL;
-    struct work work = {.to = must_stream(&lines), .stem = stem};
+    struct operation_list work = {.to = must_stream(&lines), .stem = stem};
     printf(
         "# These operations are suggestions, made from the file's names, axes and shapes. Save this text as a file in\n"
         "# the current directory and edit it: `tilerun list` shows all operations, configs/README.md all keys.\n"
@@ -371,9 +372,9 @@ static enum status fail_nothing(const struct listing *listing, const struct erro
 
 /* Chooses the inputs, best first. Takes fields of tables before single elements and codes if no data set has values.
  * Returns the number of inputs; *left_out becomes the number of others that would fit. */
-static int choose(struct listing *listing, struct candidate fields[], int field_count, struct proposal inputs[],
+static int choose(struct listing *listing, struct input_candidate fields[], int field_count, struct proposal inputs[],
                   int *left_out) {
-    OWNED struct candidate **fitting =
+    OWNED struct input_candidate **fitting =
         must_malloc((unsigned long)(listing->list.count + field_count) * sizeof *fitting + 1);
     int count = 0, chosen = 0;
     for (int i = 0; i < listing->list.count; i++)
@@ -392,7 +393,7 @@ static int choose(struct listing *listing, struct candidate fields[], int field_
 }
 
 enum status inspect_print_job(struct listing *listing, struct error *error) {
-    struct candidate fields[MAX_PROPOSALS];
+    struct input_candidate fields[MAX_PROPOSALS];
     struct h5_entry *which[MAX_PROPOSALS];
     struct proposal inputs[MAX_PROPOSALS];
     int left_out;

@@ -17,13 +17,13 @@ enum {
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-double candidate_bytes(const struct candidate *candidate) {
+double candidate_bytes(const struct input_candidate *candidate) {
     if (!candidate->described || candidate->unusable.status) return candidate->entry->bytes;
     return (double)shape_elements(&candidate->array.shape) * (double)dtype_size(candidate->array.dtype);
 }
 
 int candidate_compare(const void *one, const void *other) {
-    const struct candidate *const *a = one, *const *b = other;
+    const struct input_candidate *const *a = one, *const *b = other;
     if ((*a)->unusable.status != (*b)->unusable.status) return (*a)->unusable.status ? 1 : -1;
     if ((*a)->entry->kind != (*b)->entry->kind) return (*a)->entry->kind < (*b)->entry->kind ? -1 : 1;
     double less = candidate_bytes(*a) - candidate_bytes(*b);
@@ -35,7 +35,7 @@ const char *candidate_use(const struct h5_entry *entry) {
     return entry->marks & H5_MARK_LOGICAL ? "logical" : h5_kind_name(entry->kind, 1);
 }
 
-char *candidate_reason(const struct listing *listing, const struct candidate *candidate, bool in_short) {
+char *candidate_reason(const struct listing *listing, const struct input_candidate *candidate, bool in_short) {
     OWNED char *known = must_printf("%s: '%s' ", listing->path, candidate->entry->name);
     size_t length = strlen(known);
     const char *text = candidate->unusable.text + (strncmp(candidate->unusable.text, known, length) == 0 ? length : 0);
@@ -105,10 +105,10 @@ static void hide_alike(struct listing *listing, enum likeness likeness) {
     for (int i = 0, end; i < count; i = end) { /* each group of equal keys */
         for (end = i; end < count && strcmp(likes[i].key, likes[end].key) == 0;) end++;
         if (end - i <= 2 * ROWS_OF_ALIKE) continue;
-        struct candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].number];
+        struct input_candidate *last_shown = &listing->candidates[likes[i + ROWS_OF_ALIKE - 1].number];
         int hidden = 0;
         for (int j = i; j < end; j++) { /* a candidate may already represent hidden ones */
-            struct candidate *candidate = &listing->candidates[likes[j].number];
+            struct input_candidate *candidate = &listing->candidates[likes[j].number];
             candidate->hidden = j >= i + ROWS_OF_ALIKE;
             if (candidate->hidden) candidate->like = last_shown;
             hidden += candidate->alike + candidate->hidden;
@@ -128,7 +128,7 @@ static void hide_to_fit(struct listing *listing) {
         count = count_listed(listing);
     }
     if (count <= MAX_ROWS) return;
-    OWNED struct candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
+    OWNED struct input_candidate **listed = must_malloc((unsigned long)count * sizeof *listed);
     count = 0;
     for (int i = 0; i < listing->list.count; i++)
         if (!listing->candidates[i].hidden) listed[count++] = &listing->candidates[i];
@@ -142,13 +142,13 @@ static void hide_to_fit(struct listing *listing) {
 
 /* ---- the listing ------------------------------------------------------------------------------------------------- */
 
-enum status candidate_describe(struct candidate *candidate) {
+enum status candidate_describe(struct input_candidate *candidate) {
     TRY(array_describe(&candidate->source, &candidate->array, &candidate->unusable));
     TRY(array_check_mostly_empty(&candidate->array, &candidate->unusable));
     return array_check_sources(&candidate->array, &candidate->unusable);
 }
 
-static void describe(struct listing *listing, struct candidate *candidate, const struct device_facts *cpu) {
+static void describe(struct listing *listing, struct input_candidate *candidate, const struct device_facts *cpu) {
     candidate->described = true;
     candidate->source =
         (struct job_input){.name = candidate->entry->name, .file = listing->path, .dataset = candidate->entry->name};
@@ -156,7 +156,7 @@ static void describe(struct listing *listing, struct candidate *candidate, const
 }
 
 /* The candidate itself if it is described, else the one that represents it. */
-static const struct candidate *described_for(const struct candidate *candidate) {
+static const struct input_candidate *described_for(const struct input_candidate *candidate) {
     while (!candidate->described && candidate->like) candidate = candidate->like;
     return candidate;
 }
@@ -176,17 +176,17 @@ enum status listing_make(const char *path, const char *object, bool all, struct 
     listing->candidates = must_malloc((unsigned long)listing->list.count * sizeof *listing->candidates + 1);
     for (int i = 0; i < listing->list.count; i++) {
         struct h5_entry *entry = &listing->list.entries[i];
-        listing->candidates[i] = (struct candidate){.entry = entry, .hidden = entry->kind >= H5_NO_INPUT && !all};
+        listing->candidates[i] = (struct input_candidate){.entry = entry, .hidden = entry->kind >= H5_NO_INPUT && !all};
     }
     if (!all) hide_to_fit(listing);
     for (int i = 0; i < listing->list.count; i++) {
-        struct candidate *candidate = &listing->candidates[i];
+        struct input_candidate *candidate = &listing->candidates[i];
         /* A hidden candidate that another represents is described only if its files may be missing. */
         bool needed = candidate->entry->kind < H5_NO_INPUT && (!candidate->like || is_elsewhere(candidate->entry));
         if (alone || needed || !candidate->hidden) describe(listing, candidate, &cpu);
     }
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *candidate = described_for(&listing->candidates[i]);
+        const struct input_candidate *candidate = described_for(&listing->candidates[i]);
         listing->usable += candidate->entry->kind < H5_NO_INPUT && !candidate->unusable.status;
     }
     return STATUS_OK;
@@ -205,7 +205,7 @@ void listing_free(struct listing *listing) {
 /* ---- reasons ----------------------------------------------------------------------------------------------------- */
 
 /* The reason why `count` data sets cannot be inputs, as a noun: "scalar", "strings". The caller frees. */
-static char *reason_noun(const struct candidate *candidate, int count) {
+static char *reason_noun(const struct input_candidate *candidate, int count) {
     const struct h5_entry *entry = candidate->entry;
     if (entry->kind >= H5_NO_INPUT) return must_strdup(h5_kind_name(entry->kind, count));
     if (strstr(entry->filters, "(not installed)"))
@@ -219,13 +219,13 @@ static char *reason_noun(const struct candidate *candidate, int count) {
 
 char *listing_reasons(const struct listing *listing) {
     struct {
-        const struct candidate *candidate;
+        const struct input_candidate *candidate;
         char *noun;
         int count;
     } found[MAX_REASONS];
     int reasons = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *candidate = described_for(&listing->candidates[i]);
+        const struct input_candidate *candidate = described_for(&listing->candidates[i]);
         if (candidate->described && !candidate->unusable.status) continue;
         char *noun = reason_noun(candidate, 1);
         int at = 0;

@@ -44,7 +44,8 @@ static char *axes_text(const struct h5_entry *entry) {
     return text;
 }
 
-static void add_row(struct table *table, const struct listing *listing, const struct candidate *candidate) {
+/* Adds the row of a data set: its name, shape, type, storage and remarks. */
+static void add_row(struct table *table, const struct listing *listing, const struct input_candidate *candidate) {
     const struct h5_entry *entry = candidate->entry;
     char text[32];
     OWNED char *axes = axes_text(entry);
@@ -133,7 +134,7 @@ static void print_aliases(const struct listing *listing) {
 static void print_alike(const struct listing *listing) {
     int lines = 0, more = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *candidate = &listing->candidates[i];
+        const struct input_candidate *candidate = &listing->candidates[i];
         if (candidate->alike == 0) continue;
         if (++lines <= 2 * MAX_LINES)
             text_print(stdout, "  %d like %s, up to %s\n", candidate->alike, candidate->entry->name,
@@ -180,7 +181,7 @@ static const char *thousands(double count, char text[48]) {
 static void print_tiny_chunks(const struct listing *listing) {
     int count = 0;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *candidate = &listing->candidates[i];
+        const struct input_candidate *candidate = &listing->candidates[i];
         const struct h5_entry *entry = candidate->entry;
         if (candidate->hidden || candidate->unusable.status || entry->chunks < MANY_CHUNKS ||
             entry->chunk_bytes >= SMALL_CHUNK_BYTES)
@@ -202,7 +203,7 @@ static void print_tiny_chunks(const struct listing *listing) {
 static void print_matlab(const struct listing *listing) {
     const struct h5_entry *largest = NULL;
     for (int i = 0; i < listing->list.count; i++) {
-        const struct candidate *candidate = &listing->candidates[i];
+        const struct input_candidate *candidate = &listing->candidates[i];
         if (!candidate->hidden && candidate->entry->marks & H5_MARK_MATLAB && candidate->entry->rank > 1 &&
             (!largest || candidate->entry->elements > largest->elements))
             largest = candidate->entry;
@@ -266,7 +267,7 @@ static void print_line(const char *what, const char *text) {
 }
 
 /* Prints the axes that have a name or dimension scales: "0 (time), 2". */
-static void print_axes(const struct candidate *candidate) {
+static void print_axes(const struct input_candidate *candidate) {
     OWNED char *text = must_strdup("");
     for (int axis = 0; axis < candidate->array.shape.rank; axis++) {
         const char *name = candidate->entry->axes[axis];
@@ -277,7 +278,7 @@ static void print_axes(const struct candidate *candidate) {
 }
 
 /* Prints the attributes that describe its numbers, and how a job decodes them. */
-static void print_values(const struct listing *listing, const struct candidate *candidate) {
+static void print_values(const struct listing *listing, const struct input_candidate *candidate) {
     h5cf_list(listing->path, candidate->entry->name, print_line);
     if (candidate->array.decoding) {
         OWNED char *how = decoding_text(candidate->array.decoding);
@@ -288,7 +289,7 @@ static void print_values(const struct listing *listing, const struct candidate *
 }
 
 void inspect_print_one(struct listing *listing) {
-    const struct candidate *candidate = &listing->candidates[0];
+    const struct input_candidate *candidate = &listing->candidates[0];
     struct h5_entry *entry = candidate->entry;
     char memory[32], disk[32], time[32];
     OWNED char *name = must_printf("%s in %s", entry->name, listing->path);

@@ -42,6 +42,7 @@ static enum status show_done(const char *path, const struct execute_options *opt
     return failed ? STATUS_RUN : STATUS_OK;
 }
 
+/* Rebuilds the shards' job and devices from their manifests, and publishes what the shards have finished. */
 static enum status merge(const struct invocation *invocation, struct error *error) {
     const struct merge_settings *settings = invocation->settings;
     const char *path = invocation->operands[0];

@@ -12,6 +12,7 @@ static void print_tiles(const struct geometry *geometry, const struct tiling *ti
     text_print(to, ", %lld step%s\n", (long long)tiling->steps, tiling->steps == 1 ? "" : "s");
 }
 
+/* Prints a paragraph about a run: tiles, work, memory, and the predicted time of each stage. */
 static void print_run(const struct plan *plan, const struct run *run, FILE *to) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;

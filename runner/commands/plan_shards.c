@@ -27,13 +27,13 @@ static const struct table_column columns[COLUMNS] = {
 };
 
 /* The texts of a row but for the shard's name; shards with the same texts share a row. */
-struct cells {
+struct load_texts {
     char texts[COLUMNS][32];
 };
 
-static struct cells cells_of(const struct numbered_load *numbered) {
+static struct load_texts cells_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
-    struct cells cells = {{[TIME] = "-", [WAITS] = "-"}};
+    struct load_texts cells = {{[TIME] = "-", [WAITS] = "-"}};
     snprintf(cells.texts[RUNS], sizeof cells.texts[RUNS], "%d", load->runs);
     size_text(load->read_bytes, cells.texts[READS]);
     size_text(load->write_bytes, cells.texts[WRITES]);
@@ -43,7 +43,7 @@ static struct cells cells_of(const struct numbered_load *numbered) {
 }
 
 static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
-    const struct cells a = cells_of(one), b = cells_of(other);
+    const struct load_texts a = cells_of(one), b = cells_of(other);
     bool alike = true;
     for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.texts[c], b.texts[c]) == 0;
     return alike;
@@ -51,7 +51,7 @@ static bool look_alike(const struct numbered_load *one, const struct numbered_lo
 
 /* Adds a row, and frees `name`. */
 static void add_row(struct table *table, char *name, const struct numbered_load *load, bool waits) {
-    const struct cells cells = cells_of(load);
+    const struct load_texts cells = cells_of(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
     for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", cells.texts[c]);

@@ -79,7 +79,7 @@ static bool limits_are_measured(const struct plan *plan) {
 }
 
 /* The sum over the runs whose times are known. *runs: the number of runs that are not skipped; *unknown: those of them
- * without a known time; *least: `until` may make the sum larger. */
+ * without a known time; *is_lower_bound: `until` may make the sum larger. */
 static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool *is_lower_bound) {
     struct cost sum = {0};
     *runs = *unknown = 0;
@@ -109,6 +109,7 @@ static void print_disk(const char *folder, double needed, int width, FILE *to) {
                     known ? size_text(free_bytes, b) : "an unknown number of bytes", folder);
 }
 
+/* Prints the total of the predicted times, the disk space that is needed, and whether limits were measured. */
 static void print_sum(const struct plan *plan, int width, FILE *to) {
     char a[32], b[32], c[32], d[32];
     int runs, unknown;

@@ -220,6 +220,7 @@ static enum status profile_with_profiler(struct profile *profile, const struct p
     return status;
 }
 
+/* Starts a profiler on a second tilerun, whose hidden option --here does the run in its own process. */
 static enum status profile_command(const struct invocation *invocation, struct error *error) {
     struct profile_settings settings = *(const struct profile_settings *)invocation->settings;
     struct profile profile = {&settings, invocation->operands[0], invocation->operands[1], .control = {-1, -1},

@@ -17,7 +17,7 @@
 
 struct reproduce_settings {
     struct job_settings job; /* output, device */
-    const char *inputs;      /* folder; NULL: where they were */
+    const char *inputs;      /* the folder with the inputs; NULL: their recorded paths */
     double threshold;
     int retry;
     bool keep, overwrite, allow_source;
@@ -26,7 +26,7 @@ struct reproduce_settings {
 
 struct reproduction {
     const struct reproduce_settings *settings;
-    const char *path; /* path of the original results */
+    const char *path; /* of the original results */
     char *folder;     /* the temporary folder of the new results; NULL: none */
     char *output;     /* path of the new results */
     char *sources;    /* the temporary folder of user kernels; NULL: it has none */
@@ -74,6 +74,8 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
 
 /* ---- the second run ---------------------------------------------------------------------------------------------- */
 
+/* Makes the job that the results record, writing to r->output, with its recorded sources and inputs. Sets *job in any
+ * case; the caller frees it. Planning prints mistakes in the job. */
 static enum status load_job(struct reproduction *r, struct job **job, struct error *error) {
     OWNED char *text = results_file_job(r->base, true);
     *job = NULL;

@@ -82,6 +82,7 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
     return status;
 }
 
+/* Loads, plans and executes the job or a shard of it; then writes the pinned job, if one is wanted. */
 static enum status run(const struct invocation *invocation, struct error *error) {
     const struct run_settings *settings = invocation->settings;
     struct job_settings loaded = settings->job;

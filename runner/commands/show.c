@@ -50,6 +50,7 @@ static void print_standing(const char *standing, enum show_format format) {
     }
 }
 
+/* Reads the rows that the conditions keep, sorts them, and prints them in the wanted format. */
 static enum status show(const struct invocation *invocation, struct error *error) {
     const struct show_settings *settings = invocation->settings;
     struct view_options options = {.columns = settings->columns,

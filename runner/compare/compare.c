@@ -208,7 +208,7 @@ static bool is_claim(enum ratio_verdict verdict) {
     return verdict == RATIO_SLOWER || verdict == RATIO_FASTER;
 }
 
-/* Replaces the ratio of times by that of cycles where clocks are known. The memory's clock does not change with them,
+/* Replaces the ratio of times by the ratio of cycles if clocks are known. The memory's clock does not change with them,
  * and a median does not show what the clock was at each sample. So for runs that memory limits, and for runs without
  * the clock of each sample, cycles may only refute the verdict of the times. */
 static void judge_cycles(struct run_pair *pair, const struct samples *base, const struct samples *new,

@@ -31,15 +31,15 @@ static void print_output(FILE *to, const struct run_pair *pair) {
     fputc('}', to);
 }
 
-struct number {
+struct json_number {
     const char *key;
     double value;
 };
 enum { NUMBERS = 11 };
 
-static void pair_numbers(const struct run_pair *pair, struct number numbers[NUMBERS]) {
+static void pair_numbers(const struct run_pair *pair, struct json_number numbers[NUMBERS]) {
     const struct ratio *ratio = &pair->ratio;
-    const struct number of_pair[NUMBERS] = {
+    const struct json_number of_pair[NUMBERS] = {
         {"base_s", ratio->base_s},
         {"new_s", ratio->new_s},
         {"base_clock_mhz", pair->base ? pair->base->sm_clock_mhz : NAN},
@@ -56,7 +56,7 @@ static void pair_numbers(const struct run_pair *pair, struct number numbers[NUMB
 }
 
 static void print_pair(FILE *to, const struct run_pair *pair) {
-    struct number numbers[NUMBERS];
+    struct json_number numbers[NUMBERS];
     pair_numbers(pair, numbers);
     print_names(to, pair->base);
     fprintf(to, ", \"new_run\": %d, \"base_samples\": %d, \"new_samples\": %d", pair->new->run, pair->base->repeats,
@@ -119,7 +119,7 @@ void comparisons_print_json(const struct comparison *news, const struct context 
 }
 
 void comparisons_print_csv(const struct comparison *news, int count, FILE *to) {
-    struct number numbers[NUMBERS];
+    struct json_number numbers[NUMBERS];
     fputs("file,operation,variant,parameters,shape,dtype,device,base_status,new_status", to);
     pair_numbers(&(struct run_pair){0}, numbers);
     for (int i = 0; i < NUMBERS; i++) fprintf(to, ",%s", numbers[i].key);

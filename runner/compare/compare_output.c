@@ -38,28 +38,30 @@ static void update_extremes(enum dtype dtype, const void *base, const void *new,
     seen->nonfinite |= nonfinite != 0;
 }
 
-struct output {
+struct stored_output {
     const char *path;
     struct h5_dataset *dataset; /* NULL: not open */
 };
 
-static enum status open_output(const char *name, struct output *output, struct error *error) {
+static enum status open_output(const char *name, struct stored_output *output, struct error *error) {
     FENCE(output->path);
     return h5_open_permitted(EXTERNAL_ALLOW, output->path, name, NULL, &output->dataset,
                              error); /* no pipes, no circles */
 }
 
-static void close_output(struct output *output) {
+static void close_output(struct stored_output *output) {
     FENCE(output->path);
     h5_close(&output->dataset);
 }
 
-static enum status read_piece(const struct output *from, const struct box *piece, void *data, struct error *error) {
+static enum status read_piece(const struct stored_output *from, const struct box *piece, void *data,
+                              struct error *error) {
     FENCE(from->path);
     return h5_read(from->dataset, piece, data, error);
 }
 
-static enum status compare_pieces(const struct output *base_output, const struct output *new,
+/* Compares two outputs of the same shape and type piece by piece, and sums up how they differ. */
+static enum status compare_pieces(const struct stored_output *base_output, const struct stored_output *new,
                                   struct output_difference *difference, struct error *error) {
     const struct h5_dataset *base = base_output->dataset;
     int64_t size = (int64_t)dtype_size(base->dtype), limit = PIECE_BYTES / size;
@@ -86,7 +88,7 @@ static enum status compare_pieces(const struct output *base_output, const struct
 
 enum status outputs_compare(const char *base_path, const char *base_name, const char *new_path, const char *new_name,
                             struct output_difference *difference, struct error *error) {
-    FREED_BY(close_output) struct output base = {base_path, NULL}, new = {new_path, NULL};
+    FREED_BY(close_output) struct stored_output base = {base_path, NULL}, new = {new_path, NULL};
     *difference = (struct output_difference){.relative = INFINITY};
     TRY(open_output(base_name, &base, error));
     TRY(open_output(new_name, &new, error));

@@ -280,7 +280,7 @@ static void print_history(const struct comparison *news, int count, bool sort, b
     print_table(table, markdown, to);
 }
 
-/* Prints how many ratios are those of cycles. `path`: of the new file, where there are several; else NULL. */
+/* Prints how many ratios compare clock cycles. `path`: the new file, if there are several new files; else NULL. */
 static void print_cycles(const struct comparison *comparison, const char *path, FILE *to) {
     int count = 0;
     for (int i = 0; i < comparison->count; i++) count += comparison->pairs[i].in_cycles;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct builder {
+struct map_builder {
     const struct array_names *names;
     expression_lookup *lookup;
     void *context;
@@ -16,7 +16,7 @@ struct builder {
     struct map *map;
 };
 
-static int fault_at(struct builder *builder, const struct node *node, const char *message) {
+static int fault_at(struct map_builder *builder, const struct node *node, const char *message) {
     builder->fault->at = node->at;
     snprintf(builder->fault->message, sizeof builder->fault->message, "%s", message);
     return -1;
@@ -31,7 +31,7 @@ static bool is_typed(const struct node *node) {
     return false;
 }
 
-static int add_node(struct builder *builder, const struct node *from, struct map_node node) {
+static int add_node(struct map_builder *builder, const struct node *from, struct map_node node) {
     struct map *map = builder->map;
     if (map->count == MAP_NODES)
         return fault_at(builder, from, "the expression has more than 256 operands and operators");
@@ -63,7 +63,7 @@ static void append_value(char **text, const struct map_node *node) {
 }
 
 /* Appends the text of the map's node `number` and of its operands. */
-static void append_text(const struct builder *builder, char **text, int number) {
+static void append_text(const struct map_builder *builder, char **text, int number) {
     const struct map_node *node = &builder->map->nodes[number];
     bool called;
     if (node->function == MAP_INPUT) {
@@ -96,13 +96,13 @@ static void append_text(const struct builder *builder, char **text, int number) 
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-static bool evaluate(struct builder *builder, const struct node *node, struct scalar *value) {
+static bool evaluate(struct map_builder *builder, const struct node *node, struct scalar *value) {
     return expression_evaluate(&(struct expression){.root = node}, builder->lookup, builder->context, value,
                                builder->fault);
 }
 
 /* Adds the value of a tree without arrays. */
-static int add_constant(struct builder *builder, const struct node *node) {
+static int add_constant(struct map_builder *builder, const struct node *node) {
     struct scalar value;
     if (!evaluate(builder, node, &value)) return -1;
     if (value.kind == SCALAR_TEXT)
@@ -116,7 +116,7 @@ static int add_constant(struct builder *builder, const struct node *node) {
 }
 
 /* Returns the type that the second operand of `cast` names; -1: it names none; the fault is filled. */
-static int cast_type(struct builder *builder, const struct node *node) {
+static int cast_type(struct map_builder *builder, const struct node *node) {
     struct scalar value;
     if (is_typed(node)) return fault_at(builder, node, "a data type in quotes is expected");
     if (!evaluate(builder, node, &value)) return -1;
@@ -126,7 +126,7 @@ static int cast_type(struct builder *builder, const struct node *node) {
 
 /* Adds a tree to the map, operands before their function. Returns the index of its root; -1: it cannot be added; the
  * fault is filled. */
-static int add_tree(struct builder *builder, const struct node *node) {
+static int add_tree(struct map_builder *builder, const struct node *node) {
     struct map_node made = {.operands = {-1, -1, -1}, .number = node->number};
     if (!is_typed(node)) return add_constant(builder, node);
     if (node->kind != NODE_FUNCTION) {
@@ -148,7 +148,7 @@ static int add_tree(struct builder *builder, const struct node *node) {
 
 struct map *expression_map(const struct expression *expression, const struct array_names *names,
                            expression_lookup *lookup, void *context, struct expression_fault *fault) {
-    struct builder builder = {names, lookup, context, fault, must_malloc(sizeof(struct map))};
+    struct map_builder builder = {names, lookup, context, fault, must_malloc(sizeof(struct map))};
     *builder.map = (struct map){.inputs = names->count};
     int result = add_tree(&builder, expression->root);
     if (result < 0) {

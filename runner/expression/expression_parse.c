@@ -199,6 +199,7 @@ static const struct node *report_name(struct parser *parser, const char *at, int
                      name_hint(name, parser->names->names, parser->names->count, parameter, hint));
 }
 
+/* An operand that begins with a name: a constant, an index, an array or the call of a function. */
 static const struct node *parse_name(struct parser *parser) {
     static const struct {
         const char *name;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct evaluation {
+struct scalar_evaluation {
     expression_lookup *lookup;
     void *context;
     struct expression_fault *fault;
@@ -16,10 +16,10 @@ bool scalar_is_true(const struct scalar *value) {
     return value->kind == SCALAR_REAL ? value->real != 0 : value->integer != 0;
 }
 
-static bool evaluate(const struct evaluation *evaluation, const struct node *node, struct scalar *value);
+static bool evaluate(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value);
 
 /* Is the value true or false? A text is neither: `no` is one. */
-static bool is_truth(const struct evaluation *evaluation, const struct node *node, const struct scalar *value) {
+static bool is_truth(const struct scalar_evaluation *evaluation, const struct node *node, const struct scalar *value) {
     if (value->kind != SCALAR_TEXT) return true;
     evaluation->fault->at = node->at;
     snprintf(evaluation->fault->message, sizeof evaluation->fault->message,
@@ -28,7 +28,7 @@ static bool is_truth(const struct evaluation *evaluation, const struct node *nod
 }
 
 /* `if`, `where`, `and`, `or`: evaluates the first operand, and then only the one that gives the result. */
-static bool choose(const struct evaluation *evaluation, const struct node *node, struct scalar *value) {
+static bool choose(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
     const struct node *operand = node->operands[0];
     if (!evaluate(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
     bool truth = scalar_is_true(value);
@@ -43,7 +43,7 @@ static bool choose(const struct evaluation *evaluation, const struct node *node,
 }
 
 /* Evaluates a subtree. Returns false, and fills the fault, if it has no value. */
-static bool evaluate(const struct evaluation *evaluation, const struct node *node, struct scalar *value) {
+static bool evaluate(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
     struct expression_fault *fault = evaluation->fault;
     if (node->kind == NODE_VALUE) {
         *value = node->value;
@@ -74,14 +74,14 @@ static bool evaluate(const struct evaluation *evaluation, const struct node *nod
 
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault) {
-    return evaluate(&(struct evaluation){lookup, context, fault}, expression->root, value);
+    return evaluate(&(struct scalar_evaluation){lookup, context, fault}, expression->root, value);
 }
 
 bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
                       struct expression_fault *fault) {
     struct scalar value;
     if (!expression_evaluate(expression, lookup, context, &value, fault) ||
-        !is_truth(&(struct evaluation){lookup, context, fault}, expression->root, &value))
+        !is_truth(&(struct scalar_evaluation){lookup, context, fault}, expression->root, &value))
         return false;
     *holds = scalar_is_true(&value);
     return true;

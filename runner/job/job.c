@@ -197,6 +197,7 @@ static void check_id(struct job_reader *reader, const struct yaml_node *where, c
                   other->is_input ? "input" : "operation", other->where->line);
 }
 
+/* Lists the operations with their ids, kinds and the definitions that they read, before any is expanded. */
 static void define_operations(struct job_reader *reader, const struct yaml_node *list,
                               struct definitions *definitions) {
     if (!job_expect_list(reader, list, "operations")) return;
@@ -262,6 +263,7 @@ static void note_unread_inputs(struct job_reader *reader, const struct definitio
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */
 
+/* Reads the merged document in the order of dependence: parameters, sweeps, definitions, then their combinations. */
 static void read_job(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
                      struct definitions *definitions) {
     job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);

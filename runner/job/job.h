@@ -23,8 +23,8 @@
 #define JOB_MAX_PARAMETERS (KERNEL_MAX_PARAMETERS + 1)
 #define JOB_THREADS        "threads"
 
-/* A number of a launch: an expression over those of m, n, k, batch, rows, cols, outer, length, inner and count that the
- * operation has. Its parameters are already replaced by their values. */
+/* A number of a launch: an expression over the sizes that the operation has (of m, n, k, batch, rows, cols, outer,
+ * length, inner and count). Its parameters are already replaced by their values. */
 struct job_launch_number {
     const struct yaml_node *where;
     char *text;

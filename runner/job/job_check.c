@@ -35,6 +35,7 @@ static void find_homes(const char *name, char text[128]) {
     if (!*text && parameter) snprintf(text, 128, "an entry of 'variants'");
 }
 
+/* Reports a key that the map cannot have: it applies to another kind, belongs to another map, or is unknown. */
 static void check_key(struct job_reader *reader, const struct yaml_node *map, struct yaml_node *node, unsigned scopes,
                       const char *kind) {
     const char *names[64];

@@ -49,6 +49,7 @@ static const char *find_variable(const char *text) {
     return text;
 }
 
+/* Replaces a leading `~/` and each `${env:NAME}`, and records the variables. */
 static void replace_in_scalar(struct job *job, const struct yaml_node *scalar) {
     const char *rest = scalar->text, *found, *home = getenv("HOME");
     OWNED char *text = NULL;
@@ -82,8 +83,7 @@ static void replace_in_scalar(struct job *job, const struct yaml_node *scalar) {
 
 static bool include_into(struct job *job, const struct yaml_node *root, const char *chain[], int depth);
 
-/* Merges one file. `chain`: the depth + 1 files from the job to the one that holds `where`, each included by the one
- * before. */
+/* Merges one file. `chain`: the depth + 1 files from the job to the file with `where`; each includes the next. */
 static bool include_file(struct job *job, const struct yaml_node *root, const struct yaml_node *where,
                          const char *chain[], int depth) {
     if (!where->text || where->kind == YAML_NULL || !*where->text)

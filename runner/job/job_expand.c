@@ -50,6 +50,7 @@ static void read_random(struct job_reader *reader, const struct yaml_node *rando
     if (known) check_terms(reader, random, input);
 }
 
+/* Reads an input under the current choice of swept parameters. */
 static void read_input(struct job_reader *reader, const struct definition *definition, struct job_input *input) {
     const struct yaml_node *node = definition->node;
     *input = (struct job_input){
@@ -122,8 +123,8 @@ static void read_references(struct job_reader *reader, const struct definitions 
     }
 }
 
-/* Notes a `ddof` that has no effect, but 0, which each resolved reduction has; where the operator is swept, another
- * value of it may use it. */
+/* Notes a `ddof` that has no effect. Ignores 0, which each resolved reduction has, and a swept operator, of which
+ * another value may use `ddof`. */
 static void note_idle_ddof(struct job_reader *reader, const struct job_operation *operation) {
     const struct yaml_node *ddof = yaml_get(operation->node, "ddof"), *name = yaml_get(operation->node, "operator");
     enum reduce_operator reduction = operation->options.reduce;
@@ -133,6 +134,7 @@ static void note_idle_ddof(struct job_reader *reader, const struct job_operation
         job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
 }
 
+/* Reads an operation under the current choice of swept parameters. */
 static void read_operation(struct job_reader *reader, const struct definitions *definitions, int self,
                            struct job_operation *operation) {
     const struct definition *definition = &definitions->items[self];

@@ -263,7 +263,8 @@ static struct parameter *append_parameter(struct parameters *parameters, const s
     return parameter;
 }
 
-/* Counts the parameter that append_parameter has begun: its own value cannot use it. */
+/* Counts the parameter that append_parameter has begun. Until its value is read it does not count, so that the value
+ * cannot refer to it. */
 static void finish_parameter(struct parameters *parameters, const struct parameter *parameter) {
     if (parameter->swept) parameters->swept |= UINT64_C(1) << parameters->count;
     parameters->count++;

@@ -49,6 +49,7 @@ static bool is_sweepable(struct job_reader *reader, const struct yaml_node *key,
     return false;
 }
 
+/* Replaces a pattern in `file` by a swept parameter with the name of the input and a value for each match. */
 static void expand_pattern(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *input) {
     const struct yaml_node *file = yaml_get(input, "file");
     if (!file || !file->text || !strpbrk(file->text, "*?[") || yaml_get(input, "concatenate")) return;

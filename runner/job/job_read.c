@@ -408,6 +408,7 @@ static void store_integer(void *field, size_t size, int64_t integer) {
     }
 }
 
+/* Reads the value of a key into its member of `object`, or reports what is wrong with it. */
 static void read_value(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                        void *object) {
     void *field = (char *)object + key->offset;

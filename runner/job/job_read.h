@@ -11,7 +11,7 @@ struct job_reader {
     struct yaml_document *document;
     const struct yaml_node *defaults; /* NULL: the job has none */
     struct parameters parameters;
-    struct conditions conditions; /* `where` */
+    struct where_conditions conditions; /* `where` */
     /* The combination of swept parameters under which values are read. */
     uint64_t swept; /* the set of swept parameters that may be used here */
     int choice[MAX_PARAMETERS];

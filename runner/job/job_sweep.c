@@ -99,6 +99,7 @@ static void check_zipped(const struct parameters *parameters, const struct yaml_
         }
 }
 
+/* Joins the parameters of one list of `zip`, which need the same number of values. */
 static void zip_list(struct parameters *parameters, const struct yaml_node *list) {
     uint64_t set = 0;
     int first = -1, count = 0;
@@ -164,8 +165,9 @@ static int count_holding(struct parameters *parameters, int count, const struct 
     return holding;
 }
 
+/* Evaluates the conditions for each combination of the parameters that they use. */
 static void evaluate_conditions(struct parameters *parameters, int count, const struct yaml_node *const texts[],
-                                struct expression *const expressions[], struct conditions *conditions) {
+                                struct expression *const expressions[], struct where_conditions *conditions) {
     conditions->count = combinations_count(parameters, conditions->uses);
     if (conditions->count > MAX_COMBINATIONS) {
         yaml_error(parameters->document, texts[0], "'where' uses parameters with more than 1,048,576 combinations");
@@ -174,7 +176,8 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
     }
     int choice[MAX_PARAMETERS];
     bool failed = false;
-    int max_holding = 0; /* conditions that held at once; the next one excludes all that they leave */
+    int max_holding =
+        0; /* the largest number of conditions, from the first, that held at once; the next one is reported */
     conditions->holds = must_malloc((unsigned long)conditions->count + 1);
     for (int64_t number = 0; number < conditions->count && !failed; number++) {
         combination_at(parameters, conditions->uses, number, choice);
@@ -206,7 +209,7 @@ static bool read_condition(struct parameters *parameters, const struct yaml_node
     return *expression && uses;
 }
 
-void sweep_where(struct parameters *parameters, const struct yaml_node *where, struct conditions *conditions) {
+void sweep_where(struct parameters *parameters, const struct yaml_node *where, struct where_conditions *conditions) {
     const struct yaml_node *texts[MAX_CONDITIONS];
     struct expression *expressions[MAX_CONDITIONS] = {0};
     uint64_t used = 0;
@@ -220,12 +223,12 @@ void sweep_where(struct parameters *parameters, const struct yaml_node *where, s
         texts[i] = list ? where->items[i] : where;
         if (!read_condition(parameters, texts[i], &expressions[i], &used)) good = false;
     }
-    *conditions = (struct conditions){.uses = good ? used & parameters->swept : 0};
+    *conditions = (struct where_conditions){.uses = good ? used & parameters->swept : 0};
     if (good && count > 0) evaluate_conditions(parameters, count, texts, expressions, conditions);
     for (int i = 0; i < count; i++) expression_free(expressions[i]);
 }
 
-void sweep_check_derived(struct parameters *parameters, const struct conditions *conditions) {
+void sweep_check_derived(struct parameters *parameters, const struct where_conditions *conditions) {
     int choice[MAX_PARAMETERS];
     for (int i = 0; i < parameters->count; i++) {
         uint64_t uses = parameters->items[i].uses;
@@ -237,7 +240,7 @@ void sweep_check_derived(struct parameters *parameters, const struct conditions 
     }
 }
 
-bool sweep_keeps(const struct parameters *parameters, const struct conditions *conditions, uint64_t set,
+bool sweep_keeps(const struct parameters *parameters, const struct where_conditions *conditions, uint64_t set,
                  const int choice[MAX_PARAMETERS]) {
     if (!conditions->holds || conditions->uses == 0) return true;
     uint64_t open = conditions->uses & ~set;

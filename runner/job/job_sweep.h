@@ -10,7 +10,7 @@
 #define MAX_COMBINATIONS (1 << 20) /* of a set of parameters: `where` is evaluated for each */
 
 /* Whether the conditions of `where` hold, for each combination of the swept parameters that they use. */
-struct conditions {
+struct where_conditions {
     uint64_t uses;   /* the set of swept parameters in the conditions; 0: every combination is run */
     int64_t count;   /* combinations of `uses` */
     int64_t dropped; /* those for which a condition is false */
@@ -21,13 +21,13 @@ struct conditions {
 void sweep_zip(struct parameters *parameters, const struct yaml_node *zip);
 /* Reads `where`, an expression or a list of them, and evaluates it for every combination. The caller
  * frees conditions->holds. */
-void sweep_where(struct parameters *parameters, const struct yaml_node *where, struct conditions *conditions);
+void sweep_where(struct parameters *parameters, const struct yaml_node *where, struct where_conditions *conditions);
 /* Is there a combination that agrees with `choice` on `set` and for which all conditions hold? */
-bool sweep_keeps(const struct parameters *parameters, const struct conditions *conditions, uint64_t set,
+bool sweep_keeps(const struct parameters *parameters, const struct where_conditions *conditions, uint64_t set,
                  const int choice[MAX_PARAMETERS]);
 
 /* Reports derived parameters that have no value for a combination that is run. */
-void sweep_check_derived(struct parameters *parameters, const struct conditions *conditions);
+void sweep_check_derived(struct parameters *parameters, const struct where_conditions *conditions);
 
 /* The combinations of a set of parameters, numbered so that the first parameter changes slowest. */
 int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* at most INT32_MAX */

@@ -252,6 +252,7 @@ static void print_keys(FILE *to, enum key_scope scope, const char *kind, const s
     }
 }
 
+/* Prints an input or an operation of the resolved job as one line of YAML. */
 static void print_definition(FILE *to, const struct job_reader *reader, const struct definition *definition) {
     const struct yaml_node *node = definition->node, *random = yaml_get(node, "random");
     if (!definition->is_input) {

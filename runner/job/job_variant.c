@@ -194,6 +194,7 @@ static void read_search(struct job_reader *reader, const struct yaml_node *map, 
     for (int i = before; i < operation->variant_count; i++) operation->variants[i].search = search;
 }
 
+/* Reads an entry of `variants`: adds a variant for each combination of the lists among its parameters. */
 static void read_variant(struct job_reader *reader, struct job_operation *operation, const struct yaml_node *node) {
     struct job_variant variant = {.where = node, .entry = node};
     const struct yaml_node *source = yaml_get(node, "source");

@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include <yaml.h>
 
-struct builder {
+struct tree_builder {
     struct yaml_document *document;
     yaml_parser_t parser;
     void *anchors; /* a tsearch tree of struct anchor */
@@ -81,7 +81,7 @@ static int compare_anchors(const void *a, const void *b) {
     return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
 }
 
-static void set_anchor(struct builder *builder, const yaml_char_t *name, struct owned_node *target) {
+static void set_anchor(struct tree_builder *builder, const yaml_char_t *name, struct owned_node *target) {
     if (!name) return;
     struct anchor *anchor = must_malloc(sizeof *anchor);
     *anchor = (struct anchor){must_strdup((const char *)name), target};
@@ -92,7 +92,7 @@ static void set_anchor(struct builder *builder, const yaml_char_t *name, struct 
     free(anchor);
 }
 
-static struct owned_node *find_anchor(struct builder *builder, const yaml_char_t *name) {
+static struct owned_node *find_anchor(struct tree_builder *builder, const yaml_char_t *name) {
     struct anchor key = {.name = (char *)name};
     struct anchor **found = tfind(&key, &builder->anchors, compare_anchors);
     return found ? (*found)->target : NULL;
@@ -106,12 +106,12 @@ static void free_anchor(void *anchor) {
 /* ---- events -> nodes ------------------------------------------------------------------------------------------- */
 
 /* Reports an error at an event and returns NULL, which the caller returns too, so that parsing ends. */
-static struct owned_node *fail_at(struct builder *builder, const yaml_event_t *event, const char *words) {
+static struct owned_node *fail_at(struct tree_builder *builder, const yaml_event_t *event, const char *words) {
     yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", words);
     return NULL;
 }
 
-static bool next_event(struct builder *builder, yaml_event_t *event) {
+static bool next_event(struct tree_builder *builder, yaml_event_t *event) {
     yaml_parser_t *parser = &builder->parser;
     if (yaml_parser_parse(parser, event)) return true;
     const char *problem = parser->problem ? parser->problem : "out of memory";
@@ -131,7 +131,7 @@ static bool next_event(struct builder *builder, yaml_event_t *event) {
 }
 
 /* Adds a child's nodes to its parent's count. false: the expansion is too large. */
-static bool count_child(struct builder *builder, struct owned_node *parent, const struct owned_node *child,
+static bool count_child(struct tree_builder *builder, struct owned_node *parent, const struct owned_node *child,
                         const yaml_event_t *event) {
     parent->expanded += child->expanded;
     if (child->height + 1 > parent->height) parent->height = child->height + 1;
@@ -140,9 +140,9 @@ static bool count_child(struct builder *builder, struct owned_node *parent, cons
     return false;
 }
 
-static struct owned_node *build_node(struct builder *builder, const yaml_event_t *event, int depth);
+static struct owned_node *build_node(struct tree_builder *builder, const yaml_event_t *event, int depth);
 
-static struct owned_node *build_alias(struct builder *builder, const yaml_event_t *event, int depth) {
+static struct owned_node *build_alias(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
     if (!target)
         return fail_at(builder, event,
@@ -152,7 +152,7 @@ static struct owned_node *build_alias(struct builder *builder, const yaml_event_
     return target;
 }
 
-static struct owned_node *build_scalar(struct builder *builder, const yaml_event_t *event, int line, int column) {
+static struct owned_node *build_scalar(struct tree_builder *builder, const yaml_event_t *event, int line, int column) {
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length) return fail_at(builder, event, "text must not hold a NUL character");
     const char *tag = (const char *)event->data.scalar.tag;
@@ -166,7 +166,7 @@ static struct owned_node *build_scalar(struct builder *builder, const yaml_event
     return owned;
 }
 
-static bool build_list(struct builder *builder, struct owned_node *owned, int depth) {
+static bool build_list(struct tree_builder *builder, struct owned_node *owned, int depth) {
     struct yaml_node *node = &owned->node;
     int capacity = 0;
     for (;;) {
@@ -204,7 +204,7 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
 }
 
 /* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. */
-static bool add_merged(struct builder *builder, struct owned_node *owned, struct entries *entries,
+static bool add_merged(struct tree_builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;
     for (int i = 0; i < (list ? value->count : 1); i++) {
@@ -263,7 +263,7 @@ static void fill_map(struct yaml_document *document, struct yaml_node *map, stru
 }
 
 /* Reads one key and its value. */
-static bool build_entry(struct builder *builder, struct owned_node *owned, struct entries *entries,
+static bool build_entry(struct tree_builder *builder, struct owned_node *owned, struct entries *entries,
                         const yaml_event_t *key_event, int depth) {
     struct owned_node *key = build_node(builder, key_event, depth);
     if (!key) return false;
@@ -280,7 +280,7 @@ static bool build_entry(struct builder *builder, struct owned_node *owned, struc
     return true;
 }
 
-static bool build_map(struct builder *builder, struct owned_node *owned, int depth) {
+static bool build_map(struct tree_builder *builder, struct owned_node *owned, int depth) {
     struct entries entries = {0};
     bool good = true, end = false;
     while (good && !end) {
@@ -297,7 +297,7 @@ static bool build_map(struct builder *builder, struct owned_node *owned, int dep
 }
 
 /* Builds the node that begins with `event`, inside `depth` lists and maps. NULL: an error, which it has reported. */
-static struct owned_node *build_node(struct builder *builder, const yaml_event_t *event, int depth) {
+static struct owned_node *build_node(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     if (event->type == YAML_ALIAS_EVENT) return build_alias(builder, event, depth);
     if (++builder->created > YAML_MAX_NODES) return fail_at(builder, event, "the document has more than 100,000 nodes");
     int line = (int)event->start_mark.line + 1, column = (int)event->start_mark.column + 1;
@@ -316,7 +316,7 @@ static struct owned_node *build_node(struct builder *builder, const yaml_event_t
 }
 
 /* Builds the only document of the stream. NULL: an error, which it has reported. */
-static struct owned_node *build_root(struct builder *builder) {
+static struct owned_node *build_root(struct tree_builder *builder) {
     struct owned_node *root = NULL;
     for (;;) {
         yaml_event_t event;
@@ -365,7 +365,7 @@ static bool check_text(struct yaml_document *document) {
 
 static void parse(struct yaml_document *document) {
     if (!check_text(document)) return;
-    struct builder builder = {.document = document};
+    struct tree_builder builder = {.document = document};
     if (!yaml_parser_initialize(&builder.parser)) {
         yaml_error(document, NULL, "out of memory");
         return;

@@ -228,6 +228,7 @@ const char *yaml_hint(const struct yaml_source *source, int line, int column, co
     return "";
 }
 
+/* Prints the line with a mistake and a caret under its column; of a long line only a window around the column. */
 static void print_source(const char *text, size_t length, int line, int column, FILE *to) {
     const char *end = text + length;
     text = find_line(text, end, line);

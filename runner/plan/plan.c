@@ -194,6 +194,7 @@ static void make_auto_run(struct plan *plan, const struct task *task, struct run
     }
 }
 
+/* Makes the run of a variant: finds its kernel, checks that the kernel can do the task here, and chooses tiles. */
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
     const struct task *task = &plan->tasks[task_index];
     const struct geometry *geometry = &task->geometry;

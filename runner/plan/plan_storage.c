@@ -91,6 +91,7 @@ static int readers_of(const struct plan *plan, int index, const struct operand *
     return readers;
 }
 
+/* How an operand lies in its file, or is generated, and the rate at which it is read. */
 static struct storage input_storage(const struct plan *plan, int index, const struct operand *operand,
                                     const struct device_facts *facts) {
     const struct array *array = &plan->arrays[index];

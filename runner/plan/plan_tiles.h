@@ -16,7 +16,7 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
 void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                         const struct tiling *whole, struct tiling *tiling);
 
-/* Predicts the times of a run with these tiles, by facts->limits where they are known. */
+/* Predicts the times of a run with these tiles, by facts->limits if they are known. */
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);
 

@@ -1,8 +1,8 @@
 /* same_bits.h - checks that a run gives the same bits if one of its loops is cut into parts.
  *
- * A kernel may sum in another order when a launch has another shape (kernel->way: for instance, it splits k where there
- * are few tiles). So the launches of the parts are compared with the launch of the whole: for full tiles and for the
- * last tiles along every loop. */
+ * A kernel may sum in another order when a launch has another shape (kernel->way: for instance, it splits k if there
+ * are few tiles). So the launches of the parts are compared with the launch of the uncut loop: for full tiles and for
+ * the last tiles along every loop. */
 #ifndef RUNNER_SAME_BITS_H
 #define RUNNER_SAME_BITS_H
 

@@ -160,7 +160,8 @@ static void place_ticks_at_points(const struct plot *plot, struct scale *x) {
         if (i == 0 || longest->points[i].x > longest->points[i - 1].x) x->ticks[x->tick_count++] = longest->points[i].x;
 }
 
-/* An axis has labels of one kind: powers of ten if any of its numbers is far from 1. */
+/* Chooses the ticks of an axis, and the notation of their labels: powers of ten if any tick is far from 1.
+ * `at_points`: puts ticks at the points if these are few. */
 static void find_ticks(const struct plot *plot, struct scale *scale, bool at_points) {
     if (at_points) place_ticks_at_points(plot, scale);
     if (scale->tick_count == 0 && scale->log) find_log_ticks(scale);

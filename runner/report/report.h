@@ -9,8 +9,8 @@
  * overwritten. */
 extern const char report_beginning[], report_plot_beginning[];
 
-/* Writes the page of `count` results files, at least one. `comparison`: that of the second of two files with the first,
- * judged at DEFAULT_THRESHOLD; NULL if there are not two files. STATUS_IO: a file's samples cannot be read. A failed
+/* Writes the page of `count` results files, at least one. `comparison`: of the second file with the first, judged
+ * at DEFAULT_THRESHOLD; NULL if there are not two files. STATUS_IO: a file's samples cannot be read. A failed
  * write shows in ferror(to). */
 enum status report_write(struct results_file *const *files, int count, const struct comparison *comparison, FILE *to,
                          struct error *error);

@@ -195,8 +195,8 @@ static void add_flags(const struct view *view, struct texts *lines) {
     }
 }
 
-/* Adds lines if runs exceed their roof: that of arithmetic was measured too low; that of memory does not hold for data
- * in a cache. */
+/* Adds lines if runs exceed their roof: a roof of arithmetic was measured too low; a roof of memory does not hold for
+ * data in a cache. */
 static void add_low_roof(const struct view *view, struct texts *lines) {
     int count = 0, cached = 0;
     for (int i = 0; i < view->chosen; i++) {

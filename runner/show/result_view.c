@@ -113,6 +113,7 @@ static bool read_number(const char *text, bool time, double *number) {
     return false;
 }
 
+/* Parses COLUMN=VALUE, or another comparison, and checks that the value fits the column. */
 static enum status read_condition(const struct view *view, const char *text, struct condition *condition,
                                   struct error *error) {
     size_t length = strcspn(text, "=!<>");

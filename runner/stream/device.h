@@ -54,7 +54,7 @@ struct device_operations {
     bool (*enable_peer)(struct device *device, struct device *other);
     /* Sets each byte to `value`, on QUEUE_COMPUTE. */
     enum status (*fill)(struct device *device, void *memory, int value, int64_t bytes, struct error *error);
-    /* Sets launch->stream and multiprocessors (on the CPU only where it is 0), and launches the kernel on
+    /* Sets launch->stream and multiprocessors (on the CPU only if it is 0), and launches the kernel on
      * QUEUE_COMPUTE. The launch or the next wait returns these statuses. STATUS_RUN: the kernel did not start; the
      * device still works. STATUS_INTERRUPTED, STATUS_TIMEOUT: a signal or the deadline came before the queue reached
      * the launch. */

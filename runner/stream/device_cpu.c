@@ -33,9 +33,9 @@ struct event {
 };
 
 /* An entry of a queue; `run` uses the members that it needs. */
-struct work {
-    struct work *next;
-    void (*run)(struct cpu_device *cpu, const struct work *work);
+struct queued_work {
+    struct queued_work *next;
+    void (*run)(struct cpu_device *cpu, const struct queued_work *work);
     struct copy copy; /* do_fill uses `to` and `bytes` only */
     const struct kernel *kernel;
     struct launch launch;
@@ -47,8 +47,8 @@ struct work {
 struct worker {
     struct cpu_device *cpu;
     pthread_t thread;
-    pthread_cond_t wake;       /* signalled: there is work, or the device closes */
-    struct work *first, *last; /* the queue; its first entry is being done */
+    pthread_cond_t wake;              /* signalled: there is work, or the device closes */
+    struct queued_work *first, *last; /* the queue; its first entry is being done */
 };
 
 struct cpu_device {
@@ -67,9 +67,9 @@ static struct cpu_device *cpu_of(struct device *device) {
     return (struct cpu_device *)device;
 }
 
-/* ---- functions of struct work: they run on a worker's thread, without the mutex -------------------------------- */
+/* ---- functions of struct queued_work: they run on a worker's thread, without the mutex --------------------- */
 
-static void do_copy(struct cpu_device *cpu, const struct work *work) {
+static void do_copy(struct cpu_device *cpu, const struct queued_work *work) {
     (void)cpu;
     const struct copy *copy = &work->copy;
     for (int64_t row = 0; row < copy->rows; row++)
@@ -77,13 +77,13 @@ static void do_copy(struct cpu_device *cpu, const struct work *work) {
                (size_t)copy->bytes);
 }
 
-static void do_fill(struct cpu_device *cpu, const struct work *work) {
+static void do_fill(struct cpu_device *cpu, const struct queued_work *work) {
     (void)cpu;
     memset(work->copy.to, work->value, (size_t)work->copy.bytes);
 }
 
 /* Runs a kernel. After a signal, launches that are still in the queue fail instead. */
-static void do_launch(struct cpu_device *cpu, const struct work *work) {
+static void do_launch(struct cpu_device *cpu, const struct queued_work *work) {
     struct error error = {.status = STATUS_OK};
     int code = interrupt_check(&error) ? 0 : kernel_launch(work->kernel, &work->launch);
     if (code != 0) fail(&error, STATUS_RUN, "kernel '%s' failed on the CPU with code %d", work->kernel->name, code);
@@ -93,7 +93,7 @@ static void do_launch(struct cpu_device *cpu, const struct work *work) {
     pthread_mutex_unlock(&cpu->mutex);
 }
 
-static void do_record(struct cpu_device *cpu, const struct work *work) {
+static void do_record(struct cpu_device *cpu, const struct queued_work *work) {
     pthread_mutex_lock(&cpu->mutex);
     work->event->passed = work->record;
     work->event->time_s = now_s();
@@ -101,7 +101,7 @@ static void do_record(struct cpu_device *cpu, const struct work *work) {
     pthread_cond_broadcast(&cpu->changed);
 }
 
-static void do_probe(struct cpu_device *cpu, const struct work *work) {
+static void do_probe(struct cpu_device *cpu, const struct queued_work *work) {
     (void)work;
     double seconds = probe_seconds(cpu->base.facts.multiprocessors);
     pthread_mutex_lock(&cpu->mutex);
@@ -109,7 +109,7 @@ static void do_probe(struct cpu_device *cpu, const struct work *work) {
     pthread_mutex_unlock(&cpu->mutex);
 }
 
-static void do_order(struct cpu_device *cpu, const struct work *work) {
+static void do_order(struct cpu_device *cpu, const struct queued_work *work) {
     (void)cpu;
     struct cpu_device *owner = work->event->cpu;
     pthread_mutex_lock(&owner->mutex);
@@ -125,7 +125,7 @@ static void *worker_main(void *argument) {
     pthread_mutex_lock(&cpu->mutex);
     for (;;) {
         while (!worker->first && !cpu->closing) pthread_cond_wait(&worker->wake, &cpu->mutex);
-        struct work *work = worker->first;
+        struct queued_work *work = worker->first;
         if (!work) break;
         pthread_mutex_unlock(&cpu->mutex);
         work->run(cpu, work);
@@ -139,11 +139,12 @@ static void *worker_main(void *argument) {
 }
 
 /* Appends work to a queue. */
-static enum status submit(struct device *device, enum queue queue, const struct work *work, struct error *error) {
+static enum status submit(struct device *device, enum queue queue, const struct queued_work *work,
+                          struct error *error) {
     (void)error; /* the interface has this parameter; nothing here can fail */
     struct cpu_device *cpu = cpu_of(device);
     struct worker *worker = &cpu->workers[queue];
-    struct work *copy = must_malloc(sizeof *copy);
+    struct queued_work *copy = must_malloc(sizeof *copy);
     *copy = *work;
     pthread_mutex_lock(&cpu->mutex);
     if (worker->first)
@@ -182,7 +183,7 @@ static void cpu_release(struct device *device, void *memory) {
 }
 
 static enum status cpu_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
-    return submit(device, queue, &(struct work){.run = do_copy, .copy = *copy}, error);
+    return submit(device, queue, &(struct queued_work){.run = do_copy, .copy = *copy}, error);
 }
 
 static bool cpu_enable_peer(struct device *device, struct device *other) {
@@ -191,7 +192,7 @@ static bool cpu_enable_peer(struct device *device, struct device *other) {
 }
 
 static enum status cpu_fill(struct device *device, void *memory, int value, int64_t bytes, struct error *error) {
-    const struct work work = {.run = do_fill, .copy = {.to = memory, .bytes = bytes}, .value = value};
+    const struct queued_work work = {.run = do_fill, .copy = {.to = memory, .bytes = bytes}, .value = value};
     return submit(device, QUEUE_COMPUTE, &work, error);
 }
 
@@ -202,7 +203,7 @@ static enum status cpu_launch(struct device *device, const struct kernel *kernel
     if (launch->multiprocessors == 0) launch->multiprocessors = device->facts.multiprocessors;
     const char *refusal = kernel_refusal(kernel, launch);
     if (refusal) return fail(error, STATUS_RUN, "kernel '%s' refuses this tile: %s", kernel->name, refusal);
-    struct work work = {.run = do_launch, .kernel = kernel, .launch = *launch};
+    struct queued_work work = {.run = do_launch, .kernel = kernel, .launch = *launch};
     return submit(device, QUEUE_COMPUTE, &work, error);
 }
 
@@ -230,7 +231,7 @@ static void cpu_event_destroy(struct device *device, struct event *event) {
 static enum status cpu_event_record(struct device *device, struct event *event, enum queue queue, struct error *error) {
     struct cpu_device *cpu = cpu_of(device);
     pthread_mutex_lock(&cpu->mutex);
-    const struct work work = {.run = do_record, .event = event, .record = ++event->recorded};
+    const struct queued_work work = {.run = do_record, .event = event, .record = ++event->recorded};
     bool idle = !cpu->workers[queue].first;
     pthread_mutex_unlock(&cpu->mutex);
     if (!idle) return submit(device, queue, &work, error);
@@ -241,7 +242,7 @@ static enum status cpu_event_record(struct device *device, struct event *event, 
 static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
                                         struct error *error) {
     pthread_mutex_lock(&event->cpu->mutex);
-    const struct work work = {.run = do_order, .event = event, .record = event->recorded};
+    const struct queued_work work = {.run = do_order, .event = event, .record = event->recorded};
     bool passed = event->passed >= work.record;
     pthread_mutex_unlock(&event->cpu->mutex);
     return passed ? STATUS_OK : submit(device, queue, &work, error);
@@ -308,7 +309,7 @@ static struct sample_conditions cpu_conditions(struct device *device) {
     struct cpu_device *cpu = cpu_of(device);
     struct sample_conditions conditions = CONDITIONS_UNKNOWN;
     if (cpu_load_is_ignored()) return conditions;
-    submit(device, QUEUE_COMPUTE, &(struct work){.run = do_probe}, IGNORED);
+    submit(device, QUEUE_COMPUTE, &(struct queued_work){.run = do_probe}, IGNORED);
     pthread_mutex_lock(&cpu->mutex);
     while (cpu->workers[QUEUE_COMPUTE].first) pthread_cond_wait(&cpu->changed, &cpu->mutex);
     conditions.probe_s = cpu->probe_s;

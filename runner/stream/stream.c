@@ -164,7 +164,8 @@ static enum status load_in_place(struct stream *stream, const struct load *load,
                     load->lanes[0]->in[load->input].memory[load->buffer], error);
 }
 
-/* Loads a step's box of one input, or the lanes' bands of it, into their next buffers. */
+/* Loads a step's box of one input into the next buffers: if the input is shared, all lanes need the whole box, which is
+ * read once; else each lane that has work loads its band. Skips lanes that borrow a buffer or have it in a resident. */
 static enum status load_input(struct stream *stream, int i, const struct step *step, struct error *error) {
     struct input *in = &stream->in[i];
     struct load loads[MAX_DEVICES];
@@ -268,7 +269,7 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     struct device *device = lane->device;
     const struct device_operations *ops = device->operations;
     int inputs = stream->task->geometry.inputs, slot = (int)(lane->band.number % LAUNCHES);
-    struct span *span = &lane->launches[slot];
+    struct stage_span *span = &lane->launches[slot];
     for (int i = 0; i < inputs; i++) {
         struct lane *owner = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
         TRY(ops->queue_wait_event(device, owner->in[i].loaded[stream->in[i].current], QUEUE_COMPUTE, error));

@@ -55,7 +55,7 @@ static enum queue queue_of(enum stage stage) {
     return stage == STAGE_H2D ? QUEUE_UPLOAD : stage == STAGE_D2H ? QUEUE_DOWNLOAD : QUEUE_COMPUTE;
 }
 
-enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
+enum status span_begin(struct lane *lane, struct stage_span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error) {
     span->stage = stage;
     span->step = step;
@@ -65,14 +65,14 @@ enum status span_begin(struct lane *lane, struct span *span, enum stage stage, i
     return STATUS_OK;
 }
 
-enum status span_end(struct lane *lane, struct span *span, enum status queued, struct error *error) {
+enum status span_end(struct lane *lane, struct stage_span *span, enum status queued, struct error *error) {
     range_end();
     if (queued) return queued;
     span->open = true;
     return lane->device->operations->event_record(lane->device, span->end, queue_of(span->stage), error);
 }
 
-enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error) {
+enum status span_collect(struct lane *lane, struct stage_span *span, int slot, double *seconds, struct error *error) {
     struct device *device = lane->device;
     const struct device_operations *ops = device->operations;
     struct trace *trace = lane->stream->sink->trace;
@@ -98,7 +98,7 @@ static enum status create_event(struct lane *lane, struct event **event, struct 
     return STATUS_OK;
 }
 
-static enum status open_spans(struct lane *lane, struct span *spans, int count, struct error *error) {
+static enum status open_spans(struct lane *lane, struct stage_span *spans, int count, struct error *error) {
     for (int i = 0; i < count; i++) {
         TRY(create_event(lane, &spans[i].begin, error));
         TRY(create_event(lane, &spans[i].end, error));

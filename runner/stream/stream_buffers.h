@@ -18,7 +18,7 @@
 #define EVENTS (MAX_INPUTS * BUFFERS * 3 + BUFFERS + 2 * SPANS + 1)
 
 /* Work of a stage on its queue, between two events. Its time is collected when the work is done. */
-struct span {
+struct stage_span {
     struct event *begin, *end;
     enum stage stage;
     int64_t step, bytes;
@@ -70,7 +70,7 @@ struct lane {
     struct step band;     /* its band of the current step */
     bool works;           /* the band is not empty */
     struct launch launch; /* the latest launch */
-    struct span uploads[STAGING_BUFFERS], downloads[STAGING_BUFFERS], launches[LAUNCHES];
+    struct stage_span uploads[STAGING_BUFFERS], downloads[STAGING_BUFFERS], launches[LAUNCHES];
     struct preload preload;
     struct event *events[EVENTS]; /* all events that were created for the lane */
     int event_count;
@@ -134,12 +134,12 @@ enum status stream_copy(struct lane *lane, enum queue queue, const struct box *t
                         const struct box *piece, void *other, int64_t element, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
-enum status span_begin(struct lane *lane, struct span *span, enum stage stage, int64_t step, int64_t bytes,
+enum status span_begin(struct lane *lane, struct stage_span *span, enum stage stage, int64_t step, int64_t bytes,
                        struct error *error);
 /* Ends a span. `queued`: the status of queueing the work; if that failed, returns it. */
-enum status span_end(struct lane *lane, struct span *span, enum status queued, struct error *error);
+enum status span_end(struct lane *lane, struct stage_span *span, enum status queued, struct error *error);
 /* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
-enum status span_collect(struct lane *lane, struct span *span, int slot, double *seconds, struct error *error);
+enum status span_collect(struct lane *lane, struct stage_span *span, int slot, double *seconds, struct error *error);
 
 /* The writer (stream_writer.c). Starts its thread; the buffers must be open. */
 enum status writer_begin(struct stream *stream, struct error *error);

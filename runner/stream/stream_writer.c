@@ -29,7 +29,7 @@ static enum status write_piece(struct stream *stream, const struct finished *til
 static enum status download_piece(struct lane *lane, const struct finished *tile, int slot, const struct box *piece,
                                   struct error *error) {
     const struct stream *stream = lane->stream;
-    struct span *span = &lane->downloads[slot];
+    struct stage_span *span = &lane->downloads[slot];
     int64_t bytes = box_elements(piece) * stream->out.element;
     TRY(span_begin(lane, span, STAGE_D2H, tile->step, bytes, error));
     enum status queued = stream_copy(lane, QUEUE_DOWNLOAD, &tile->box[lane->number], lane->out[tile->buffer], piece,

@@ -249,6 +249,7 @@ static void element_print(enum dtype dtype, const void *data, int64_t i, char te
         snprintf(text, 32, dtype_is_signed(dtype) ? "%lld" : "%llu", (long long)dtype_load_integer(dtype, data, i));
 }
 
+/* Writes a sentence about the first wrong element: its position, its value and the right value. */
 static void write_message(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
                           const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;

@@ -118,7 +118,7 @@ CPU_BODY raise_each_body(const double *x, int64_t count, double *largest) {
 }
 CPU_VERSIONS(raise_each, (const double *x, int64_t count, double *largest), (x, count, largest))
 
-static void measure_lines(void *context, const struct band *band, int64_t first, int64_t count) {
+static void measure_lines(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct sizes *sizes = context;
     int64_t columns = band->count[1];
     double *largest = sizes->largest + band->start[sizes->axis] + first;
@@ -128,7 +128,7 @@ static void measure_lines(void *context, const struct band *band, int64_t first,
         for (int64_t r = 0; r < band->count[0]; r++) raise_each(band->x + r * columns + first, count, largest);
 }
 
-static void mark_nonfinite(void *context, const struct band *band) {
+static void mark_nonfinite(void *context, const struct matrix_band *band) {
     const struct sizes *sizes = context;
     for (int64_t r = 0; r < band->count[0]; r++)
         for (int64_t c = 0; c < band->count[1]; c++)
@@ -252,7 +252,7 @@ struct suspect {
 };
 
 /* The search through all matrices of the stack, one after another. */
-struct search {
+struct suspect_search {
     const struct freivalds *freivalds;
     const struct geometry *geometry;
     int64_t b;
@@ -264,7 +264,8 @@ struct search {
     int64_t *nonfinite_count[2]; /* [side][line]: number of non-finite elements in each non-finite line */
 };
 
-static struct box part_of(const struct search *search, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+static struct box part_of(const struct suspect_search *search, int64_t row, int64_t rows, int64_t column,
+                          int64_t columns) {
     struct box box = box_whole(&search->geometry->out.shape);
     int axis = 0;
     if (box.rank == 3) box.start[axis] = search->b, box.count[axis++] = 1;
@@ -274,12 +275,12 @@ static struct box part_of(const struct search *search, int64_t row, int64_t rows
 }
 
 /* Elements [start, start + count) of a line: of a row if s is 0, else of a column. */
-static struct box part_of_line(const struct search *search, int s, int64_t line, int64_t start, int64_t count) {
+static struct box part_of_line(const struct suspect_search *search, int s, int64_t line, int64_t start, int64_t count) {
     return s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
 }
 
 /* Keeps a suspect box of non-finite elements. If there is no room, one that is certainly wrong replaces the first. */
-static void add_nonfinite(struct search *search, struct box box, bool certain) {
+static void add_nonfinite(struct suspect_search *search, struct box box, bool certain) {
     if (search->nonfinites < SUSPECT_NONFINITE)
         search->nonfinite[search->nonfinites++] = box;
     else if (certain)
@@ -289,7 +290,7 @@ static void add_nonfinite(struct search *search, struct box box, bool certain) {
 /* Keeps the square that contains an overflow. If all places are taken, it may replace a random square (reservoir
  * sampling); a square that was dropped counts again with its next overflow, so that squares with many overflows are
  * kept more often. */
-static void add_overflow(struct search *search, int64_t row, int64_t column) {
+static void add_overflow(struct suspect_search *search, int64_t row, int64_t column) {
     const struct side *sides = search->freivalds->sides;
     row -= row % SQUARE, column -= column % SQUARE;
     int64_t rows = sides[0].lines - row, columns = sides[1].lines - column;
@@ -307,7 +308,7 @@ static void add_overflow(struct search *search, int64_t row, int64_t column) {
 /* Can element (i, j) have overflowed? The magnitude of row i contains (|A||B|)(i, j) times the weight of column j, and
  * the magnitude of column j contains it times the weight of row i. So each magnitude divided by that weight is an upper
  * bound; half of the largest number leaves a margin. */
-static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
+static bool can_overflow(const struct suspect_search *search, int64_t i, int64_t j) {
     const struct side *rows = &search->freivalds->sides[0], *columns = &search->freivalds->sides[1];
     i += search->b * rows->lines, j += search->b * columns->lines;
     double by_row = rows->magnitudes[i] / fabs(columns->weights[j]);
@@ -318,8 +319,8 @@ static bool can_overflow(const struct search *search, int64_t i, int64_t j) {
 
 /* Visits the infinities and NaNs in a band of C. Counts those that non-finite inputs explain, and keeps the others as
  * possible overflows or as suspects. */
-static void search_nonfinite(void *context, const struct band *band) {
-    struct search *search = context;
+static void search_nonfinite(void *context, const struct matrix_band *band) {
+    struct suspect_search *search = context;
     const struct side *sides = search->freivalds->sides;
     const bool *nonfinite_row = sides[0].nonfinite + search->b * sides[0].lines;
     const bool *nonfinite_column = sides[1].nonfinite + search->b * sides[1].lines;
@@ -348,7 +349,7 @@ static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, stru
 /* Ranks the rows (s = 0) or columns (s = 1) of C by how far their weighted sums are from the truth, in units of the
  * rounding error that the tolerance allows: relative to the magnitude, plus `absolute` for elements below the smallest
  * normal number. */
-static void rank_lines(struct search *search, int s, const double *sums) {
+static void rank_lines(struct suspect_search *search, int s, const double *sums) {
     const struct freivalds *freivalds = search->freivalds;
     const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
     struct tolerance tolerance = operations[search->geometry->op]->tolerance(search->geometry, ACCURACY_FULL);
@@ -374,7 +375,7 @@ static void rank_lines(struct search *search, int s, const double *sums) {
 
 /* Checks that every element of a non-finite line is NaN or infinite. If one is not, the line is certainly wrong. In
  * about a quarter of the other non-finite lines, up to SQUARE elements become suspects. */
-static void check_nonfinite_lines(struct search *search, int s) {
+static void check_nonfinite_lines(struct suspect_search *search, int s) {
     const struct side *side = &search->freivalds->sides[s], *other = &search->freivalds->sides[!s];
     const bool *nonfinite = side->nonfinite + search->b * side->lines;
     for (int64_t line = 0; line < side->lines; line++) {
@@ -387,7 +388,8 @@ static void check_nonfinite_lines(struct search *search, int s) {
     }
 }
 
-static enum status search_matrix(struct search *search, const struct host_reader *reader, const struct run *run,
+/* Reads matrix search->b of the output once: ranks its lines by their errors, and finds its non-finite elements. */
+static enum status search_matrix(struct suspect_search *search, const struct host_reader *reader, const struct run *run,
                                  double *const sums[2], struct error *error) {
     const struct side *sides = search->freivalds->sides;
     struct matrix matrix = matrix_of(search->geometry, reader, run, -1, search->b);
@@ -411,7 +413,7 @@ static enum status search_matrix(struct search *search, const struct host_reader
     return STATUS_OK;
 }
 
-static void list_suspects(const struct search *search, struct suspects *suspects) {
+static void list_suspects(const struct suspect_search *search, struct suspects *suspects) {
     suspects->count = 0;
     for (int i = 0; i < search->nonfinites; i++) suspects->box[suspects->count++] = search->nonfinite[i];
     for (int i = 0; i < SUSPECT_LINES; i++)
@@ -424,7 +426,7 @@ enum status freivalds_suspects(const struct freivalds *freivalds, const struct g
                                const struct host_reader *reader, const struct run *run, struct suspects *suspects,
                                struct error *error) {
     const struct side *rows = &freivalds->sides[0], *columns = &freivalds->sides[1];
-    struct search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
+    struct suspect_search search = {.freivalds = freivalds, .geometry = geometry, .state = ~freivalds->seed};
     OWNED double *row_sums = zeros(rows->lines * columns->blocks), *column_sums = zeros(columns->lines * rows->blocks);
     OWNED int64_t *counts = try_zeroed(((size_t)(rows->lines + columns->lines) + 1) * sizeof *counts);
     if (!row_sums || !column_sums || !counts) return fail(error, STATUS_RUN, NO_MEMORY);

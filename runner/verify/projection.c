@@ -29,7 +29,7 @@ CPU_BODY scale_slice_body(double scale, int64_t count, double *x, double *nonfin
 }
 CPU_VERSIONS(scale_slice, (double scale, int64_t count, double *x, double *nonfinite), (scale, count, x, nonfinite))
 
-struct widening {
+struct band_widening {
     const struct matrix *matrix;
     const char *raw;
     int64_t elements;
@@ -39,7 +39,7 @@ struct widening {
 
 static void widen_slice(void *context, int64_t slice, int thread) {
     (void)thread;
-    struct widening *widening = context;
+    struct band_widening *widening = context;
     enum dtype dtype = widening->matrix->operand->dtype;
     int64_t start = slice * SLICE, count = min_int64(SLICE, widening->elements - start);
     double *x = widening->x + start, zero;
@@ -49,16 +49,16 @@ static void widen_slice(void *context, int64_t slice, int thread) {
 }
 
 /* Converts a band's elements to float64 and scales them. true: at least one of them is NaN or infinite. */
-static bool widen(const struct matrix *matrix, const char *raw, const struct band *band) {
-    struct widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
+static bool widen(const struct matrix *matrix, const char *raw, const struct matrix_band *band) {
+    struct band_widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
     workers_run(ceil_div(widening.elements, SLICE), widen_slice, &widening);
     return atomic_load(&widening.nonfinite);
 }
 
 struct sharing {
-    void (*process)(void *context, const struct band *band, int64_t first, int64_t count);
+    void (*process)(void *context, const struct matrix_band *band, int64_t first, int64_t count);
     void *context;
-    const struct band *band;
+    const struct matrix_band *band;
     int64_t lines, lines_per_call,
         lines_per_item; /* number of lines of the band, of a call of `process`, of a work item */
 };
@@ -71,14 +71,14 @@ static void process_item(void *context, int64_t item, int thread) {
         sharing->process(sharing->context, sharing->band, first, min_int64(sharing->lines_per_call, end - first));
 }
 
-static void process_lines(const struct visitor *visitor, const struct band *band) {
+static void process_lines(const struct visitor *visitor, const struct matrix_band *band) {
     int64_t lines = band->count[visitor->axis], each = visitor->axis == 0 ? ROWS : COLUMNS;
     int64_t item = each * ceil_div(lines, each * ITEMS);
     struct sharing sharing = {visitor->process, visitor->context, band, lines, each, item};
     if (visitor->process) workers_run(ceil_div(lines, item), process_item, &sharing);
 }
 
-static void visit_band(const struct visitor *visitors, int count, const struct band *band, bool nonfinite) {
+static void visit_band(const struct visitor *visitors, int count, const struct matrix_band *band, bool nonfinite) {
     for (int i = 0; i < count && nonfinite; i++)
         if (visitors[i].nonfinite) visitors[i].nonfinite(visitors[i].context, band);
     int64_t elements = nonfinite ? band->count[0] * band->count[1] : 0;
@@ -96,7 +96,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     size_t elements = (size_t)cut_max_elements(&cut);
     OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype) + 8);
     OWNED double *x = try_malloc(elements * sizeof *x);
-    struct band band = {.x = x};
+    struct matrix_band band = {.x = x};
     if (!raw || !x) return fail(error, STATUS_RUN, "no host memory left to verify: a band has %zu elements", elements);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box box = cut_piece(&cut, number);
@@ -148,7 +148,8 @@ static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t
     return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
 }
 
-static void weigh_columns(const struct weighing *weighing, const struct band *band, int64_t column, int64_t columns) {
+static void weigh_columns(const struct weighing *weighing, const struct matrix_band *band, int64_t column,
+                          int64_t columns) {
     int64_t end = band->start[0] + band->count[0];
     double magnitudes[COLUMNS] = {0};
     for (int64_t row = band->start[0], next; row < end; row = next) {
@@ -163,7 +164,7 @@ static void weigh_columns(const struct weighing *weighing, const struct band *ba
         weighing->magnitudes[band->start[1] + column + c] += magnitudes[c];
 }
 
-static void weigh_row(const struct weighing *weighing, const struct band *band, int64_t row) {
+static void weigh_row(const struct weighing *weighing, const struct matrix_band *band, int64_t row) {
     int64_t end = band->start[1] + band->count[1], line = band->start[0] + row;
     double magnitude = 0;
     for (int64_t column = band->start[1], next; column < end; column = next) {
@@ -174,7 +175,7 @@ static void weigh_row(const struct weighing *weighing, const struct band *band, 
     if (weighing->magnitudes) weighing->magnitudes[line] += magnitude;
 }
 
-static void weigh(void *context, const struct band *band, int64_t first, int64_t count) {
+static void weigh(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct weighing *weighing = context;
     if (weighing->axis == 0)
         weigh_columns(weighing, band, first, count);
@@ -267,7 +268,7 @@ CPU_VERSIONS(multiply_rows,
               const double *vector_magnitudes, double *sums, double *magnitudes),
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
-static void multiply(void *context, const struct band *band, int64_t first, int64_t count) {
+static void multiply(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct multiplication *work = context;
     int blocks = work->blocks;
     int64_t pitch = band->count[1], summed = band->start[work->axis], line = band->start[!work->axis] + first;

@@ -21,7 +21,7 @@ struct matrix {
 };
 
 /* A band of the matrix. x: its elements, [rows][columns], multiplied by `scale`. */
-struct band {
+struct matrix_band {
     int64_t start[2], count[2];
     double *x;
 };
@@ -29,10 +29,10 @@ struct band {
 /* The functions that are called for each band; either may be NULL. */
 struct visitor {
     /* Called before any `process` if the band holds a NaN or an infinity; afterwards these elements are set to 0. */
-    void (*nonfinite)(void *context, const struct band *band);
+    void (*nonfinite)(void *context, const struct matrix_band *band);
     /* Called in parallel, each time for `count` lines of the band from its line `first` on: rows if `axis` is 0, else
      * columns. */
-    void (*process)(void *context, const struct band *band, int64_t first, int64_t count);
+    void (*process)(void *context, const struct matrix_band *band, int64_t first, int64_t count);
     void *context;
     int axis;
 };
