@@ -31,7 +31,7 @@ struct command {
 };
 
 /* A command line, parsed. Parsing allocates nothing, so that any message about memory can name the first operand. */
-#define SETTINGS_BYTES 4096 /* no command's settings_bytes may exceed it */
+#define SETTINGS_BYTES 4096 /* at least the largest settings_bytes of a command */
 struct invocation {
     const struct command *command;
     void *settings;  /* the struct that the command's rows fill; it lies in `storage` */

@@ -39,8 +39,8 @@ static char *known_words(enum word_kind kind, const char *const *choices) {
 }
 
 /* Prints the known words between two texts; if there are none, `action`. */
-static void put_words(enum word_kind kind, const char *const *choices, const char *before, const char *after,
-                      const char *action, FILE *to) {
+static void print_words(enum word_kind kind, const char *const *choices, const char *before, const char *after,
+                        const char *action, FILE *to) {
     OWNED char *words = known_words(kind, choices);
     if (*words)
         fprintf(to, "%s%s%s", before, words, after);
@@ -154,7 +154,7 @@ static void zsh_command(const struct command *command, FILE *to) {
     fputs(" \\\n            '(- *)'{-h,--help}'[print what the command does, and its options]'", to);
     if (command->operands.kind != WORD_OTHER) {
         fputs(" \\\n            '*: :", to);
-        put_words(command->operands.kind, NULL, "(", ")", actions[command->operands.kind].zsh, to);
+        print_words(command->operands.kind, NULL, "(", ")", actions[command->operands.kind].zsh, to);
         fputc('\'', to);
     }
     fputs(" ;;\n", to);
@@ -206,7 +206,7 @@ static void fish_command(const struct command *command, FILE *to) {
         fprintf(to, " -l %s", row->name);
         if (row->argument) {
             fputs(row->kind == WORD_FILE ? " -r" : " -x", to);
-            put_words(row->kind, row->choices, " -a '", "'", actions[row->kind].fish, to);
+            print_words(row->kind, row->choices, " -a '", "'", actions[row->kind].fish, to);
         }
         fputs(" -d ", to);
         fish_text(row->help, to);
@@ -214,7 +214,7 @@ static void fish_command(const struct command *command, FILE *to) {
     }
     if (command->operands.kind == WORD_OTHER) return;
     fish_begin(command->name, to);
-    put_words(command->operands.kind, NULL, " -a '", "'", actions[command->operands.kind].fish, to);
+    print_words(command->operands.kind, NULL, " -a '", "'", actions[command->operands.kind].fish, to);
     fputc('\n', to);
 }
 

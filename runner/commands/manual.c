@@ -7,7 +7,7 @@
 
 /* Prints text escaped for roff: hyphens stay ASCII, so that a reader can search for options, and no line becomes a roff
  * request. */
-static void put_text(const char *text, FILE *to) {
+static void print_text(const char *text, FILE *to) {
     if (*text == '.' || *text == '\'') fputs("\\&", to);
     for (; *text; text++) {
         if (*text == '-')
@@ -23,59 +23,59 @@ static void put_text(const char *text, FILE *to) {
     }
 }
 
-/* Like put_text, but prints words in capitals in italics: "[OPTION...] JOB". */
-static void put_arguments(const char *text, FILE *to) {
+/* Like print_text, but prints words in capitals in italics: "[OPTION...] JOB". */
+static void print_arguments(const char *text, FILE *to) {
     while (*text) {
         unsigned long capitals = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), length = capitals ? capitals : 1;
         char word[64];
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         if (capitals) fputs("\\fI", to);
-        put_text(word, to);
+        print_text(word, to);
         if (capitals) fputs("\\fR", to);
         text += length;
     }
 }
 
-static void put_paragraph(const char *text, FILE *to) {
-    put_text(text, to);
+static void print_paragraph(const char *text, FILE *to) {
+    print_text(text, to);
     fputc('\n', to);
 }
 
 /* "tilerun run [OPTION...] JOB", with the command in bold. */
-static void put_usage(const struct command *command, FILE *to) {
+static void print_usage(const struct command *command, FILE *to) {
     OWNED char *usage = command_usage(command);
     unsigned long words = strlen("tilerun ") + strlen(command->name);
     fprintf(to, "\\fB%.*s\\fR", (int)words, usage);
-    put_arguments(usage + words, to);
+    print_arguments(usage + words, to);
     fputc('\n', to);
 }
 
-static void put_option(const struct option_row *row, FILE *to) {
+static void print_option(const struct option_row *row, FILE *to) {
     fputs(".TP\n", to);
     if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
     fputs("\\fB\\-\\-", to);
-    put_text(row->name, to);
+    print_text(row->name, to);
     fputs("\\fR", to);
     if (row->argument) {
         fputc(' ', to);
-        put_arguments(row->argument, to);
+        print_arguments(row->argument, to);
     }
     fputc('\n', to);
-    put_paragraph(row->help, to);
+    print_paragraph(row->help, to);
 }
 
-static void put_command(const struct command *command, FILE *to) {
+static void print_command(const struct command *command, FILE *to) {
     fprintf(to, ".SS %s\n", command->name);
-    put_usage(command, to);
+    print_usage(command, to);
     fputs(".PP\n", to);
-    put_paragraph(command->summary, to);
-    for (const struct option_row *row = command->rows; row->name; row++) put_option(row, to);
+    print_paragraph(command->summary, to);
+    for (const struct option_row *row = command->rows; row->name; row++) print_option(row, to);
     char *paragraph;
     bool begins_block = true; /* the next paragraph comes after an option or an empty line */
     for (const char *rest = command->description; (paragraph = help_paragraph(&rest));) {
         if (paragraph[0]) {
             fputs(begins_block ? ".PP\n" : ".br\n", to);
-            put_paragraph(paragraph, to);
+            print_paragraph(paragraph, to);
         }
         begins_block = !paragraph[0];
         free(paragraph);
@@ -133,11 +133,11 @@ static const struct {
     {"h5dump -d /runs job.h5", "Print the same rows without tilerun."},
 };
 
-static void put_entries(const struct manual_entry *entries, unsigned long count, FILE *to) {
+static void print_entries(const struct manual_entry *entries, unsigned long count, FILE *to) {
     for (unsigned long i = 0; i < count; i++) {
         fputs(".TP\n.B ", to);
-        put_paragraph(entries[i].name, to);
-        put_paragraph(entries[i].text, to);
+        print_paragraph(entries[i].name, to);
+        print_paragraph(entries[i].text, to);
     }
 }
 
@@ -146,35 +146,35 @@ void manual_print(const struct command *const list[], FILE *to) {
     fprintf(to, ".TH TILERUN 1 \"\" \"tilerun %s\" \"User Commands\"\n", tilerun_version);
     fputs(".SH NAME\ntilerun \\- batch jobs of matrix operations on GPUs, from HDF5 to HDF5\n.SH SYNOPSIS\n", to);
     for (int i = 0; list[i]; i++) {
-        put_usage(list[i], to);
+        print_usage(list[i], to);
         fputs(".br\n", to);
     }
     fputs("\\fBtilerun help\\fR [\\fICOMMAND\\fR]\n.br\n\\fBtilerun \\-\\-version\\fR\n.SH DESCRIPTION\n", to);
-    put_paragraph(PROGRAM_SUMMARY, to);
+    print_paragraph(PROGRAM_SUMMARY, to);
     fputs(".PP\nA job file says which arrays to read, what to compute and with which kernel variants; its keys are "
           "described\n"
           "in configs/README.md, which is installed in share/tilerun beside bin.\n"
           "Results go to standard output, everything else to standard error.\n.SH COMMANDS\n",
           to);
-    for (int i = 0; list[i]; i++) put_command(list[i], to);
+    for (int i = 0; list[i]; i++) print_command(list[i], to);
     fputs(".SH EXIT STATUS\n", to);
     for (const struct exit_code *row = exit_codes; row->meaning; row++) {
         fprintf(to, ".TP\n.B %d\n", row->code);
-        put_paragraph(row->meaning, to);
+        print_paragraph(row->meaning, to);
     }
     fputs(".SH ENVIRONMENT\n", to);
-    put_entries(environment, sizeof environment / sizeof *environment, to);
+    print_entries(environment, sizeof environment / sizeof *environment, to);
     for (int i = 0; environment_recorded(i); i++)
         fprintf(to, "%s\n.B %s\n", i ? ".TQ" : ".TP", environment_recorded(i));
-    put_paragraph("Recorded in the results file.", to);
+    print_paragraph("Recorded in the results file.", to);
     fputs(".SH FILES\n", to);
-    put_entries(files, sizeof files / sizeof *files, to);
+    print_entries(files, sizeof files / sizeof *files, to);
     fputs(".SH EXAMPLES\n", to);
     for (unsigned long i = 0; i < sizeof examples / sizeof examples[0]; i++) {
         fputs(".TP\n\\fB", to);
-        put_text(examples[i].command, to);
+        print_text(examples[i].command, to);
         fputs("\\fR\n", to);
-        put_paragraph(examples[i].text, to);
+        print_paragraph(examples[i].text, to);
     }
     fputs(".SH SEE ALSO\n.BR h5dump (1),\n.BR h5ls (1),\n.BR h5diff (1)\n", to);
 }

@@ -19,7 +19,7 @@ static char *name_of(const char *path) {
     return must_printf("%s%s", isalpha((unsigned char)*name) || *name == '_' ? "" : "k_", name);
 }
 
-static void put_text(FILE *to, const char *text, const char *name) {
+static void print_text(FILE *to, const char *text, const char *name) {
     for (const char *next; (next = strstr(text, "NAME")); text = next + 4)
         fprintf(to, "%.*s%s", (int)(next - text), text, name);
     fputs(text, to);
@@ -68,7 +68,7 @@ static enum status new_kernel(const struct invocation *invocation, struct error 
         return fail(error, STATUS_USAGE, "new-kernel: %s exists already, and is not replaced", path);
     if (!to) return fail(error, STATUS_USAGE, "new-kernel: %s cannot be written: %s", path, strerror(errno));
     OWNED char *name = name_of(path);
-    put_text(to, text, name);
+    print_text(to, text, name);
     bool good = !ferror(to);
     good = fclose(to) == 0 && good;
     enum status status = good ? STATUS_OK : fail_write(error, path, errno);

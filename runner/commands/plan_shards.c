@@ -27,34 +27,34 @@ static const struct table_column columns[COLUMNS] = {
 };
 
 /* The texts of a row but for the shard's name; shards with the same texts share a row. */
-struct load_texts {
-    char texts[COLUMNS][32];
+struct row_texts {
+    char cells[COLUMNS][32];
 };
 
-static struct load_texts cells_of(const struct numbered_load *numbered) {
+static struct row_texts texts_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
-    struct load_texts cells = {{[TIME] = "-", [WAITS] = "-"}};
-    snprintf(cells.texts[RUNS], sizeof cells.texts[RUNS], "%d", load->runs);
-    size_text(load->read_bytes, cells.texts[READS]);
-    size_text(load->write_bytes, cells.texts[WRITES]);
-    if (load->runs > 0) duration_text(load->seconds, cells.texts[TIME]);
-    if (numbered->waits_s > 0) duration_text(numbered->waits_s, cells.texts[WAITS]);
-    return cells;
+    struct row_texts texts = {{[TIME] = "-", [WAITS] = "-"}};
+    snprintf(texts.cells[RUNS], sizeof texts.cells[RUNS], "%d", load->runs);
+    size_text(load->read_bytes, texts.cells[READS]);
+    size_text(load->write_bytes, texts.cells[WRITES]);
+    if (load->runs > 0) duration_text(load->seconds, texts.cells[TIME]);
+    if (numbered->waits_s > 0) duration_text(numbered->waits_s, texts.cells[WAITS]);
+    return texts;
 }
 
-static bool look_alike(const struct numbered_load *one, const struct numbered_load *other) {
-    const struct load_texts a = cells_of(one), b = cells_of(other);
+static bool same_texts(const struct numbered_load *one, const struct numbered_load *other) {
+    const struct row_texts a = texts_of(one), b = texts_of(other);
     bool alike = true;
-    for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.texts[c], b.texts[c]) == 0;
+    for (int c = RUNS; c < COLUMNS; c++) alike = alike && strcmp(a.cells[c], b.cells[c]) == 0;
     return alike;
 }
 
 /* Adds a row, and frees `name`. */
 static void add_row(struct table *table, char *name, const struct numbered_load *load, bool waits) {
-    const struct load_texts cells = cells_of(load);
+    const struct row_texts texts = texts_of(load);
     table_row(table);
     table_cell(table, SHARD, "%s", name);
-    for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", cells.texts[c]);
+    for (int c = RUNS; c <= (waits ? WAITS : TIME); c++) table_cell(table, c, "%s", texts.cells[c]);
     free(name);
 }
 
@@ -74,7 +74,7 @@ static void add_longest(struct table *table, struct numbered_load *loads, int sh
         bool is_last = next == shards - 1; /* a single remaining shard gets its own row, not one of "others" */
         if (row >= ROWS_OF_LONGEST && !is_last) break;
         int begin = next, min_shard = loads[begin].shard, max_shard = min_shard;
-        for (; next < shards && look_alike(&loads[begin], &loads[next]); next++) {
+        for (; next < shards && same_texts(&loads[begin], &loads[next]); next++) {
             if (loads[next].shard < min_shard) min_shard = loads[next].shard;
             if (loads[next].shard > max_shard) max_shard = loads[next].shard;
         }
@@ -185,12 +185,12 @@ void plan_print_shards(const struct plan *plan, const struct division_terms *ter
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_load(const struct shard_load *load, FILE *to) {
+static void print_load(const struct shard_load *load, FILE *to) {
     fprintf(to, "\"runs\": %d, \"read_bytes\": %.0f, \"write_bytes\": %.0f, \"compute_s\": %.9g, \"wall_s\": %.9g",
             load->runs, load->read_bytes, load->write_bytes, load->compute_s, load->seconds);
 }
 
-static void put_longest(const struct division *division, FILE *to) {
+static void print_longest(const struct division *division, FILE *to) {
     const struct shard_group *longest = division->groups->groups;
     const struct job_operation *operation = division->plan->tasks[longest->first].operation;
     json_write_text(to, "\"longest_group\": {", "operation", operation->id);
@@ -203,11 +203,11 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
     fprintf(to, "{\"shards\": [");
     for (int s = 0; s < division->shards; s++) {
         fprintf(to, "%s\n  {\"shard\": %d, ", s ? "," : "", s);
-        put_load(&division->loads[s].load, to);
+        print_load(&division->loads[s].load, to);
         fprintf(to, ", \"waits_s\": %.9g}", division->loads[s].waits_s);
     }
     fprintf(to, "\n],\n");
-    put_load(&division->sum, to);
+    print_load(&division->sum, to);
     fprintf(to,
             ",\n\"longest_s\": %.9g, \"mean_s\": %.9g, \"longest_over_mean\": %.9g, \"all_at_once_s\": %.9g, "
             "\"one_process_s\": %.9g,\n",
@@ -215,7 +215,7 @@ void plan_print_shards_json(const struct plan *plan, const struct division_terms
     fprintf(to, "\"by\": \"%s\", \"idle\": %d, \"groups\": %d, \"useful_shards\": %d,\n",
             units_divide(division->units) ? "tiles" : "runs", division->idle, division->groups->count,
             division->useful_shards);
-    if (division->groups->count > 0) put_longest(division, to);
+    if (division->groups->count > 0) print_longest(division, to);
     fprintf(to, "\"read_bytes_per_s\": %.9g, \"write_bytes_per_s\": %.9g, \"files_s\": %.9g, \"files_limit_from\": ",
             division->read_bytes_per_s, division->write_bytes_per_s, division->files_s);
     if (division->files_s > 0 && division->files_shards > 0)

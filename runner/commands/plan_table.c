@@ -149,7 +149,7 @@ void plan_print_table(const struct plan *plan, int width, FILE *to) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
-static void put_cost(const struct plan *plan, const struct run *run, FILE *to) {
+static void print_cost(const struct plan *plan, const struct run *run, FILE *to) {
     struct cost cost = plan_cost(plan, run);
     if (run->tiling.unknown) cost.pass_s = cost.kernel_s = cost.repeats_s = cost.total_s = NAN;
     json_write_number(to, "pass_s", cost.pass_s, 9);
@@ -183,7 +183,7 @@ void plan_print_json(const struct plan *plan, FILE *to) {
             json_write_text(to, ", ", "skipped", run->skip);
         } else {
             json_write_text(to, ", ", "device", plan->facts[run->device].id);
-            put_cost(plan, run, to);
+            print_cost(plan, run, to);
         }
         fprintf(to, "}");
     }

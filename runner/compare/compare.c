@@ -191,8 +191,8 @@ static double floor_of(const struct run_pair *pair) {
                        strstr(pair->base->flags, FLAG_COARSE) || strstr(pair->new->flags, FLAG_COARSE));
 }
 
-/* The samples in clock cycles of the device. *each: is the clock known at each sample? Otherwise they are computed
- * by the run's median clock. NULL: neither is known. The caller frees. */
+/* The samples in clock cycles of the device. *clock_sampled: is the clock known at each sample? Otherwise
+ * they are computed by the run's median clock. NULL: neither clock is known. The caller frees. */
 static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *clock_sampled) {
     *clock_sampled = samples->count > 0;
     for (int i = 0; i < samples->count; i++) *clock_sampled = *clock_sampled && samples->conditions[i].clock_mhz > 0;

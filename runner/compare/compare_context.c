@@ -225,7 +225,7 @@ static void compare_jobs(struct context *context, const char *base, const char *
     }
 }
 
-/* The hash that a file has of the own source called `name`; NULL: it has no such source. The caller frees. */
+/* The hash that a file records for the source called `name`; NULL: it has no such source. The caller frees. */
 static char *hash_of_source(const struct results_file *file, const char *name) {
     for (int i = 0;; i++) {
         OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);

@@ -43,7 +43,7 @@ static void append_value(char **text, const char *value) {
 
 #define BEGIN "${env:"
 
-/* The next `${env:`, whose dollar is not one of a doubled pair; NULL: none. */
+/* The next `${env:` whose dollar is not doubled; NULL: none. */
 static const char *find_variable(const char *text) {
     while ((text = strchr(text, '$')) && strncmp(text, BEGIN, strlen(BEGIN)) != 0) text += 1 + (text[1] == '$');
     return text;

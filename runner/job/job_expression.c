@@ -21,7 +21,7 @@ int job_max_inputs(enum op op, const struct yaml_node *node) {
     return op == OP_REDUCE && yaml_get(node, "map") ? MAX_INPUTS : operations[op]->inputs;
 }
 
-/* Notes inputs that an expression does not name. It is no error: their shapes count, as an index's range does. */
+/* Notes inputs that an expression does not name. This is no error: their shapes may enlarge the result. */
 static void note_unnamed_inputs(struct job_reader *reader, const struct job_operation *operation,
                                 const struct expression *expression, const struct array_names *arrays) {
     const struct yaml_node *list = yaml_get(operation->node, "inputs");

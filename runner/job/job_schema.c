@@ -10,7 +10,7 @@
 /* ---- JSON schema ----------------------------------------------------------------------------------------------- */
 
 /* Prints JSON that is written here with single quotes. */
-static void put(FILE *to, const char *json) {
+static void print_json(FILE *to, const char *json) {
     for (; *json; json++) putc(*json == '\'' ? '"' : *json, to);
 }
 
@@ -90,13 +90,13 @@ static void print_value_schema(FILE *to, const struct job_key *key) {
     for (int i = 0; i < count; i++)
         fprintf(to, "%s\"%s\"%s", i ? ", " : "{\"enum\": [", words[i], i == count - 1 ? "]}" : "");
     if (key->type == KEY_SHAPE) {
-        put(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'anyOf': [");
+        print_json(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'anyOf': [");
         print_range(to, "integer", key->low, 0);
-        put(to, ", " PARAMETER "]}}");
+        print_json(to, ", " PARAMETER "]}}");
     } else if (key->type == KEY_INTEGER || key->type == KEY_REAL) {
         print_range(to, key->type == KEY_REAL ? "number" : "integer", key->low, key->high);
     } else if (count == 0) {
-        put(to, key->type == KEY_CUSTOM ? custom_schema(key) : type_schemas[key->type]);
+        print_json(to, key->type == KEY_CUSTOM ? custom_schema(key) : type_schemas[key->type]);
     }
 }
 
@@ -128,10 +128,10 @@ static void print_properties(FILE *to, unsigned scopes, const char *indent) {
         json_write_string(to, key->help, strlen(key->help));
         fputs(", \"anyOf\": [", to);
         if (key->scope == SCOPE_OPERATION && strcmp(key->name, "inputs") == 0)
-            put(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'type': 'string'}}");
+            print_json(to, "{'type': 'array', 'minItems': 1, 'maxItems': 8, 'items': {'type': 'string'}}");
         else
             print_value_schema(to, key);
-        put(to, key->type == KEY_CUSTOM ? "]}" : ", " PARAMETER "]}");
+        print_json(to, key->type == KEY_CUSTOM ? "]}" : ", " PARAMETER "]}");
         before = ",\n";
     }
     fprintf(to, "\n%s}", indent);
@@ -147,13 +147,13 @@ static void print_conditions(FILE *to, unsigned scopes, const struct job_key *ch
         fprintf(to, "%s\n        {\"if\": {\"properties\": {\"%s\": {\"const\": \"%s\"}}", w ? "," : "", chooser->name,
                 words[w]);
         if (!standard) fprintf(to, ", \"required\": [\"%s\"]", chooser->name);
-        put(to, "}, 'then': {'properties': {");
+        print_json(to, "}, 'then': {'properties': {");
         for (int i = 0; i < job_key_count; i++) {
             if (!(scopes >> job_keys[i].scope & 1) || key_applies(&job_keys[i], words[w])) continue;
             separate(to, &any);
             fprintf(to, "\"%s\": false", job_keys[i].name);
         }
-        put(to, "}, 'required': [");
+        print_json(to, "}, 'required': [");
         any = false;
         for (int i = 0; i < job_key_count; i++) {
             const struct job_key *key = &job_keys[i];
@@ -162,9 +162,9 @@ static void print_conditions(FILE *to, unsigned scopes, const struct job_key *ch
             separate(to, &any);
             fprintf(to, "\"%s\"", key->name);
         }
-        put(to, "]}}");
+        print_json(to, "]}}");
     }
-    put(to, "\n      ]");
+    print_json(to, "\n      ]");
 }
 
 /* Prints the definition of a map, "NAME": {...}. */
@@ -175,27 +175,28 @@ static void print_map(FILE *to, const char *name, unsigned scopes) {
 
 void job_print_schema(FILE *to) {
     const unsigned operation = 1u << SCOPE_OPERATION | 1u << SCOPE_OPTION | 1u << SCOPE_RESULT | 1u << SCOPE_RUN;
-    put(to, "{\n  '$schema': 'https://json-schema.org/draft/2020-12/schema',\n  'title': 'tilerun job file',\n");
+    print_json(to, "{\n  '$schema': 'https://json-schema.org/draft/2020-12/schema',\n  'title': 'tilerun job file',\n");
     print_properties(to, 1u << SCOPE_JOB, "  ");
-    put(to, ",\n  '$defs': {\n"
-            "    'parameter': {'type': 'string', 'pattern': '[$]'},\n"
-            "    'scalar': {'type': ['string', 'number', 'boolean']}");
+    print_json(to, ",\n  '$defs': {\n"
+                   "    'parameter': {'type': 'string', 'pattern': '[$]'},\n"
+                   "    'scalar': {'type': ['string', 'number', 'boolean']}");
     print_map(to, "input", 1u << SCOPE_INPUT);
-    put(to, ",\n      'oneOf': [\n        {'required': ['file', 'dataset'], 'properties': {'random': false}},\n"
+    print_json(
+        to, ",\n      'oneOf': [\n        {'required': ['file', 'dataset'], 'properties': {'random': false}},\n"
             "        {'required': ['random'], 'properties': {'file': false, 'dataset': false, 'rows': false, 'select': "
             "false, 'dtype': false, 'field': false, 'decode': false, 'missing': false}}\n      ]\n    }");
     print_map(to, "random", 1u << SCOPE_RANDOM);
     print_conditions(to, 1u << SCOPE_RANDOM, key_find(SCOPE_RANDOM, "distribution"));
-    put(to, "\n    }");
+    print_json(to, "\n    }");
     print_map(to, "defaults", 1u << SCOPE_RUN);
-    put(to, "\n    }");
+    print_json(to, "\n    }");
     print_map(to, "repeat", 1u << SCOPE_REPEAT);
-    put(to, "\n    }");
+    print_json(to, "\n    }");
     print_map(to, "search", 1u << SCOPE_SEARCH);
-    put(to, "\n    }");
+    print_json(to, "\n    }");
     print_map(to, "operation", operation);
     print_conditions(to, operation, key_find(SCOPE_OPERATION, "op"));
-    put(to, "\n    }\n  }\n}\n");
+    print_json(to, "\n    }\n  }\n}\n");
 }
 
 /* ---- reference ------------------------------------------------------------------------------------------------- */

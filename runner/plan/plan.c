@@ -44,8 +44,8 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* Chooses the run's tiles. false: the memory is too small for any; run->tiling.memory_bytes is the least that is
- * needed. */
+/* Chooses the run's tiles. false: the memory is too small for any; run->tiling.memory_bytes is the
+ * minimum that is needed. */
 static bool choose_tiles(const struct plan *plan, struct run *run) {
     run->device = run->kernel->device;
     return plan_fit(plan, run, plan->budget[run->device], &run->tiling);

@@ -1,6 +1,6 @@
 /* plan_decode.c - decides which array entries of the plan are packed: their elements are the stored numbers instead of
  * the decoded values. Operations that only move elements read packed entries; all others compute, and read decoded
- * ones. An array that both read has two entries, linked by `other`. */
+ * ones. An array that both read has two entries, linked by `counterpart`. */
 #include "plan_parts.h"
 
 #include "../base/fail.h"

@@ -34,7 +34,7 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
 
 /* ---- plan_task.c: tasks ---- */
 
-/* Makes the task of operation `index` and describes its result; those that it reads are made. Reports mistakes. */
+/* Makes the task of operation `index`, after the tasks that it reads, and describes its result. Reports mistakes. */
 void plan_task(struct plan *plan, int index);
 
 #endif

@@ -1,5 +1,5 @@
 /* plan_storage.c - describes how a run's operands are stored in their files, and predicts how fast they are read and
- * written. With these, sizes the staging buffers, fits a run's tiles to the memory, and predicts all runs anew when the
+ * written. Also sizes the staging buffers, fits a run's tiles to the memory, and predicts all runs anew when the
  * device's limits are known. */
 #include "plan_tiles.h"
 
@@ -19,7 +19,7 @@
 /* Seconds of overhead for each chunk: one thread looks up its address in HDF5 and any thread reads it; or HDF5 reads
  * it. */
 #define FIND_CHUNK_S 2.0e-6
-#define TAKE_CHUNK_S 2.0e-6
+#define READ_CHUNK_S 2.0e-6
 #define HDF5_CHUNK_S 5.0e-6
 
 static double decode_rate(enum job_compression compression) {
@@ -49,7 +49,7 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
                   : input->filtered ? facts->host_threads * INFLATE_RATE
                                     : facts->read_bytes_per_s;
     if (input->chunk.rank > 0) {
-        double chunk_s = input->direct ? FIND_CHUNK_S + TAKE_CHUNK_S / facts->host_threads : HDF5_CHUNK_S;
+        double chunk_s = input->direct ? FIND_CHUNK_S + READ_CHUNK_S / facts->host_threads : HDF5_CHUNK_S;
         double chunk_bytes = (double)shape_elements(&input->chunk) * (double)dtype_size(input->stored);
         rate = 1 / (1 / rate + chunk_s / chunk_bytes);
     }
@@ -64,13 +64,13 @@ static double size_ratio(enum dtype from, enum dtype to) {
 /* Bytes per second of operands that are read piece by piece and rearranged on one core (storage/operand.h). */
 #define REARRANGE_RATE 0.5e9
 
-#define WHOLE_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are not held whole */
+#define MAX_HELD_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are read in parts */
 
 /* Converts the chunk of an array to the operand's axes, some of which may be merged. */
 static void merge_chunks(const struct operand *operand, struct storage *storage) {
     storage->chunk = operand_grain(operand, &storage->chunk, NULL);
     if (storage->filtered) storage->grain = storage->chunk;
-    if (!operand_is_plain(operand) && shape_elements(&storage->chunk) > WHOLE_CHUNK) storage->chunk.rank = 0;
+    if (!operand_is_plain(operand) && shape_elements(&storage->chunk) > MAX_HELD_CHUNK) storage->chunk.rank = 0;
     if (storage->chunk.rank == 0) storage->filtered = false;
     if (operand_is_rearranged(operand)) storage->bytes_per_s = 1 / (1 / storage->bytes_per_s + 1 / REARRANGE_RATE);
 }

@@ -21,12 +21,12 @@
 #include <math.h>
 #include <string.h>
 
-#define SMALL_BYTES     262144 /* operands of so few bytes are one tile if it fits: trying others takes longer */
+#define SMALL_BYTES     262144 /* operands of fewer bytes are one tile if it fits: trying others takes longer */
 #define MAX_STEPS_LOG2  60     /* 2^60 steps, because they are counted in 64 bits */
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
 #define USUAL_THREADS   8      /* threads beyond this number do not read or write faster */
-#define PARTIAL_CHUNKS  4.0    /* a filtered chunk written in parts is decoded and encoded for each part */
+#define PARTIAL_CHUNKS  4.0    /* times as slow: each part of a filtered chunk that is written decodes and encodes it */
 #define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one with least traffic wins */
 
 static int64_t round_up(int64_t value, int64_t to) {
@@ -157,7 +157,7 @@ static double slowdown_of(const struct geometry *geometry, const struct device_f
     return operation->slowdown(tiling->tile, tiling->tiles, facts->multiprocessors, speed);
 }
 
-/* What the loads of all inputs take. */
+/* The cost of loading all inputs. */
 struct loads {
     double bytes;        /* loaded in a pass */
     double read_s;       /* reading and generating them */
@@ -263,7 +263,7 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double last_launch = tiling->steps ? kernels / (double)tiling->steps : 0;
     double last_store = stores > 0 ? out_s / stores : 0, hidden_store = out_s - last_store;
     double hidden_compute = kernels - last_launch;
-    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* with one buffer, launches and stores take turns */
+    if (tiling->out_slots == 1) hidden_compute += hidden_store; /* with one buffer, launches and stores alternate */
     double slowest = fmax(fmax(in_s - loads.first_s, hidden_compute), hidden_store);
     tiling->predicted_s = loads.first_s + slowest + last_launch + last_store;
     double busy = loads.read_s + tiling->copy_s + kernels + tiling->write_s;

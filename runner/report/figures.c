@@ -14,12 +14,12 @@ struct figure {
     const struct report *report;
     const struct figure_kind *kind;
     const char *operation;          /* for rates */
-    int by;                         /* number of the swept column of the horizontal axis, or BY_VARIANT */
+    int by;                         /* the swept column along the horizontal axis, or BY_VARIANT */
     bool *varying;                  /* for each swept column: has it several values among the operation's rows? */
     const char **categories;        /* the plot's */
-    const struct report_run **runs; /* drawn, in their order */
+    const struct report_run **runs; /* the runs that are drawn, in the report's order */
     int count;
-    struct plot_series *series; /* all; the plot has those of the highest weights */
+    struct plot_series *series; /* all series; the plot gets the ones with the highest weights */
     int series_count;
     struct plot plot;
 };

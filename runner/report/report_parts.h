@@ -41,7 +41,7 @@ struct report {
 void html(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int characters_of(const char *text);
 /* Copies a text of at most `max_characters` characters, of a longer one the beginning, "…" and the end. `text` holds
- * 4 * most + 4 bytes. */
+ * 4 * max_characters + 4 bytes. */
 const char *shortened(const char *from, int max_characters, char *text);
 
 /* Write a table: html_table, headings, html_body, cells, html_table_end. `class`: "n" for numbers, aligned at the

@@ -245,7 +245,7 @@ static char *variant_path(const struct result_row *row) {
     return must_printf("%s/%s", variants, row->variant);
 }
 
-/* The outputs that should be stored of a row. */
+/* Which outputs of a row should be stored. */
 static struct stored_outputs expected_of(const struct results_file *file, const struct result_row *row) {
     return file->expected ? file->expected[row - file->rows] : (struct stored_outputs){false, false};
 }

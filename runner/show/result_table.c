@@ -99,7 +99,7 @@ static void groups_free(struct groups *groups) {
 
 /* Is the row omitted from the table? Runs that did not begin are, unless the user has chosen the columns. */
 static bool is_omitted(const struct view *view, const struct result_row *row) {
-    return !view->own_columns && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
+    return !view->columns_chosen && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
 }
 
 /* Groups the omitted rows (`omitted`), or the rows that have a result and a message. */
@@ -116,7 +116,7 @@ static struct groups groups_of(const struct view *view, bool omitted) {
 static bool lacks_ratio(const struct view *view, int row) {
     const struct result_row *result = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
-    bool wanted = (base || view->own_baseline) && !result_row_is_cold(result);
+    bool wanted = (base || view->baseline_chosen) && !result_row_is_cold(result);
     return wanted && result_row_done(result) && !isnan(result->kernel_median_s) && !compared;
 }
 
@@ -256,7 +256,7 @@ static struct table *table_of(const struct view *view, const struct groups *rema
     for (int i = 0; i < view->shown_count; i++) {
         const struct view_column *shown = &view->shown[i];
         const char *name = view_column_name(shown);
-        columns[i] = (struct table_column){.name = name, .priority = shown->priority, .kept = view->own_columns};
+        columns[i] = (struct table_column){.name = name, .priority = shown->priority, .kept = view->columns_chosen};
         columns[i].right = !view_column_is_text(shown);
         columns[i].joined = shown->measure && shown->measure->joined;
         if (strcmp(name, "ci") == 0) columns[i].heading = text_utf8() ? "±" : "+-";

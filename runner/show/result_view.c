@@ -53,7 +53,7 @@ static enum status find_base(const struct view *view, int first, int end, const 
 static enum status find_bases(struct view *view, const char *name, struct error *error) {
     bool found = view->count == 0 || !name, any_base = false;
     view->baseline = name;
-    view->own_baseline = name != NULL;
+    view->baseline_chosen = name != NULL;
     for (int first = 0, end; first < view->count; first = end) {
         const struct result_row *base = NULL;
         for (end = first + 1; end < view->count && !begins_task(view, end);) end++;
@@ -257,7 +257,7 @@ static enum status choose_columns(struct view *view, const char *names, struct e
     size_t max_shown = sizeof usual / sizeof *usual;
     for (const char *c = names; c && *c; c++) max_shown += *c == ',';
     view->shown = must_malloc((max_shown + 1) * sizeof *view->shown);
-    view->own_columns = names != NULL;
+    view->columns_chosen = names != NULL;
     for (size_t i = 0; i < sizeof usual / sizeof *usual && !names; i++)
         TRY(add_column(view, usual[i].name, usual[i].priority, error));
     for (const char *name = names; name;) {

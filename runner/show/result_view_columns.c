@@ -121,7 +121,7 @@ static double ratio_number(const struct view *view, int row) {
 /* `-` means that the run has a time but its baseline has none. */
 static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
     double times = ratio_number(view, row);
-    if (isnan(median(view, row)) || (!view->base[row] && !view->own_baseline)) return;
+    if (isnan(median(view, row)) || (!view->base[row] && !view->baseline_chosen)) return;
     if (result_row_is_cold(&view->rows[row])) return;
     if (isnan(times))
         snprintf(text, VIEW_CELL, "-");

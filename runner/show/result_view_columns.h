@@ -29,12 +29,12 @@ struct view {
     struct columns tags;            /* the file's tags */
     const struct result_row **base; /* the baseline of each row, with a result or not; NULL: there is none */
     const char *baseline;           /* the baseline of all rows; NULL: the first variant of each task */
-    bool own_baseline;              /* the user has chosen it */
+    bool baseline_chosen;           /* the user has chosen it */
     int *order;                     /* indices of the view's rows */
     int chosen;                     /* their number */
     struct view_column *shown;      /* the table's columns */
     int shown_count;
-    bool own_columns; /* the user has chosen them */
+    bool columns_chosen; /* the user has chosen them */
 };
 
 /* Finds the column of this name ("median", "p_n", "n"). STATUS_USAGE: there is none. */

@@ -10,8 +10,8 @@
 
 #include <pthread.h>
 
-#define BUFFERS  2 /* most buffers of an operand; the plan chooses */
-#define LAUNCHES 8 /* most launches in flight */
+#define BUFFERS  2 /* maximum for an operand; the plan chooses */
+#define LAUNCHES 8 /* maximum in flight */
 #define SPANS    (2 * STAGING_BUFFERS + LAUNCHES)
 /* The events of a lane: three for each buffer of an input, one for each buffer of the output, two for each span, and
  * the epoch. */

@@ -10,7 +10,7 @@
 
 struct box_cache;
 
-#define CACHED_OUTPUT (-1) /* means the output where a parameter is named `input` */
+#define CACHED_OUTPUT (-1) /* a value of parameters called `input`: the output */
 
 struct box_cache *box_cache_create(void);
 void box_cache_free(struct box_cache *cache);
@@ -30,7 +30,7 @@ struct box_observer box_cache_observer(struct box_cache *cache);
 /* Reads requested boxes that the pass has not read. Returns the reader's status; STATUS_RUN: no host memory. */
 enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error);
 
-/* A reader that serves cached boxes from memory and all others by `reader`, which must live as long. It reads and keeps
+/* A reader that serves cached boxes from memory and all others by `reader`, which must outlive it. It reads and keeps
  * all chunks that a box touches, if they are encoded: the next box is usually in the same chunks. */
 struct host_reader box_cache_reader(struct box_cache *cache, const struct host_reader *reader);
 

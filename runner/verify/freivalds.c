@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define BLOCK    512 /* lines; longer blocks are halved until there are PROJECTION_BLOCKS of them */
-#define EXPONENT 500 /* scales are powers of 2 up to 2^EXPONENT, so that a product of two stays within float64 */
+#define EXPONENT 500 /* scales are powers of 2 up to 2^EXPONENT, so that a product of two scales stays within float64 */
 #define SQUARE   256 /* rows and columns of the square that is compared around an overflow */
-#define MAX_SUMS (INT64_C(1) << 22) /* most sums of one side of one matrix of the stack: bounds memory */
+#define MAX_SUMS (INT64_C(1) << 22) /* of one side of one matrix of the stack: bounds memory */
 
 #define NO_MEMORY "no host memory left for Freivalds' check of the product"
 
@@ -97,7 +97,7 @@ static int axis_of(const struct operand *operand, enum loop loop) {
 }
 
 /* The largest element of each line along `axis`, and which lines hold a NaN or an infinity. */
-struct sizes {
+struct line_extremes {
     int axis;
     double *largest;
     bool *nonfinite;
@@ -119,21 +119,21 @@ CPU_BODY raise_each_body(const double *x, int64_t count, double *largest) {
 CPU_VERSIONS(raise_each, (const double *x, int64_t count, double *largest), (x, count, largest))
 
 static void measure_lines(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
-    const struct sizes *sizes = context;
+    const struct line_extremes *extremes = context;
     int64_t columns = band->count[1];
-    double *largest = sizes->largest + band->start[sizes->axis] + first;
-    if (sizes->axis == 0)
+    double *largest = extremes->largest + band->start[extremes->axis] + first;
+    if (extremes->axis == 0)
         for (int64_t r = 0; r < count; r++) raise_largest(band->x + (first + r) * columns, columns, largest + r);
     else
         for (int64_t r = 0; r < band->count[0]; r++) raise_each(band->x + r * columns + first, count, largest);
 }
 
 static void mark_nonfinite(void *context, const struct matrix_band *band) {
-    const struct sizes *sizes = context;
+    const struct line_extremes *extremes = context;
     for (int64_t r = 0; r < band->count[0]; r++)
         for (int64_t c = 0; c < band->count[1]; c++)
             if (!isfinite(band->x[r * band->count[1] + c]))
-                sizes->nonfinite[sizes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
+                extremes->nonfinite[extremes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
 }
 
 static int exponent_of(double value) {
@@ -144,9 +144,9 @@ static int exponent_of(double value) {
 /* Sets the operand's scale, and replaces the largest element of each line by the line's weight: a random number of 1/2
  * to 1 in size, of either sign, divided by the power of 2 of the largest element; 0 for a line with a NaN or an
  * infinity. */
-static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64_t *state) {
-    int64_t lines = matrix->size[sizes->axis];
-    double *weights = sizes->largest, largest = 0;
+static void weigh_lines(struct matrix *matrix, const struct line_extremes *extremes, uint64_t *state) {
+    int64_t lines = matrix->size[extremes->axis];
+    double *weights = extremes->largest, largest = 0;
     for (int64_t i = 0; i < lines; i++) largest = fmax(largest, weights[i]);
     int exponent = exponent_of(largest);
     matrix->scale = ldexp(1, -exponent);
@@ -155,7 +155,7 @@ static void weigh_lines(struct matrix *matrix, const struct sizes *sizes, uint64
         double weight = 0.5 + ldexp((double)(bits >> 12), -53);
         int line = weights[i] > 0 ? exponent_of(weights[i]) - exponent : 0;
         if (line < -EXPONENT) line = -EXPONENT;
-        weights[i] = sizes->nonfinite[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
+        weights[i] = extremes->nonfinite[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
     }
 }
 
@@ -174,7 +174,7 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
                                   const struct host_reader *reader, const struct run *run, bool same, int64_t b,
                                   uint64_t *state, const struct vectors vectors[2], struct error *error) {
     struct matrix matrices[2]; /* A and B */
-    struct sizes sizes[2];
+    struct line_extremes extremes[2];
     struct weighing weighing[2];
     struct multiplication multiplication[2]; /* a side's lines times the other side's vectors */
     struct visitor measure[2], weigh[2], multiply[2];
@@ -186,7 +186,7 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
         memset(vectors[s].sums, 0, (size_t)(k * side->blocks) * sizeof(double));
         memset(vectors[s].magnitudes, 0, (size_t)k * sizeof(double));
         matrices[s] = matrix_of(geometry, reader, run, s, b);
-        sizes[s] = (struct sizes){axis, side->weights + line, side->nonfinite + line};
+        extremes[s] = (struct line_extremes){axis, side->weights + line, side->nonfinite + line};
         weighing[s] = weighing_of(side, b, axis, &vectors[s]);
         multiplication[s] = (struct multiplication){!axis,
                                                     other->blocks,
@@ -194,13 +194,13 @@ static enum status prepare_matrix(struct freivalds *freivalds, const struct geom
                                                     vectors[!s].magnitudes,
                                                     side->truth + line * other->blocks,
                                                     side->magnitudes + line};
-        measure[s] = (struct visitor){mark_nonfinite, measure_lines, &sizes[s], axis};
+        measure[s] = (struct visitor){mark_nonfinite, measure_lines, &extremes[s], axis};
         weigh[s] = visit_weighing(&weighing[s]);
         multiply[s] = visit_multiplication(&multiplication[s]);
     }
     TRY(matrix_visit(&matrices[0], measure, same ? 2 : 1, error));
     if (!same) TRY(matrix_visit(&matrices[1], measure + 1, 1, error));
-    for (int s = 0; s < 2; s++) weigh_lines(&matrices[s], &sizes[s], state);
+    for (int s = 0; s < 2; s++) weigh_lines(&matrices[s], &extremes[s], state);
 
     if (same) {
         TRY(matrix_visit(&matrices[0], weigh, 2, error));
