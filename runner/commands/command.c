@@ -90,9 +90,9 @@ int command_cuda_number(const struct job *job) {
     return job->device_count > 0 ? job->device_numbers[0] : 0;
 }
 
-/* The numbers of the GPUs that the job wants, if this machine has `there`; returns how many. */
-static int cuda_numbers(const struct job *job, int there, int numbers[MAX_DEVICES]) {
-    int count = job->device_count < 0 ? there : job->device_count == 0 ? 1 : job->device_count;
+/* The numbers of the GPUs that the job wants, if this machine has `gpu_count`; returns how many. */
+static int cuda_numbers(const struct job *job, int gpu_count, int numbers[MAX_DEVICES]) {
+    int count = job->device_count < 0 ? gpu_count : job->device_count == 0 ? 1 : job->device_count;
     if (count > MAX_DEVICES) count = MAX_DEVICES;
     for (int i = 0; i < count; i++) numbers[i] = job->device_count > 0 ? job->device_numbers[i] : i;
     return count;
@@ -113,16 +113,16 @@ static enum status facts_of_team(const int *numbers, int count, struct device_fa
     return STATUS_OK;
 }
 
-/* Finds the GPUs that the job wants and their facts. *there: it has them; false: it runs without. */
-static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *there,
+/* Finds the GPUs that the job wants and their facts. *found: the machine has them; false: the job runs without. */
+static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *found,
                              struct error *error) {
-    *there = false;
+    *found = false;
     if (job->device == JOB_DEVICE_CPU) return STATUS_OK;
     int numbers[MAX_DEVICES], here = device_cuda_count(), count = cuda_numbers(job, here, numbers), missing = -1;
     for (int i = 0; i < count; i++)
         if (numbers[i] >= here) missing = numbers[i];
     if (count > 0 && missing < 0) {
-        *there = true;
+        *found = true;
         return facts_of_team(numbers, count, facts, error);
     }
     if (job->device != JOB_DEVICE_CUDA || !need_device) return STATUS_OK;
@@ -177,13 +177,14 @@ void command_report_excluded(const struct job *job) {
 
 enum status command_plan_job(struct job *job, bool need_device, struct plan **plan, struct error *error) {
     struct device_facts cpu = {.kind = DEVICE_CPU}, cuda = {.kind = DEVICE_CUDA};
-    bool there = false;
+    bool has_gpu = false;
     *plan = NULL;
     device_cpu_facts(&cpu);
-    enum status found = yaml_error_count(job->document) ? STATUS_OK : find_cuda(job, need_device, &cuda, &there, error);
+    enum status found =
+        yaml_error_count(job->document) ? STATUS_OK : find_cuda(job, need_device, &cuda, &has_gpu, error);
     if (found && found != STATUS_DEVICE) return found;
     struct error mistake = {.status = STATUS_OK}; /* mistakes of the job come before the device that it lacks */
-    enum status planned = command_plan_for(job, &cpu, there ? &cuda : NULL, plan, found ? &mistake : error);
+    enum status planned = command_plan_for(job, &cpu, has_gpu ? &cuda : NULL, plan, found ? &mistake : error);
     return found && planned != STATUS_USAGE ? found : planned;
 }
 

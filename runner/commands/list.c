@@ -76,13 +76,13 @@ static enum status list(const struct invocation *invocation, struct error *error
         return fail(error, STATUS_USAGE, "list: unknown operation '%s'; `tilerun list` lists all", wanted);
     }
     struct device_facts cuda;
-    bool there = device_cuda_count() > 0 && device_cuda_facts(0, &cuda, error) == STATUS_OK;
+    bool has_gpu = device_cuda_count() > 0 && device_cuda_facts(0, &cuda, error) == STATUS_OK;
     error->text[0] = '\0';
     for (int op = 0; op < OP_COUNT; op++) {
         if (wanted && strcmp(wanted, operations[op]->name) != 0) continue;
         printf("%s: %s\n", operations[op]->name, operations[op]->summary);
         for (int i = 0; i < kernel_count; i++)
-            if ((int)kernel_registry[i]->op == op) print_kernel(kernel_registry[i], there ? &cuda : NULL);
+            if ((int)kernel_registry[i]->op == op) print_kernel(kernel_registry[i], has_gpu ? &cuda : NULL);
     }
     return STATUS_OK;
 }

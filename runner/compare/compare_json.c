@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-static const char *json_bool(bool is) {
-    return is ? "true" : "false";
+static const char *json_bool(bool value) {
+    return value ? "true" : "false";
 }
 
 static void print_names(FILE *to, const struct result_row *row) {

@@ -123,13 +123,13 @@ static const char *source_of(const struct yaml_document *document, const struct 
     return at && (size_t)(*end - at) >= length && memcmp(at, scalar->text, length) == 0 ? at : NULL;
 }
 
-/* Finds the line and column of a byte of a scalar that has escapes or several lines: its letters follow each other in
- * the file, with others between them. */
+/* Finds the line and column of a byte of a scalar that has escapes or several lines: its letters stand in
+ * the file in the same order, with others (escapes, indentation) between them. */
 static void find_byte(const struct yaml_document *document, const struct yaml_node *scalar, int offset, int *line,
                       int *column) {
     const char *end, *at = begin_of(document, scalar, &end);
     if (!at) return;
-    int y = scalar->line, x = scalar->column + scalar->quoted;
+    int byte_line = scalar->line, byte_column = scalar->column + scalar->quoted;
     bool header = scalar->quoted && (at[-1] == '|' || at[-1] == '>');
     for (int i = 0; i <= offset && scalar->text[i]; i++) {
         if (isspace((unsigned char)scalar->text[i]) || ((unsigned char)scalar->text[i] & 0xc0) == 0x80) continue;
@@ -138,14 +138,14 @@ static void find_byte(const struct yaml_document *document, const struct yaml_no
             found = *at == scalar->text[i] && !header;
             if (found && i == offset) break;
             if (size) header = false;
-            y += size > 0;
-            x = size ? 1 : x + 1;
+            byte_line += size > 0;
+            byte_column = size ? 1 : byte_column + 1;
             at += size ? size : utf8_length(at, (size_t)(end - at));
         }
         if (at == end) return;
     }
-    *line = y;
-    *column = x;
+    *line = byte_line;
+    *column = byte_column;
 }
 
 bool yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,

@@ -13,23 +13,23 @@
 static enum status check_chunk(const struct job *job, const struct job_input *input, const struct array *array,
                                struct error *error) {
     double bytes = (double)dtype_size(array->stored), max_bytes = (double)job->memory_bytes;
-    char has[32], may[32];
+    char bytes_text[32], max_text[32];
     if (max_bytes == 0) max_bytes = job->memory_fraction * (double)host_memory().free;
     if (max_bytes < CHUNK_ENOUGH) max_bytes = CHUNK_ENOUGH;
     for (int i = 0; i < array->chunk.rank; i++) bytes *= (double)array->chunk.size[i];
     if (array->chunk.rank == 0 || bytes <= max_bytes) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' has chunks of %s, larger than the %s that 'memory' allows", input->file,
-                input->dataset, size_text(bytes, has), size_text(max_bytes, may));
+                input->dataset, size_text(bytes, bytes_text), size_text(max_bytes, max_text));
 }
 
 /* Applies the key `rows`. */
 static enum status apply_rows(const struct job_input *input, struct array *array, struct error *error) {
-    int64_t have = array->shape.size[0];
-    bool all_present =
-        input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= have && input->rows[1] <= have - input->rows[0];
+    int64_t row_count = array->shape.size[0];
+    bool all_present = input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= row_count &&
+                       input->rows[1] <= row_count - input->rows[0];
     if (!all_present)
         return fail_key(error, "rows", -1, "rows [%lld, %lld] are not all in %s, which has %lld rows",
-                        (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)have);
+                        (long long)input->rows[0], (long long)input->rows[1], input->dataset, (long long)row_count);
     array_narrow(array, 0, input->rows[0], input->rows[1]);
     return STATUS_OK;
 }

@@ -34,10 +34,11 @@ bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, 
     if (run->skip || !run->kernel) return true;
     sizes[0] = tile;
     sizes[1] = tile > 0 ? extent % tile : 0;
-    for (int longer = 0; longer < 2; longer++) { /* parts differ by one: full and last tiles of both lengths */
-        int64_t part = extent / parts + longer, of_part = tile < part ? tile : part;
-        sizes[2 + 2 * longer] = of_part;
-        sizes[3 + 2 * longer] = of_part > 0 ? part % of_part : 0;
+    for (int longer = 0; longer < 2;
+         longer++) { /* the lengths of parts differ by one: full and last tiles of both lengths */
+        int64_t part = extent / parts + longer, part_tile = tile < part ? tile : part;
+        sizes[2 + 2 * longer] = part_tile;
+        sizes[3 + 2 * longer] = part_tile > 0 ? part % part_tile : 0;
     }
     for (size_t i = 0; i < sizeof common_counts / sizeof *common_counts; i++)
         if (!same_bits_at_sizes(geometry, run, tiling, loop, sizes, 6, common_counts[i])) return false;

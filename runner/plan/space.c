@@ -113,11 +113,11 @@ bool space_free(const char *folder, double *bytes) {
 
 static enum status require_space_elsewhere(const struct plan *plan, struct error *error) {
     OWNED char *folder = NULL;
-    char need[32], have[32];
+    char needed_text[32], free_text[32];
     double needed = space_elsewhere(plan, &folder), available = 0;
     if (!folder || !space_free(folder, &available) || needed <= available) return STATUS_OK;
     return fail(error, STATUS_USAGE, "results that `to` puts into %s need %s, but only %s are free", folder,
-                size_text(needed, need), size_text(available, have));
+                size_text(needed, needed_text), size_text(available, free_text));
 }
 
 /* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
@@ -126,13 +126,13 @@ static enum status require_space(const struct plan *plan, double needed, bool re
                                  enum status status, struct error *error) {
     const char *output = plan->job->output;
     OWNED char *folder = path_folder(output), *parts = must_printf("%s.parts", output);
-    char need[32], have[32];
+    char needed_text[32], free_text[32];
     double available = 0;
     bool known = space_free(folder, &available);
     if (known && reuse && needed > available) available += files_bytes(parts, true);
     if (!known || needed <= available) return STATUS_OK;
     return fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, subject,
-                size_text(needed, need), folder, size_text(available, have));
+                size_text(needed, needed_text), folder, size_text(available, free_text));
 }
 
 enum status space_check(const struct plan *plan, struct error *error) {

@@ -343,7 +343,7 @@ static void choose_series(struct figure *figure) {
         free(others.label);
 }
 
-/* Is any y not 0? A plot without one shows nothing: of errors, all are 0. */
+/* Is any y not 0? A plot of errors that are all 0 shows nothing. */
 static bool has_height(const struct plot *plot) {
     for (int s = 0; s < plot->series_count; s++)
         for (int i = 0; i < plot->series[s].count; i++)

@@ -87,7 +87,7 @@ static int64_t find_difference(const struct poisoned *out, const void *expected,
 
 enum status poison_compare(struct device *device, const struct poisoned *out, const void *expected,
                            struct error *error) {
-    char is[32], was[32];
+    char value[32], verified[32];
     OWNED void *now = NULL;
     if (!out->memory) return STATUS_OK;
     TRY(poison_check(device, out, error));
@@ -97,8 +97,8 @@ enum status poison_compare(struct device *device, const struct poisoned *out, co
     if (at < 0) return STATUS_OK;
     return fail(error, STATUS_RUN,
                 "a timed launch gave another result than the verified one: element %lld is %s instead of %s",
-                (long long)at, value_text(dtype_load(out->dtype, now, at), is),
-                value_text(dtype_load(out->dtype, expected, at), was));
+                (long long)at, value_text(dtype_load(out->dtype, now, at), value),
+                value_text(dtype_load(out->dtype, expected, at), verified));
 }
 
 /* Uploads the changed first input in[0] and launches. Downloads the second input to in[1] and the result to `got`. */

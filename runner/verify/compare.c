@@ -253,26 +253,26 @@ static void element_print(enum dtype dtype, const void *data, int64_t i, char te
 static void write_message(const struct geometry *geometry, enum dtype stored, const void *data, const struct box *box,
                           const struct truth *truth, int64_t i, struct verdict *verdict) {
     enum dtype dtype = geometry->out.dtype;
-    char place[96], is[32], should[32];
+    char position[96], found[32], expected[32];
     bool same_number = false; /* zeros of different sign, or NaNs */
-    element_place(&geometry->out, box, i, place);
-    element_print(stored, data, i, is);
+    element_place(&geometry->out, box, i, position);
+    element_print(stored, data, i, found);
     if (stored != dtype) {
         uint64_t right;
         right_elements(geometry, stored, truth, i, 1, &right);
-        element_print(stored, &right, 0, should);
+        element_print(stored, &right, 0, expected);
     } else if (truth->integer) {
         double out = dtype_load(dtype, data, i), value = dtype_load(dtype, &truth->integer[i], 0);
         same_number = dtype_is_float(dtype) && (out == value || (isnan(out) && isnan(value)));
-        element_print(dtype, &truth->integer[i], 0, should);
+        element_print(dtype, &truth->integer[i], 0, expected);
     } else {
-        value_text(truth->value[i], should);
-        if (strcmp(is, should) == 0) { /* they differ in a later digit */
-            snprintf(is, sizeof is, "%.17g", dtype_load(stored, data, i));
-            snprintf(should, sizeof should, "%.17g", truth->value[i]);
+        value_text(truth->value[i], expected);
+        if (strcmp(found, expected) == 0) { /* they differ in a later digit */
+            snprintf(found, sizeof found, "%.17g", dtype_load(stored, data, i));
+            snprintf(expected, sizeof expected, "%.17g", truth->value[i]);
         }
     }
-    snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s%s", place, is, should,
+    snprintf(verdict->message, sizeof verdict->message, "%s is %s, should be %s%s", position, found, expected,
              same_number ? " with other bits" : "");
 }
 
