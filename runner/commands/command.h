@@ -70,38 +70,39 @@ struct job_settings {
 enum status command_once(const struct option_row *row, const char *argument, void *field, struct error *error);
 
 // clang-format off
-#define TAKE_OVERRIDE(structure, member) TAKE_TEXT(structure, job.overrides.member)
+#define PARSE_OVERRIDE(structure, member) PARSE_TEXT(structure, job.overrides.member)
 #define ROW_SET(structure)                                                                                             \
     {"set", 0, "NAME=VALUE", "replace a parameter (repeatable); VALUE may be a list: 512,1024",                        \
-     TAKE_LIST(structure, job.sets)}
+     PARSE_LIST(structure, job.sets)}
 #define ROW_DEVICE(structure)                                                                                          \
     {"device", 0, "D", "run on D: auto, cpu, cuda, cuda:all, cuda:N or cuda:N,cuda:M",                           \
-     TAKE_OVERRIDE(structure, device),      CHOICES("auto", "cpu", "cuda", "cuda:all")}
+     PARSE_OVERRIDE(structure, device),      CHOICES("auto", "cpu", "cuda", "cuda:all")}
 #define ROWS_JOB(structure)                                                                                            \
     ROW_SET(structure), ROW_DEVICE(structure),                                                                         \
     {"memory", 0, "SIZE", "use at most this much memory of the device: 8GiB, 500MB or 90%",                            \
-     TAKE_OVERRIDE(structure, memory)},                                                                                \
+     PARSE_OVERRIDE(structure, memory)},                                                                               \
     {"only", 0, "ID[:VARIANT],...", "run only these operations, by that variant alone, and those whose results they "  \
-     "read", TAKE_OVERRIDE(structure, only)},                                                                          \
+     "read", PARSE_OVERRIDE(structure, only)},                                                                         \
     {"once", 0, NULL, "run without warm-up, one pass, with a sampled check: for results, not for times",               \
-     .take = command_once, FIELD_OF(structure, job, struct job_settings)},                                             \
-    {"repeat", 0, "N", "time N launches of every operation, whatever the job says", TAKE_OVERRIDE(structure, repeat)}, \
+     .parse = command_once, FIELD_OF(structure, job, struct job_settings)},                                            \
+    {"repeat", 0, "N", "time N launches of every operation, whatever the job says",                                    \
+     PARSE_OVERRIDE(structure, repeat)},                                                                               \
     {"warmup", 0, "N", "launch every operation N times before it is timed, whatever the job says",                     \
-     TAKE_OVERRIDE(structure, warmup)},                                                                                \
+     PARSE_OVERRIDE(structure, warmup)},                                                                               \
     {"verify", 0, "MODE", "verify by MODE: auto, full, sampled or none, whatever the job says",                        \
-     TAKE_OVERRIDE(structure, verify), CHOICES("auto", "full", "sampled", "none")}
+     PARSE_OVERRIDE(structure, verify), CHOICES("auto", "full", "sampled", "none")}
 #define ROW_PROGRESS(structure, member)                                                                                \
-    {"progress", 0, "MODE", "show progress on stderr: auto, plain or none", TAKE_CHOICE(structure, member),            \
+    {"progress", 0, "MODE", "show progress on stderr: auto, plain or none", PARSE_CHOICE(structure, member),           \
      CHOICES("auto", "plain", "none")}
 #define ROW_THRESHOLD(structure, member)                                                                               \
     {"threshold", 0, "T", "report times that differ by more than T: 5% or 0.05 (default: 3%)",                   \
-     TAKE_SHARE(structure, member)}
+     PARSE_SHARE(structure, member)}
 #define ROW_RETRY(structure, member, when)                                                                             \
     {"retry", 0, "N", "measure a run again, up to N times, while it is " when "; the last time counts",               \
-     .take = option_whole, FIELD_OF(structure, member, int)}
+     .parse = option_integer, FIELD_OF(structure, member, int)}
 #define ROW_ALLOW_SOURCE(structure, member)                                                                            \
     {"allow-source", 0, NULL, "allow a job with `source:`, which compiles and runs code of its own; "                  \
-     "TILERUN_ALLOW_SOURCE=1 does too", TAKE_FLAG(structure, member)}
+     "TILERUN_ALLOW_SOURCE=1 does too", PARSE_FLAG(structure, member)}
 // clang-format on
 
 /* ---- a job and its plan ---- */

@@ -105,17 +105,17 @@ static enum status compare(const struct invocation *invocation, struct error *er
 
 static const struct option_row rows[] = {
     ROW_THRESHOLD(struct compare_settings, threshold),
-    {"sort", 0, NULL, "print worse results first, then the slowest runs", TAKE_FLAG(struct compare_settings, sort)},
-    {"any-device", 0, NULL, "compare times of different devices too", TAKE_FLAG(struct compare_settings, any_device)},
-    {"no-outputs", 0, NULL, "do not read the stored outputs", TAKE_FLAG(struct compare_settings, no_outputs)},
+    {"sort", 0, NULL, "print worse results first, then the slowest runs", PARSE_FLAG(struct compare_settings, sort)},
+    {"any-device", 0, NULL, "compare times of different devices too", PARSE_FLAG(struct compare_settings, any_device)},
+    {"no-outputs", 0, NULL, "do not read the stored outputs", PARSE_FLAG(struct compare_settings, no_outputs)},
     {"where", 0, "COLUMN=VALUE", "compare only these runs (repeatable; also != < <= > >=), as for `show`",
-     TAKE_LIST(struct compare_settings, where)},
-    {"strict", 0, NULL, "exit with 1 if a verdict is UNSURE, too", TAKE_FLAG(struct compare_settings, strict)},
+     PARSE_LIST(struct compare_settings, where)},
+    {"strict", 0, NULL, "exit with 1 if a verdict is UNSURE, too", PARSE_FLAG(struct compare_settings, strict)},
     {"md", 0, NULL, "print the table in GitHub's Markdown",
-     TAKE_NUMBER(struct compare_settings, format, FORMAT_MARKDOWN)},
+     PARSE_NUMBER(struct compare_settings, format, FORMAT_MARKDOWN)},
     {"csv", 0, NULL, "print a line for each pair, comma-separated",
-     TAKE_NUMBER(struct compare_settings, format, FORMAT_CSV)},
-    {"json", 0, NULL, "print all numbers as JSON", TAKE_NUMBER(struct compare_settings, format, FORMAT_JSON)},
+     PARSE_NUMBER(struct compare_settings, format, FORMAT_CSV)},
+    {"json", 0, NULL, "print all numbers as JSON", PARSE_NUMBER(struct compare_settings, format, FORMAT_JSON)},
     {0},
 };
 

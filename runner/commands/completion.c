@@ -134,7 +134,7 @@ static void zsh_option(const struct option_row *row, FILE *to) {
     if (row->letter)
         fprintf(to, "'(-%c --%s)'{-%c%s,--%s%s}'[", row->letter, row->name, row->letter, plus, row->name, equals);
     else
-        fprintf(to, "'%s--%s%s[", row->take == option_list ? "*" : "", row->name, equals);
+        fprintf(to, "'%s--%s%s[", row->parse == option_list ? "*" : "", row->name, equals);
     zsh_text(row->help, to);
     fputc(']', to);
     if (row->argument) {

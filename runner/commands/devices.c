@@ -85,7 +85,7 @@ static enum status devices(const struct invocation *invocation, struct error *er
 
 static const struct option_row rows[] = {
     {"measure", 0, NULL, "measure the limits, about 1.5 s for each device, and store them for later runs",
-     TAKE_FLAG(struct devices_settings, measure)},
+     PARSE_FLAG(struct devices_settings, measure)},
     {0},
 };
 

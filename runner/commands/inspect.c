@@ -17,11 +17,11 @@ static enum status inspect(const struct invocation *invocation, struct error *er
 
 static const struct option_row rows[] = {
     {"job", 0, NULL, "print a first job for this file, chosen by names and shapes",
-     TAKE_FLAG(struct inspect_settings, job)},
+     PARSE_FLAG(struct inspect_settings, job)},
     {"all", 0, NULL,
      "list every data set: also scalars, netCDF dimensions without a variable, parts of indices, and data sets that "
      "are like others",
-     TAKE_FLAG(struct inspect_settings, all)},
+     PARSE_FLAG(struct inspect_settings, all)},
     {0},
 };
 

@@ -76,18 +76,18 @@ static enum status merge(const struct invocation *invocation, struct error *erro
 
 static const struct option_row rows[] = {
     {"overwrite", 0, NULL, "replace any file at RESULTS by the shards' results",
-     TAKE_FLAG(struct merge_settings, overwrite)},
+     PARSE_FLAG(struct merge_settings, overwrite)},
     {"link", 0, NULL,
      "leave the outputs in RESULTS.parts, which must then stay beside RESULTS, and link to them: takes seconds instead "
      "of a copy",
-     TAKE_FLAG(struct merge_settings, link)},
+     PARSE_FLAG(struct merge_settings, link)},
     {"partial", 0, NULL,
      "publish what the shards have finished, with the status `partial`; RESULTS.parts stays, so that they can go on "
      "and merge can join the rest",
-     TAKE_FLAG(struct merge_settings, partial)},
+     PARSE_FLAG(struct merge_settings, partial)},
     ROW_ALLOW_SOURCE(struct merge_settings, allow_source),
     ROW_PROGRESS(struct merge_settings, progress),
-    {"json", 0, NULL, "print the summary as JSON instead of a table", TAKE_FLAG(struct merge_settings, json)},
+    {"json", 0, NULL, "print the summary as JSON instead of a table", PARSE_FLAG(struct merge_settings, json)},
     {0},
 };
 

@@ -50,7 +50,7 @@ enum status option_choice(const struct option_row *row, const char *argument, vo
     return fail(error, STATUS_USAGE, "--%s must be %s, not '%s'", row->name, all, argument);
 }
 
-enum status option_whole(const struct option_row *row, const char *argument, void *field, struct error *error) {
+enum status option_integer(const struct option_row *row, const char *argument, void *field, struct error *error) {
     char *end;
     long value = strtol(argument, &end, 10);
     if (!(*argument >= '0' && *argument <= '9') || *end || value > 1000)
@@ -134,7 +134,7 @@ enum status options_parse(const struct option_row *rows, const char *command, in
         const struct option_row *row = find_row(rows, code);
         struct error wrong = {.status = STATUS_OK};
         if (!row) return fail_misused(rows, command, code, argv, error);
-        if (row->take(row, optarg, (char *)options + row->field, &wrong))
+        if (row->parse(row, optarg, (char *)options + row->field, &wrong))
             return fail(error, wrong.status, "%s: %s", command, wrong.text);
     }
     *operands = optind;

@@ -18,7 +18,7 @@ struct option_row {
     const char *help;
     /* Checks the argument and stores it in `field`. A failure reads "--NAME ...": the parser puts the command in front.
      */
-    enum status (*take)(const struct option_row *row, const char *argument, void *field, struct error *error);
+    enum status (*parse)(const struct option_row *row, const char *argument, void *field, struct error *error);
     size_t field;               /* its offset in the struct that the command's options fill */
     enum word_kind kind;        /* the argument's */
     const char *const *choices; /* words that the argument may be, then NULL; NULL: unknown */
@@ -33,12 +33,12 @@ extern const struct option_row no_options[]; /* the table of a command without o
 #define ENUM_OF(structure, member)                                                                                     \
     .field =                                                                                                           \
         (offsetof(structure, member) + 0 * sizeof(char[sizeof(((structure *)NULL)->member) == sizeof(int) ? 1 : -1]))
-#define TAKE_FLAG(structure, member)         .take = option_flag, FIELD_OF(structure, member, bool)
-#define TAKE_TEXT(structure, member)         .take = option_text, FIELD_OF(structure, member, const char *)
-#define TAKE_LIST(structure, member)         .take = option_list, FIELD_OF(structure, member, struct option_list)
-#define TAKE_SHARE(structure, member)        .take = option_share, FIELD_OF(structure, member, double)
-#define TAKE_NUMBER(structure, member, what) .take = option_number, ENUM_OF(structure, member), .number = (what)
-#define TAKE_CHOICE(structure, member)       .take = option_choice, ENUM_OF(structure, member)
+#define PARSE_FLAG(structure, member)         .parse = option_flag, FIELD_OF(structure, member, bool)
+#define PARSE_TEXT(structure, member)         .parse = option_text, FIELD_OF(structure, member, const char *)
+#define PARSE_LIST(structure, member)         .parse = option_list, FIELD_OF(structure, member, struct option_list)
+#define PARSE_SHARE(structure, member)        .parse = option_share, FIELD_OF(structure, member, double)
+#define PARSE_NUMBER(structure, member, what) .parse = option_number, ENUM_OF(structure, member), .number = (what)
+#define PARSE_CHOICE(structure, member)       .parse = option_choice, ENUM_OF(structure, member)
 #define CHOICES(...)                                                                                                   \
     .choices = (const char *const[]) {                                                                                 \
         __VA_ARGS__, NULL                                                                                              \
@@ -50,7 +50,7 @@ struct option_list {
     const char *items[64];
 };
 
-/* ---- for `take` ---- */
+/* ---- for `parse` ---- */
 
 enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error);
 enum status option_number(const struct option_row *row, const char *argument, void *field, struct error *error);
@@ -59,7 +59,7 @@ enum status option_list(const struct option_row *row, const char *argument, void
 /* One of row->choices, as an enum that begins with row->number. */
 enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* A whole number, from 0 to 1000, as an int. */
-enum status option_whole(const struct option_row *row, const char *argument, void *field, struct error *error);
+enum status option_integer(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* "5%" or "0.05", from 0 to 10. */
 enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error);
 

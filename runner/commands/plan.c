@@ -67,19 +67,19 @@ static enum status plan_command(const struct invocation *invocation, struct erro
 static const struct option_row rows[] = {
     ROWS_JOB(struct plan_settings),
     {"detail", 0, NULL, "print the tiles, bytes, flops, memory and bound of each run",
-     TAKE_NUMBER(struct plan_settings, view, VIEW_DETAIL)},
-    {"json", 0, NULL, "print the predictions as JSON", TAKE_NUMBER(struct plan_settings, view, VIEW_JSON)},
+     PARSE_NUMBER(struct plan_settings, view, VIEW_DETAIL)},
+    {"json", 0, NULL, "print the predictions as JSON", PARSE_NUMBER(struct plan_settings, view, VIEW_JSON)},
     {"shards", 0, "N",
      "print a row for each of N shards: its runs, bytes and predicted time; then how even they are, and how many "
      "shards make the job faster",
-     .take = option_shard_count, FIELD_OF(struct plan_settings, division.shards, int)},
+     .parse = option_shard_count, FIELD_OF(struct plan_settings, division.shards, int)},
     ROW_BY(struct plan_settings, division.by, "with --shards: how to divide the job, as for `run`"),
     {"bandwidth", 0, "RATE",
      "with --shards: bytes a second that the file system gives to all shards together, such as 40GB (default: 3GB for "
      "reads, 1.5GB for writes)",
-     .take = option_bandwidth, FIELD_OF(struct plan_settings, division.bytes_per_s, double)},
+     .parse = option_bandwidth, FIELD_OF(struct plan_settings, division.bytes_per_s, double)},
     {"resolved", 0, NULL, "print the job after parameters, defaults and merges",
-     TAKE_NUMBER(struct plan_settings, view, VIEW_RESOLVED)},
+     PARSE_NUMBER(struct plan_settings, view, VIEW_RESOLVED)},
     {0},
 };
 

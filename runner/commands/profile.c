@@ -249,10 +249,10 @@ static const struct option_row rows[] = {
     ROW_SET(struct profile_settings),
     ROW_DEVICE(struct profile_settings),
     {"output", 'o', "FILE", "record the run in FILE, and write the report beside it (default: ID.VARIANT.profile.h5)",
-     TAKE_TEXT(struct profile_settings, job.overrides.output), .kind = WORD_FILE},
-    {"overwrite", 0, NULL, "replace an existing FILE and report", TAKE_FLAG(struct profile_settings, overwrite)},
+     PARSE_TEXT(struct profile_settings, job.overrides.output), .kind = WORD_FILE},
+    {"overwrite", 0, NULL, "replace an existing FILE and report", PARSE_FLAG(struct profile_settings, overwrite)},
     {"here", 0, NULL, "do the run in this process, for a profiler that has started it",
-     TAKE_FLAG(struct profile_settings, here)},
+     PARSE_FLAG(struct profile_settings, here)},
     ROW_ALLOW_SOURCE(struct profile_settings, allow_source),
     {0},
 };

@@ -95,9 +95,9 @@ static const struct option_row rows[] = {
     {"output", 'o', "FILE",
      "write the page to FILE (default: NAME.html here, for NAME.h5); - is standard output; NAME.svg gets the first "
      "plot of rates alone, for other pages",
-     TAKE_TEXT(struct report_settings, output), .kind = WORD_FILE},
+     PARSE_TEXT(struct report_settings, output), .kind = WORD_FILE},
     {"overwrite", 0, NULL, "replace a FILE that is not a report; an earlier report needs no --overwrite",
-     TAKE_FLAG(struct report_settings, overwrite)},
+     PARSE_FLAG(struct report_settings, overwrite)},
     {0},
 };
 

@@ -292,13 +292,13 @@ static enum status reproduce(const struct invocation *invocation, struct error *
 
 static const struct option_row rows[] = {
     {"inputs", 0, "DIR", "read the inputs from DIR (default: where they were)",
-     TAKE_TEXT(struct reproduce_settings, inputs), .kind = WORD_FOLDER},
-    {"output", 'o', "FILE", "keep the new results in FILE", TAKE_TEXT(struct reproduce_settings, job.overrides.output),
+     PARSE_TEXT(struct reproduce_settings, inputs), .kind = WORD_FOLDER},
+    {"output", 'o', "FILE", "keep the new results in FILE", PARSE_TEXT(struct reproduce_settings, job.overrides.output),
      .kind = WORD_FILE},
     {"keep", 0, NULL, "keep the new results beside RESULTS, as NAME.reproduced.h5",
-     TAKE_FLAG(struct reproduce_settings, keep)},
+     PARSE_FLAG(struct reproduce_settings, keep)},
     {"overwrite", 0, NULL, "replace the file that is kept, if there is one",
-     TAKE_FLAG(struct reproduce_settings, overwrite)},
+     PARSE_FLAG(struct reproduce_settings, overwrite)},
     ROW_THRESHOLD(struct reproduce_settings, threshold),
     ROW_RETRY(struct reproduce_settings, retry, "UNSURE, busy, noisy or not within `until`"),
     ROW_DEVICE(struct reproduce_settings),

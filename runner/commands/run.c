@@ -121,33 +121,33 @@ static enum status run(const struct invocation *invocation, struct error *error)
 
 static const struct option_row rows[] = {
     {"output", 'o', "FILE", "write the results to FILE (default: the job's `output`, or NAME.h5 here)",
-     TAKE_TEXT(struct run_settings, job.overrides.output), .kind = WORD_FILE},
+     PARSE_TEXT(struct run_settings, job.overrides.output), .kind = WORD_FILE},
     ROWS_JOB(struct run_settings),
     {"resume", 0, NULL, "keep what an interrupted or failed run of this job finished",
-     TAKE_FLAG(struct run_settings, resume)},
+     PARSE_FLAG(struct run_settings, resume)},
     {"shard", 0, "I/N",
      "do share I (from 0) of N of the job's runs and leave the rest to other processes; `merge` joins them. auto takes "
      "I/N from Slurm, Open MPI or PMI. A shard waits for inputs that shards with lower numbers make",
-     .take = option_shard, .field = offsetof(struct run_settings, shard), CHOICES("auto")},
+     .parse = option_shard, .field = offsetof(struct run_settings, shard), CHOICES("auto")},
     ROW_BY(struct run_settings, shard.by,
            "divide the job into whole operations with all their variants, or divide large operations into panels of "
            "the result as well, by tiles (default: tiles if there are more shards than operations, or if whole "
            "operations leave them uneven)"),
     {"wait", 0, "SECONDS",
      "wait at most this long for a result of another shard, then exit with 75 (default: 86400, a day)",
-     .take = option_seconds, FIELD_OF(struct run_settings, wait_s, double)},
+     .parse = option_seconds, FIELD_OF(struct run_settings, wait_s, double)},
     ROW_RETRY(struct run_settings, retry, "busy, noisy or not within `until`"),
     {"overwrite", 0, NULL, "replace an existing FILE; without --resume also discard finished runs",
-     TAKE_FLAG(struct run_settings, overwrite)},
+     PARSE_FLAG(struct run_settings, overwrite)},
     {"pin", 0, "FILE", "then write the job to FILE with the fastest combination of each `search` in its place",
-     TAKE_TEXT(struct run_settings, pin), .kind = WORD_FILE},
+     PARSE_TEXT(struct run_settings, pin), .kind = WORD_FILE},
     ROW_ALLOW_SOURCE(struct run_settings, allow_source),
     {"verbose", 0, NULL, "compile kernels of the job's own anew, and print what their compilers warn of",
-     TAKE_FLAG(struct run_settings, verbose)},
+     PARSE_FLAG(struct run_settings, verbose)},
     {"trace", 0, "FILE", "write a timeline of every stage of every step, for Perfetto or chrome://tracing",
-     TAKE_TEXT(struct run_settings, trace), .kind = WORD_FILE},
+     PARSE_TEXT(struct run_settings, trace), .kind = WORD_FILE},
     ROW_PROGRESS(struct run_settings, progress),
-    {"json", 0, NULL, "print the summary as JSON instead of a table", TAKE_FLAG(struct run_settings, json)},
+    {"json", 0, NULL, "print the summary as JSON instead of a table", PARSE_FLAG(struct run_settings, json)},
     {0},
 };
 

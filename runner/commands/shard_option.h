@@ -5,7 +5,7 @@
 #include "../divide/shard.h"
 #include "option.h"
 
-/* For option_row.take, with a `struct shard` as field: "3/8" (shard 3 of 8, from 0) or "auto", which reads the
+/* For option_row.parse, with a `struct shard` as field: "3/8" (shard 3 of 8, from 0) or "auto", which reads the
  * variables of a Slurm array, Slurm's ranks, Open MPI or PMI, in this order. STATUS_USAGE: it is neither, or no
  * variable is set. */
 enum status option_shard(const struct option_row *row, const char *argument, void *field, struct error *error);
@@ -18,6 +18,6 @@ enum status option_seconds(const struct option_row *row, const char *argument, v
 
 /* An option that takes "runs" or "tiles" and stores it as an enum shard_by. */
 #define ROW_BY(structure, member, help)                                                                                \
-    { "by", 0, "runs|tiles", help, TAKE_CHOICE(structure, member), CHOICES("runs", "tiles"), .number = SHARD_BY_RUNS }
+    { "by", 0, "runs|tiles", help, PARSE_CHOICE(structure, member), CHOICES("runs", "tiles"), .number = SHARD_BY_RUNS }
 
 #endif

@@ -76,18 +76,18 @@ static enum status show(const struct invocation *invocation, struct error *error
 
 static const struct option_row rows[] = {
     {"columns", 0, "A,B,...", "print these columns: of the table, of /runs, parameters (n or p_n), or tags (tag.card)",
-     TAKE_TEXT(struct show_settings, columns)},
+     PARSE_TEXT(struct show_settings, columns)},
     {"baseline", 0, "VARIANT", "divide by this variant's time for ratios (default: the first variant)",
-     TAKE_TEXT(struct show_settings, baseline)},
+     PARSE_TEXT(struct show_settings, baseline)},
     {"sort", 0, "COLUMN", "print the smallest first; -COLUMN: the largest first",
-     TAKE_TEXT(struct show_settings, sort)},
+     PARSE_TEXT(struct show_settings, sort)},
     {"where", 0, "COLUMN=VALUE", "print only these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms",
-     TAKE_LIST(struct show_settings, where)},
-    {"md", 0, NULL, "print a table in GitHub's Markdown", TAKE_NUMBER(struct show_settings, format, FORMAT_MARKDOWN)},
+     PARSE_LIST(struct show_settings, where)},
+    {"md", 0, NULL, "print a table in GitHub's Markdown", PARSE_NUMBER(struct show_settings, format, FORMAT_MARKDOWN)},
     {"csv", 0, NULL, "print comma-separated values: all columns of /runs, or those of --columns",
-     TAKE_NUMBER(struct show_settings, format, FORMAT_CSV)},
+     PARSE_NUMBER(struct show_settings, format, FORMAT_CSV)},
     {"json", 0, NULL, "print an array of objects, one for each run",
-     TAKE_NUMBER(struct show_settings, format, FORMAT_JSON)},
+     PARSE_NUMBER(struct show_settings, format, FORMAT_JSON)},
     {0},
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Moves the nodes and sources of `other` to the document. */
-static void take(struct yaml_document *document, struct yaml_document *other) {
+static void adopt_nodes(struct yaml_document *document, struct yaml_document *other) {
     struct owned_node **end = &other->nodes;
     struct yaml_source *last = document->source;
     while (*end) end = &(*end)->next;
@@ -29,7 +29,7 @@ const struct yaml_node *yaml_value(struct yaml_document *document, const char *t
         owned->node.line = owned->node.column = 0;
         owned->node.source = document->source;
     }
-    if (root) take(document, other);
+    if (root) adopt_nodes(document, other);
     yaml_close(other);
     return root;
 }
@@ -44,7 +44,7 @@ const struct yaml_node *yaml_include(struct yaml_document *document, const struc
     struct yaml_document *other = yaml_load(path);
     const struct yaml_node *root = other->diagnostics.count == 0 ? other->root : NULL;
     const struct diagnostics faults = other->diagnostics;
-    take(document, other);
+    adopt_nodes(document, other);
     for (int i = 0; i < faults.count && i < YAML_MAX_ERRORS; i++) {
         const struct diagnostic *fault = &faults.items[i];
         const struct yaml_node position = {.source = fault->source, .line = fault->line, .column = fault->column};

@@ -105,7 +105,7 @@ static void help_and_manual_hold_every_row(void **state) {
             char *letter = row->letter ? must_printf("-%c, ", row->letter) : must_strdup("");
             const char *argument = row->argument ? row->argument : "", *space = row->argument ? " " : "";
             char *entry = must_printf("%s--%s%s%s %s", letter, row->name, space, argument, row->help);
-            assert_true(row->help[0] && row->take);
+            assert_true(row->help[0] && row->parse);
             for (int choice = 0; row->choices && row->choices[choice]; choice++)
                 assert_true(strstr(entry, row->choices[choice]));
             assert_within("help", help, must_strdup(entry));
@@ -189,16 +189,16 @@ struct drawn_settings {
     double share;
 };
 static const struct option_row drawn_rows[] = {
-    {"output", 'o', "FILE", "the file", TAKE_TEXT(struct drawn_settings, output), .kind = WORD_FILE},
-    {"in", 0, "DIR", "a folder", TAKE_TEXT(struct drawn_settings, output), .kind = WORD_FOLDER},
-    {"job", 0, "JOB", "a job", TAKE_TEXT(struct drawn_settings, output), .kind = WORD_JOB},
-    {"result", 'r', "RESULTS", "results", TAKE_TEXT(struct drawn_settings, output), .kind = WORD_RESULTS},
-    {"op", 0, "OPERATION", "an operation", TAKE_TEXT(struct drawn_settings, output), .kind = WORD_OPERATION},
-    {"how", 0, "MODE", "quick or slow; it's how", TAKE_CHOICE(struct drawn_settings, how), CHOICES("quick", "slow")},
-    {"set", 0, "N=V", "a value (repeatable)", TAKE_LIST(struct drawn_settings, sets)},
-    {"number", 'n', "N", "a number", TAKE_SHARE(struct drawn_settings, share)},
-    {"quiet", 'q', NULL, "no words", TAKE_FLAG(struct drawn_settings, quiet)},
-    {"large", 0, NULL, "a size", TAKE_NUMBER(struct drawn_settings, size, LARGE)},
+    {"output", 'o', "FILE", "the file", PARSE_TEXT(struct drawn_settings, output), .kind = WORD_FILE},
+    {"in", 0, "DIR", "a folder", PARSE_TEXT(struct drawn_settings, output), .kind = WORD_FOLDER},
+    {"job", 0, "JOB", "a job", PARSE_TEXT(struct drawn_settings, output), .kind = WORD_JOB},
+    {"result", 'r', "RESULTS", "results", PARSE_TEXT(struct drawn_settings, output), .kind = WORD_RESULTS},
+    {"op", 0, "OPERATION", "an operation", PARSE_TEXT(struct drawn_settings, output), .kind = WORD_OPERATION},
+    {"how", 0, "MODE", "quick or slow; it's how", PARSE_CHOICE(struct drawn_settings, how), CHOICES("quick", "slow")},
+    {"set", 0, "N=V", "a value (repeatable)", PARSE_LIST(struct drawn_settings, sets)},
+    {"number", 'n', "N", "a number", PARSE_SHARE(struct drawn_settings, share)},
+    {"quiet", 'q', NULL, "no words", PARSE_FLAG(struct drawn_settings, quiet)},
+    {"large", 0, NULL, "a size", PARSE_NUMBER(struct drawn_settings, size, LARGE)},
     {0},
 };
 static const struct option_row no_rows[] = {{0}};
