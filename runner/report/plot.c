@@ -12,7 +12,7 @@
  * series has no names, and its points reach WIDE_RIGHT. */
 enum { WIDTH = 472, HEIGHT = 292, LEFT = 66, RIGHT = 296, WIDE_RIGHT = 456, TOP = 14, BOTTOM = 240, NAMES = 310 };
 enum {
-    /* Most characters of a text; a longer one is shortened. */
+    /* Maximum of characters in a text; a longer text is shortened. */
     NAME_CHARACTERS = 24,     /* the name of a series */
     LINE_CHARACTERS = 28,     /* the name of a line */
     UPRIGHT_CHARACTERS = 40,  /* the name of a category */
@@ -64,7 +64,7 @@ void plot_clear(struct plot *plot) {
 /* ---- scales ---- */
 
 /* The position of a value on the page, in pixels. */
-static double at(const struct scale *scale, double value) {
+static double pixel_of(const struct scale *scale, double value) {
     if (scale->zero && value < scale->floor) value = scale->floor;
     double part = scale->log ? log(value / scale->low) / log(scale->high / scale->low)
                              : (value - scale->low) / (scale->high - scale->low);
@@ -199,7 +199,7 @@ static void write_axis_title(const struct scale *scale, FILE *to) {
 static void write_y_axis(const struct scale *y, int right, FILE *to) {
     char text[TICK_BYTES];
     for (int i = -y->zero; i < y->tick_count; i++) {
-        double height = at(y, i < 0 ? 0 : y->ticks[i]);
+        double height = pixel_of(y, i < 0 ? 0 : y->ticks[i]);
         fprintf(to, "<path class=\"%s\" d=\"M%d %.1fH%d\"/><text class=\"tick end\" x=\"%d\" y=\"%.1f\">%s</text>\n",
                 i < 0 ? "floor" : "grid", LEFT, height, right, LEFT - 6, height + 4,
                 i < 0 ? "0" : tick_text(y, y->ticks[i], text));
@@ -238,7 +238,7 @@ static size_t shared_bytes(const struct plot_axis *axis, bool end) {
     return shared;
 }
 
-/* Returns a category's name. If the name is too long for its room, returns the part that distinguishes it from the
+/* Returns a category's name. If the name is too long, returns the part that distinguishes it from the
  * others: without its first `head` and last `tail` bytes. `text` holds 4 * UPRIGHT_CHARACTERS + 4 bytes. */
 static const char *category_text(const char *name, bool tilted, size_t head, size_t tail, char *text) {
     size_t length = strlen(name);
@@ -258,7 +258,7 @@ static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
     size_t head = tilted ? shared_bytes(x->axis, false) : 0, tail = tilted ? shared_bytes(x->axis, true) : 0;
     fprintf(to, "<path class=\"axis\" d=\"M%d %dH%.0f\"/>\n", LEFT, BOTTOM, x->to);
     for (int i = 0; i < (names ? x->axis->category_count : x->tick_count); i++)
-        write_x_tick(at(x, names ? i : x->ticks[i]),
+        write_x_tick(pixel_of(x, names ? i : x->ticks[i]),
                      names ? category_text(names[i], tilted, head, tail, text) : tick_text(x, x->ticks[i], text),
                      tilted, &free_from, to);
     fprintf(to, "<text class=\"mid\" x=\"%.0f\" y=\"%d\">", (LEFT + x->to) / 2,
@@ -297,16 +297,16 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
 
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
                         const struct scale *y, bool titled, FILE *to) {
-    double x_pixels = at(x, point->x);
+    double x_pixels = pixel_of(x, point->x);
     if (titled) html(to, "<g><title>%s</title>", point->about ? point->about : series->label);
     if (isfinite(point->low) && isfinite(point->high)) {
-        double low = at(y, point->low), high = at(y, point->high);
+        double low = pixel_of(y, point->low), high = pixel_of(y, point->high);
         fprintf(to, "<path class=\"l k%d\" d=\"M%.1f %.1fV%.1fm-3 0h6M%.1f %.1fh6\"/>", series->colour, x_pixels, low,
                 high, x_pixels - 3, low);
     }
     if (isfinite(point->mark))
-        fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", x_pixels - 4, at(y, point->mark));
-    write_marker(to, series, x_pixels, at(y, point->y));
+        fprintf(to, "<path class=\"mark\" d=\"M%.1f %.1fh8\"/>", x_pixels - 4, pixel_of(y, point->mark));
+    write_marker(to, series, x_pixels, pixel_of(y, point->y));
     fputs(titled ? "</g>\n" : "\n", to);
 }
 
@@ -318,7 +318,7 @@ static void write_join(const struct plot_series *series, const struct scale *x, 
     else
         fprintf(to, "<path class=\"l k%d d%d\" d=\"", series->colour, series->dash % DASHES);
     for (int i = 0; i < series->count; i++)
-        fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', at(x, series->points[i].x), at(y, series->points[i].y));
+        fprintf(to, "%c%.1f %.1f", i ? 'L' : 'M', pixel_of(x, series->points[i].x), pixel_of(y, series->points[i].y));
     fputs("\"/>\n", to);
 }
 
@@ -332,7 +332,7 @@ static void place_names(const struct plot *plot, const struct scale *y, double h
         /* In reverse order: of equal heights, report_largest then returns that of the last series. */
         const struct plot_series *series = &plot->series[count - 1 - s];
         bool points = series->kind == PLOT_POINTS;
-        wanted[s] = !points ? at(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
+        wanted[s] = !points ? pixel_of(y, series->points[series->count - 1].y) : lines ? BOTTOM : TOP;
     }
     for (int i = 0; i < count; i++) { /* from the lowest name up: y grows downwards */
         int s = report_largest(wanted, count);
@@ -359,7 +359,8 @@ static void write_names(const struct plot *plot, const struct scale *x, const st
         char text[4 * LINE_CHARACTERS + 4];
         if (series->kind != PLOT_POINTS)
             fprintf(to, "<path class=\"lead\" d=\"M%.1f %.1fL%d %.1f\"/>",
-                    at(x, last->x) + (series->kind == PLOT_LINE ? 1 : 6), at(y, last->y), NAMES - 8, height[s]);
+                    pixel_of(x, last->x) + (series->kind == PLOT_LINE ? 1 : 6), pixel_of(y, last->y), NAMES - 8,
+                    height[s]);
         if (series->kind == PLOT_LINE)
             fprintf(to, "<path class=\"roof\" d=\"M%d %.1fh10\"/>", NAMES - 5, height[s]);
         else

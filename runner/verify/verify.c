@@ -267,8 +267,8 @@ struct box_observer verify_begin(const struct plan *plan, const struct run *run,
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
     struct box_cache *boxes = cache->boxes;
-    bool check_reads_all = plan_checks_all_elements(task) || operations[geometry->op]->product,
-         later_task_reads = false;
+    bool check_reads_all = plan_checks_all_elements(task) || operations[geometry->op]->product;
+    bool later_task_reads = false;
     for (int i = 0; i < geometry->inputs; i++)
         later_task_reads = later_task_reads || plan->arrays[task->in[i]].last_reader > run->task;
     box_cache_begin(boxes, plan, run);
