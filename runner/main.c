@@ -38,7 +38,7 @@ static enum status parse(int argc, char **argv, struct invocation *invocation, s
 #define KEPT_BYTES        (32 << 20)
 #define LOG_LINE_BYTES    (64 << 10)
 #define STACK_BYTES       (8 << 20)
-#define MIN_STACK_BYTES (512 << 10)
+#define MIN_STACK_BYTES   (512 << 10)
 #define SMALL_GROUP_BYTES (256 << 20)
 #define EXIT_S            5 /* for what libraries do at exit */
 
@@ -99,7 +99,7 @@ static void prepare_memory(void) {
     rlim_t most = (rlim_t)(group - group / 8); /* the rest: pages of files, and of the kernel */
     if (most < data.rlim_cur) data.rlim_cur = most;
     setrlimit(RLIMIT_DATA, &data);
-    set_stacks(LEAST_STACK_BYTES);
+    set_stacks(MIN_STACK_BYTES);
 }
 
 /* Flushes stdout; STATUS_IO if anything printed was lost. */
