@@ -125,13 +125,13 @@ MOMENTS_CALL wide_int moments_sum(const struct reduce_moments *moments) {
 
 /* Adds a sum and a sum of squares, of which `squares` holds the low 128 bits and `top` the bits above them. */
 MOMENTS_CALL void moments_add_exact(struct reduce_moments *into, wide_int sum, wide_uint squares, uint64_t top) {
-    const wide_uint all = (wide_uint)moments_sum(into) + (wide_uint)sum;
-    const wide_uint low = (wide_uint)into->exact[3] << 64 | into->exact[2], high = low + squares;
-    into->exact[0] = (uint64_t)all;
-    into->exact[1] = (uint64_t)(all >> 64);
-    into->exact[2] = (uint64_t)high;
-    into->exact[3] = (uint64_t)(high >> 64);
-    into->exact[4] += top + (high < low);
+    const wide_uint new_sum = (wide_uint)moments_sum(into) + (wide_uint)sum;
+    const wide_uint old_squares = (wide_uint)into->exact[3] << 64 | into->exact[2], new_squares = old_squares + squares;
+    into->exact[0] = (uint64_t)new_sum;
+    into->exact[1] = (uint64_t)(new_sum >> 64);
+    into->exact[2] = (uint64_t)new_squares;
+    into->exact[3] = (uint64_t)(new_squares >> 64);
+    into->exact[4] += top + (new_squares < old_squares);
 }
 
 MOMENTS_CALL void moments_merge_exact(struct reduce_moments *into, const struct reduce_moments *from) {

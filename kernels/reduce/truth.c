@@ -409,7 +409,8 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     bool in_double = reduce_in_double(operator_, dtype);
     struct pass pass = {.geometry = geometry, .operator_ = operator_, .acc = accumulators};
     pass.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
-    if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype)) in_double = true; /* as it is read */
+    if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype))
+        in_double = true; /* NaNs are counted in the widened floats */
     pass.kind = reduce_is_variance(operator_)                                              ? KIND_MEAN
                 : reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN ? KIND_STATE
                 : operator_ == REDUCE_PROD                                                 ? KIND_PRODUCT

@@ -57,12 +57,12 @@ static void scale_launch(const struct geometry *geometry, const struct tile *til
 
 /* alpha x + beta modulo 2^64, then to the type's width. */
 static int64_t scaled_integer(enum dtype dtype, double alpha, double beta, int64_t x) {
-    int64_t room = 0, value = (int64_t)((uint64_t)(int64_t)alpha * (uint64_t)x + (uint64_t)(int64_t)beta);
-    dtype_store_integer(dtype, &room, 0, value);
-    return dtype_load_integer(dtype, &room, 0);
+    int64_t bits = 0, value = (int64_t)((uint64_t)(int64_t)alpha * (uint64_t)x + (uint64_t)(int64_t)beta);
+    dtype_store_integer(dtype, &bits, 0, value);
+    return dtype_load_integer(dtype, &bits, 0);
 }
 
-/* Rounded to float64 once; kernel.h states that and one more rounding, to the type. */
+/* Computes the truth with one rounding, to float64. Variants round once more, to the type (kernel.h). */
 CPU_BODY scale_truth_body(double alpha, double beta, int64_t count, const double *x, double *value, double *magnitude) {
     const double largest = DBL_MAX;
 #pragma omp simd

@@ -6,7 +6,7 @@
 
 __global__ void matmul_racy_kernel(const __grid_constant__ matmul_args args) {
     __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
-    const tile_place tile = matmul_tile(args, TILE);
+    const tile_position tile = matmul_tile(args, TILE);
     if (tile.batch >= args.batch) return;
     const int x = int(threadIdx.x), y = int(threadIdx.y);
     const int64_t row = tile.row * TILE + y, column = tile.column * TILE + x;

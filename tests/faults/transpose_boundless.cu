@@ -4,7 +4,7 @@
 #define TILE 32
 
 __global__ void transpose_boundless_kernel(const __grid_constant__ transpose_args args) {
-    const tile_place tile = transpose_tile(args);
+    const tile_position tile = transpose_tile(args);
     const int64_t row = tile.row * TILE + threadIdx.y, column = tile.column * TILE + threadIdx.x;
     static_cast<uint32_t *>(args.y)[column * args.rows + row] =
         static_cast<const uint32_t *>(args.x)[row * args.cols + column];

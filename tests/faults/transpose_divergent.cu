@@ -5,7 +5,7 @@
 
 __global__ void transpose_divergent_kernel(const __grid_constant__ transpose_args args) {
     __shared__ uint32_t shared[TILE][TILE + 1];
-    const tile_place tile = transpose_tile(args);
+    const tile_position tile = transpose_tile(args);
     const int x = int(threadIdx.x), y = int(threadIdx.y);
     const int64_t row = tile.row * TILE, column = tile.column * TILE;
     if (row + y < args.rows && column + x < args.cols) {

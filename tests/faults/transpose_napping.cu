@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 __global__ void transpose_napping_kernel(const __grid_constant__ transpose_args args) {
-    const tile_place tile = transpose_tile(args);
+    const tile_position tile = transpose_tile(args);
     const int64_t row = tile.row * TRANSPOSE_TILE + threadIdx.y, column = tile.column * TRANSPOSE_TILE + threadIdx.x;
     if (tile.batch >= args.batch || row >= args.rows || column >= args.cols) return;
     const int64_t matrix = tile.batch * args.rows * args.cols;

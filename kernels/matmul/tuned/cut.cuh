@@ -34,7 +34,7 @@
 #define ROUND_SECONDS   2.5e-6 /* between the blocks of one round and the next: stores, first copies */
 #define RAGGED          4.5e11 /* bytes per second of a C with unaligned rows: stored element by element; */
 #define RAGGED_DOUBLES  6e11   /* of float64 */
-#define RAGGED_SHOWS    0.5    /* of the shorter of storing and multiplying is not hidden; nothing in stacks */
+#define RAGGED_SHOWS    0.5    /* the share of the shorter of storing and multiplying that is not hidden; 0 in stacks */
 
 /* One shape of a kernel's tiles. */
 struct matmul_cut {
@@ -187,7 +187,7 @@ inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cut
 }
 
 /* An upper bound of the planes' bytes that does not shrink when an extent grows: the last, smaller tiles of a run may
- * be split where its full ones are not. */
+ * be split though its full tiles are not. */
 inline size_t matmul_planes(const struct launch *launch, const matmul_cuts &cuts, size_t element) {
     const matmul_args &args = launch->args.matmul;
     double bytes = 0;

@@ -33,7 +33,7 @@ __device__ inline float power_of_two(int exponent) {
     return __int_as_float((127 + exponent) << 23);
 }
 
-/* Has float16 less than 11 bits of x, which became `scaled`, perhaps zero? */
+/* Does float16 hold fewer than 11 bits of x? `scaled`: x times the power of two of its line; zero if none are left. */
 #define TINY 0x1p-14f
 __device__ inline bool is_tiny(float x, float scaled) {
     return x != 0 && fabsf(scaled) < TINY;

@@ -100,6 +100,7 @@ static const char *matmul_multicast_refuses(const struct launch *launch) {
 template <typename T, size_t GROUP>
 int matmul_multicast_group(const struct launch *launch, const multicast_config &config);
 
+/* Starts the kernel of config.tile, which the file of the tile's group has compiled. */
 template <typename T> static int matmul_multicast_of(const struct launch *launch, const multicast_config &config) {
     static constexpr decltype(&matmul_multicast_group<T, 0>) starts[] = {
         matmul_multicast_group<T, 0>, matmul_multicast_group<T, 1>, matmul_multicast_group<T, 2>,

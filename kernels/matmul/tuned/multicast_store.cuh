@@ -95,8 +95,8 @@ template <typename T> __device__ inline void store_word(void *c, int64_t at, uin
     if (count >= 2) to[1] = uint16_t(word >> 16);
 }
 
-/* Stores a row of a tile in words, from c[line] on, if the row of C has `remaining` elements from there. A quad of
- * threads holds it, each two sums of every eight; sum[at] is the thread's first. */
+/* Stores a row of a tile in words, from c[line] on, where `remaining` elements of the row of C lie. A quad of threads
+ * holds the row, each two sums of every eight; sum[at] is the thread's first. */
 template <typename T, int SUMS>
 __device__ inline void store_row(void *c, int64_t line, int64_t remaining, float scale, bool exists, int at,
                                  const float (&sum)[SUMS]) {

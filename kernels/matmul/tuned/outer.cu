@@ -59,7 +59,7 @@ template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape 
     static constexpr int WARPS = WARPS_, THREADS = WARPS * 32;
     static constexpr int BLOCKS = BLOCKS_; /* that fit on a multiprocessor, by registers */
     static constexpr int WIDE = 32 * ACROSS, M = WARPS / BESIDE * ROWS, N = WIDE * BESIDE; /* of a warp, of a tile */
-    /* Elements between k and k + 1, or for the tensor cores, 8 more than lines. */
+    /* Elements from one k to the next in shared memory; the padding puts them into different banks. */
     static constexpr int A_PITCH = TENSOR ? M + 8 : M + 4, B_PITCH = TENSOR ? N + 8 : N + 1;
     static constexpr int SUMS_PITCH = WIDE + 8; /* of a warp's sums on their way from the tensor cores' layout */
 

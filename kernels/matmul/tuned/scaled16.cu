@@ -172,8 +172,9 @@ __device__ inline float *scaled_at(uint8_t *part, int row, int column) {
     return reinterpret_cast<float *>(part + row * 128 + (column / 4 ^ row % 8) * 16 + column % 4 * 4);
 }
 
-/* Stores a part one by one, without what has failed; its first element is C[m][n]. */
-__device__ inline void scaled_store_each(const matmul_args &args, int64_t batch, int64_t m, int64_t n, uint8_t *part) {
+/* Stores the elements of a part one by one, except those that failed. The part begins at C[m][n]. */
+__device__ inline void scaled_store_singly(const matmul_args &args, int64_t batch, int64_t m, int64_t n,
+                                           uint8_t *part) {
     n += threadIdx.x % 32;
 #pragma unroll 4
     for (int row = 0; row < 16; row++) {
@@ -216,7 +217,7 @@ __device__ inline void scaled_store(const scaled_work &work, const tile_position
         tma_store_fence();
         __syncwarp();
         if (!work.copies) {
-            scaled_store_each(args, tile.batch, tile.row, first, part);
+            scaled_store_singly(args, tile.batch, tile.row, first, part);
         } else if (elect_one()) {
             if (tile.row < args.m && first < args.n) tma_store(c_map, part, int(first), int(tile.row), int(tile.batch));
             tma_store_commit();
