@@ -96,8 +96,8 @@ static void prepare_memory(void) {
     int64_t group = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
     struct rlimit data;
     if (group > SMALL_GROUP_BYTES || getrlimit(RLIMIT_DATA, &data) != 0) return;
-    rlim_t most = (rlim_t)(group - group / 8); /* the rest: pages of files, and of the kernel */
-    if (most < data.rlim_cur) data.rlim_cur = most;
+    rlim_t max_bytes = (rlim_t)(group - group / 8); /* the rest: pages of files, and of the kernel */
+    if (max_bytes < data.rlim_cur) data.rlim_cur = max_bytes;
     setrlimit(RLIMIT_DATA, &data);
     set_stacks(MIN_STACK_BYTES);
 }

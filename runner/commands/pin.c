@@ -1,4 +1,5 @@
-/* pin.c - writes a job in which the winners replace the searches: the resolved text of the job under an --only. */
+/* pin.c - writes a job in which the winners replace the searches: the resolved job, restricted to the
+ * winners as by --only. */
 #include "pin.h"
 
 #include "../base/text.h"

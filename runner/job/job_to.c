@@ -40,9 +40,10 @@ static int compare(const void *a, const void *b) {
     const struct job_operation *other = *(const struct job_operation *const *)b;
     int files = strcmp(one->to_file, other->to_file);
     if (files != 0) return files;
-    const unsigned char *left = (const unsigned char *)one->to_name, *right = (const unsigned char *)other->to_name;
-    while (*left && *left == *right) left++, right++;
-    int order = (*left == '/' ? 1 : *left * 2) - (*right == '/' ? 1 : *right * 2);
+    const unsigned char *name = (const unsigned char *)one->to_name,
+                        *other_name = (const unsigned char *)other->to_name;
+    while (*name && *name == *other_name) name++, other_name++;
+    int order = (*name == '/' ? 1 : *name * 2) - (*other_name == '/' ? 1 : *other_name * 2);
     return order != 0 ? order : (one > other) - (one < other);
 }
 

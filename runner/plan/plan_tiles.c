@@ -366,8 +366,8 @@ bool plan_tiles(const struct geometry *geometry, const struct device_facts *fact
 }
 
 void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                        const struct tiling *whole, struct tiling *tiling) {
-    *tiling = *whole;
+                        const struct tiling *undivided, struct tiling *tiling) {
+    *tiling = *undivided;
     for (int loop = 0; loop < LOOPS; loop++) {
         if (tiling->tile[loop] > geometry->extent[loop]) tiling->tile[loop] = geometry->extent[loop];
         tiling->tiles[loop] = tiling->tile[loop] > 0 ? ceil_div(geometry->extent[loop], tiling->tile[loop]) : 0;

@@ -11,10 +11,10 @@
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                 int64_t budget, bool prefer_one_step, struct tiling *tiling);
 
-/* Makes the tiling of a run on a part of a geometry whose tiling is `whole`: the tiles have the same size, and along
- * loops that the part does not cut the same boundaries. */
+/* Makes the tiling of a run on a part of a geometry whose tiling is `undivided`: the tiles have the same size and,
+ * along loops that the part does not cut, the same boundaries. */
 void plan_tiles_of_part(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
-                        const struct tiling *whole, struct tiling *tiling);
+                        const struct tiling *undivided, struct tiling *tiling);
 
 /* Predicts the times of a run with these tiles, by facts->limits if they are known. */
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,

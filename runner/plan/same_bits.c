@@ -17,12 +17,12 @@ bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, 
             extent[other] = last & 1u << other && rest > 0 ? rest : tile;
         }
         extent[loop] = sizes[0];
-        struct launch whole = plan_launch_of(geometry, run, extent, multiprocessors);
+        struct launch uncut = plan_launch_of(geometry, run, extent, multiprocessors);
         for (int i = 1; i < count; i++) {
             if (sizes[i] == 0) continue;
             extent[loop] = sizes[i];
             struct launch part = plan_launch_of(geometry, run, extent, multiprocessors);
-            if (!kernel_same_bits(run->kernel, &whole, &part)) return false;
+            if (!kernel_same_bits(run->kernel, &uncut, &part)) return false;
         }
     }
     return true;

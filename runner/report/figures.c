@@ -310,8 +310,8 @@ static void add_point(struct figure *figure, const struct report_run *run, struc
     figure->runs[figure->count++] = run;
 }
 
-static int by_x(const void *left, const void *right) {
-    const struct plot_point *a = left, *b = right;
+static int by_x(const void *first, const void *second) {
+    const struct plot_point *a = first, *b = second;
     return a->x < b->x ? -1 : a->x > b->x;
 }
 

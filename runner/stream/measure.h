@@ -16,9 +16,9 @@
 
 /* Callbacks of measurements. */
 struct measure_watch {
-    /* Measurement number `which` has `done` of at most `most` samples, and a launch of the last one took
+    /* Measurement number `which` has `done` of at most `max_samples` samples, and a launch of the last one took
      * `seconds_each`. done 0: the kernel warms up. */
-    void (*sample)(void *context, int which, int done, int most, double seconds_each);
+    void (*sample)(void *context, int which, int done, int max_samples, double seconds_each);
     /* A turn or the warm-up of measurement number `which` begins, or has ended. NULL: not wanted. */
     void (*turn)(void *context, int which, bool begins);
     void *context;
