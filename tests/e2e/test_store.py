@@ -170,7 +170,7 @@ def test_merge_partial(folder, by, link):
         done = [row["operation"] for row in rows if row["status"] == "ok"]
         assert sorted(file["outputs"]) == sorted(done) and len(done) == (2 if by == "runs" else 0)
         assert {row["status"] for row in rows} - {"ok"} == {"interrupted"}
-    assert "joins them" in harness.quiet("show", folder / "out.h5")
+    assert "then run `tilerun merge" in harness.quiet("show", folder / "out.h5")
     if by == "runs":
         (lacking,) = (row for row in rows if row["status"] == "interrupted")
         assert lacking["message"] == "no shard has finished it, or all of its panels"
