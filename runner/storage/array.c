@@ -72,7 +72,7 @@ enum status array_select(struct array *array, const struct job_select *select, s
     struct array_axis axes[MAX_RANK];
     TRY(view_select(select, &array->view, &array->shape, error));
     if (array->parts && !view_is_box(&array->view))
-        return fail_key(error, "select", -1, "'select' of files that are concatenated takes no steps and no indices");
+        return fail_key(error, "select", -1, "'select' of concatenated files must have no indices and steps of 1");
     memcpy(axes, array->axes, sizeof axes);
     memset(array->axes, 0, sizeof array->axes);
     for (int source_axis = 0, axis = 0; source_axis < array->view.source.rank; source_axis++)

@@ -37,8 +37,8 @@ static enum status check_folder(const struct results *results, const char *path,
         return fail(error, STATUS_USAGE,
                     "%s: is a symbolic link; finished runs are kept beside the output, so remove the link", path);
     if (!S_ISDIR(parts.st_mode))
-        return fail(error, STATUS_USAGE, "%s: is not a folder, and finished runs would be kept in one of this name",
-                    path);
+        return fail(error, STATUS_USAGE,
+                    "%s: is not a folder; move it away, because finished runs go to a folder of this name", path);
     OWNED char *around = path_folder(path);
     bool open_to_all = stat(around, &folder) == 0 && folder.st_mode & S_IWOTH;
     if (open_to_all && parts.st_uid != geteuid())
