@@ -33,7 +33,7 @@
  *     one copy of odd rows         both operands in one launch (pack.cuh), which overlaps too
  *     the copy engine stores       while the next tile is multiplied (multicast_store.cuh); a block's only tile goes
  *                                  through the stages that it came from, all at once
- *     sums land beside the stages  so that no block has to ask for room, and come in bulk copies
+ *     sums land beside the stages  so that no block has to ask for memory, and come in bulk copies
  *     half of the memory           is left to the next launch if that is worth more than stages
  *
  * There are as many stages as fit, but no more than steps, and 16 at most. A multiprocessor receives at most 64 bytes a

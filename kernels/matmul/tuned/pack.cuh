@@ -107,13 +107,14 @@ __global__ void __launch_bounds__(256)
 }
 
 /* Returns the stack that TMA reads: the operand as it is or, if TMA cannot read that, a copy, which this starts to make
- * at `*room`; moves `*room` past the copy. `wanted`: a word on the device; if it is 0, nothing is copied. */
+ * at `*free_memory`; moves `*free_memory` past the copy. `wanted`: a word on the device; if it is 0, nothing is
+ * copied. */
 template <typename T>
-tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **room,
+tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transposed, uint8_t **free_memory,
                const uint32_t *wanted = nullptr) {
     if (!pack_needed(stack, sizeof(T), transposed)) return stack;
-    const tma_stack copy = pack_stack(stack, sizeof(T), *room, transposed);
-    *room += pack_bytes(stack, sizeof(T), transposed);
+    const tma_stack copy = pack_stack(stack, sizeof(T), *free_memory, transposed);
+    *free_memory += pack_bytes(stack, sizeof(T), transposed);
     const cudaStream_t stream = stream_of(launch);
     if (stack.count * stack.rows * stack.columns == 0) return copy;
     if (transposed) {
@@ -130,13 +131,13 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
 /* The same for two operands that need no more than a longer pitch, in one launch, after which the next kernel may begin
  * early. Replaces *one and *other by their copies. Returns 0 or a cudaError_t. */
 template <typename T> int pack_both(const struct launch *launch, tma_stack *one, tma_stack *other) {
-    uint8_t *room = static_cast<uint8_t *>(launch->workspace);
+    uint8_t *free_memory = static_cast<uint8_t *>(launch->workspace);
     pack_job jobs[2] = {};
     for (int i = 0; i < 2; i++) {
         tma_stack &stack = i ? *other : *one;
         if (!pack_needed(stack, sizeof(T), false)) continue;
-        const tma_stack copy = pack_stack(stack, sizeof(T), room, false);
-        room += pack_bytes(stack, sizeof(T), false);
+        const tma_stack copy = pack_stack(stack, sizeof(T), free_memory, false);
+        free_memory += pack_bytes(stack, sizeof(T), false);
         const int64_t vectors = ceil_div(stack.columns, int64_t(16 / sizeof(T)));
         jobs[i] = {stack, copy, vectors, ceil_div(stack.count * stack.rows * vectors, 256)};
         stack = copy;

@@ -65,18 +65,18 @@ template <typename WAY> using split_shared = wgmma_shared<split_stage<WAY>, spli
 
 /* ---- sums kept aside ------------------------------------------------------------------------------------------- */
 
-/* Adds a thread's sums to its place in memory and zeroes them; `room` holds what is loaded. `first`: the place is still
- * undefined, so it is overwritten. */
-__device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&room)[64], bool first) {
+/* Adds a thread's sums to those set aside in memory, and zeroes them; `loaded`: registers for the latter. `first`: the
+ * memory is still undefined, so it is overwritten. */
+__device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&loaded)[64], bool first) {
 #pragma unroll
     for (int i = 0; i < 64; i += 4) {
         const float4 before = first ? float4() : __ldcg(aside + i / 4 * WARPGROUP);
-        room[i] = before.x, room[i + 1] = before.y, room[i + 2] = before.z, room[i + 3] = before.w;
+        loaded[i] = before.x, loaded[i + 1] = before.y, loaded[i + 2] = before.z, loaded[i + 3] = before.w;
     }
 #pragma unroll
     for (int i = 0; i < 64; i += 4) {
-        __stcg(aside + i / 4 * WARPGROUP, make_float4(room[i] + sum[i], room[i + 1] + sum[i + 1],
-                                                      room[i + 2] + sum[i + 2], room[i + 3] + sum[i + 3]));
+        __stcg(aside + i / 4 * WARPGROUP, make_float4(loaded[i] + sum[i], loaded[i + 1] + sum[i + 1],
+                                                      loaded[i + 2] + sum[i + 2], loaded[i + 3] + sum[i + 3]));
         sum[i] = sum[i + 1] = sum[i + 2] = sum[i + 3] = 0;
     }
 }

@@ -146,9 +146,10 @@ template <bool MENDS> int tf32_start(const struct launch *launch, const tf32_wan
     if (tiles == 0) return 0;
     CUtensorMap a_map = {}, b_map = {};
     if (turned.k > 0) {
-        uint8_t *room = static_cast<uint8_t *>(launch->workspace);
-        const tma_stack a = pack<uint32_t>(launch, wgmma_stack_a(turned), false, &room, wanted.word);
-        const tma_stack b = pack<uint32_t>(launch, wgmma_stack_b(turned), !turned.transpose_b, &room, wanted.word);
+        uint8_t *free_memory = static_cast<uint8_t *>(launch->workspace);
+        const tma_stack a = pack<uint32_t>(launch, wgmma_stack_a(turned), false, &free_memory, wanted.word);
+        const tma_stack b =
+            pack<uint32_t>(launch, wgmma_stack_b(turned), !turned.transpose_b, &free_memory, wanted.word);
         const auto rounded = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
         int error = tma_encode(&a_map, rounded, sizeof(float), a, turned.transpose_a ? TF32_K : 64);
         if (!error) error = tma_encode(&b_map, rounded, sizeof(float), b, 64);

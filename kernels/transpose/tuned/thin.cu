@@ -139,7 +139,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
     }
 }
 
-/* tall, stack: the units of one run, with the room between them that keeps lanes in different banks. */
+/* tall, stack: the units of one run, with gaps between them that keep lanes in different banks. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const tiling &tiling,
                                 const thin_tile &tile, int units) {
