@@ -161,6 +161,7 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     int last = box->rank - 1;
     bool rows_fit = box->rank == 1 || (box->rank > 1 && reader->array->shape.size[last] % SEGMENT == 0);
     for (int axis = 1; axis < box->rank; axis++) rows_fit = rows_fit && is_whole_axis(reader, axis);
+    /* Runs of the data set consist of the segments of the box: each thread hashes the run that it has read. */
     bool by_run = reader->raw && rawread_is_contiguous(reader->raw) && view_is_box(&reader->array->view) && rows_fit &&
                   reader->hashed >= 0 && box_is_whole_segments(reader, box);
     if (!by_run) {

@@ -104,7 +104,8 @@ double view_excess(const struct data_view *view, const struct shape *shape, cons
     double excess = 1;
     for (int source_axis = 0, axis = 0; source_axis < view->source.rank; source_axis++) {
         int64_t step = view->step[source_axis], size = chunk->rank ? chunk->size[source_axis] : 1;
-        int64_t have = view->source.size[source_axis], count = view->dropped[source_axis] ? 1 : shape->size[axis];
+        int64_t source_size = view->source.size[source_axis],
+                count = view->dropped[source_axis] ? 1 : shape->size[axis];
         axis += !view->dropped[source_axis];
         bool last = source_axis == view->source.rank - 1;
         if (chunk->rank == 0) {
@@ -113,7 +114,7 @@ double view_excess(const struct data_view *view, const struct shape *shape, cons
             double span = (double)((count - 1) * step + 1),
                    chunks = step > size ? (double)count : span / (double)size + 1;
             double read = chunks * (double)size;
-            excess *= (read < (double)have ? read : (double)have) / (double)count;
+            excess *= (read < (double)source_size ? read : (double)source_size) / (double)count;
         }
     }
     return excess;

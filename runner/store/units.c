@@ -52,24 +52,24 @@ static void remove_unusable(const struct results *results, const char *path) {
     if (!results->linked && strncmp(path, results->folder.parts, length) == 0 && path[length] == '/') unlink(path);
 }
 
-/* Finds the unit's own part or the whole run's, and notes in `known` what was found. `merge` needs an output only if
+/* Finds the part of the unit or of the undivided run, and notes in `known` what was found. `merge` needs an output only if
  * the results file stores it. */
 bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     bool merges = results->policy.merges, has_output;
     bool wants = unit_wants_output(results, unit) && (!merges || task->operation->run.store != STORE_NONE);
     const struct run *whole = units_whole_run(results->units, unit);
-    struct result_row held;
+    struct result_row found_row;
     OWNED char *unit_path = results_unit_path(results, unit);
-    bool found = read_usable_part(results, unit_path, wants, unit->search != 0, &held, &has_output);
+    bool found = read_usable_part(results, unit_path, wants, unit->search != 0, &found_row, &has_output);
     if (!found && !merges) remove_unusable(results, unit_path);
     if (!found && task->panel) { /* if the job was divided otherwise before, one part may have the whole run */
         OWNED char *path = results_run_path(results, whole);
-        found = read_usable_part(results, path, wants, unit->search != 0, &held, &has_output);
+        found = read_usable_part(results, path, wants, unit->search != 0, &found_row, &has_output);
         results->known.in_one[whole->number] |= found;
     }
     if (!found) return false;
-    *row = held;
+    *row = found_row;
     row->run = unit->number;
     results->known.kept[unit->task] |= has_output;
     results->known.reused = true;

@@ -22,8 +22,8 @@ static double largest_of(enum dtype dtype) {
 
 struct cf_number cf_netcdf_fill(enum dtype dtype) {
     const double floats = 9.9692099683868690e+36; /* netcdf.h: NC_FILL_FLOAT, NC_FILL_DOUBLE */
-    struct cf_number fill = {.dtype = dtype, .there = dtype_size(dtype) > 1};
-    if (dtype == FLOAT16 || dtype == BFLOAT16) return (struct cf_number){.there = false};
+    struct cf_number fill = {.dtype = dtype, .given = dtype_size(dtype) > 1};
+    if (dtype == FLOAT16 || dtype == BFLOAT16) return (struct cf_number){.given = false};
     if (dtype_is_float(dtype))
         fill.real = dtype == FLOAT32 ? (double)(float)floats : floats;
     else if (dtype == INT64 || dtype == UINT64)
@@ -91,7 +91,7 @@ static void make_marks(struct decoding *decoding, char **useless) {
     const struct cf *attributes = &decoding->attributes;
     for (int i = -1; i < attributes->missing_count; i++) {
         const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
-        if (!number->there || isnan(number->real)) continue; /* NaN elements count as missing anyway */
+        if (!number->given || isnan(number->real)) continue; /* NaN elements count as missing anyway */
         if (make_mark(decoding, number, &decoding->marks[decoding->mark_count])) {
             decoding->mark_count++;
             continue;
@@ -115,7 +115,7 @@ static void find_bounds(struct decoding *decoding) {
     enum dtype read_as = decoding->read_as;
     for (int i = 0; i < 2; i++) {
         enum dtype type = bounds[i]->dtype;
-        if (!bounds[i]->there || !isfinite(bounds[i]->real)) continue;
+        if (!bounds[i]->given || !isfinite(bounds[i]->real)) continue;
         bool wider = dtype_is_float(type) && (!dtype_is_float(read_as) || dtype_size(type) > dtype_size(read_as));
         *has[i] = true;
         *marks[i] = (struct decode_mark){.real = bounds[i]->real};
@@ -142,7 +142,7 @@ static enum dtype type_of_scaling(const struct cf *attributes, enum dtype read_a
     const struct cf_number *terms[] = {&attributes->factor, &attributes->offset};
     enum dtype type = FLOAT32;
     for (int i = 0; i < 2; i++)
-        if (terms[i]->there && (terms[i]->dtype == FLOAT64 || !dtype_is_float(terms[i]->dtype))) type = FLOAT64;
+        if (terms[i]->given && (terms[i]->dtype == FLOAT64 || !dtype_is_float(terms[i]->dtype))) type = FLOAT64;
     return dtype_is_float(read_as) ? decoding_common(type, read_as) : type;
 }
 
@@ -153,8 +153,8 @@ bool decoding_make(const struct cf *attributes, enum dtype stored, struct decodi
     if (is_integer && attributes->sign)
         decoding->read_as = cf_integer_dtype(dtype_size(stored), attributes->sign == CF_SIGN_SIGNED);
     enum dtype read_as = decoding->result = decoding->read_as;
-    decoding->scales = (attributes->factor.there && attributes->factor.real != 1) ||
-                       (attributes->offset.there && attributes->offset.real != 0);
+    decoding->scales = (attributes->factor.given && attributes->factor.real != 1) ||
+                       (attributes->offset.given && attributes->offset.real != 0);
     if (decoding->scales) decoding->result = type_of_scaling(attributes, read_as);
     make_marks(decoding, useless);
     find_bounds(decoding);
@@ -232,14 +232,14 @@ static void scale(const struct decoding *decoding, struct decoded_block *block) 
     const struct cf_number *factor = &decoding->attributes.factor, *offset = &decoding->attributes.offset;
     int64_t count = block->count;
     if (decoding->computed == FLOAT64) {
-        for (int64_t i = 0; i < count && factor->there; i++) block->doubles[i] *= factor->real;
-        for (int64_t i = 0; i < count && offset->there; i++) block->doubles[i] += offset->real;
+        for (int64_t i = 0; i < count && factor->given; i++) block->doubles[i] *= factor->real;
+        for (int64_t i = 0; i < count && offset->given; i++) block->doubles[i] += offset->real;
         return;
     }
     float multiplier = (float)factor->real, addend = (float)offset->real;
     for (int64_t i = 0; i < count; i++) block->floats[i] = (float)block->doubles[i];
-    for (int64_t i = 0; i < count && factor->there; i++) block->floats[i] *= multiplier;
-    for (int64_t i = 0; i < count && offset->there; i++) block->floats[i] += addend;
+    for (int64_t i = 0; i < count && factor->given; i++) block->floats[i] *= multiplier;
+    for (int64_t i = 0; i < count && offset->given; i++) block->floats[i] += addend;
     for (int64_t i = 0; i < count; i++) block->doubles[i] = (double)block->floats[i];
 }
 
@@ -297,7 +297,7 @@ char *decoding_key(const struct decoding *decoding) {
     char *key = must_printf("%s %d", dtype_name(decoding->stored), (int)attributes->sign);
     for (int i = 0; i < fixed_count + attributes->missing_count; i++) {
         const struct cf_number *number = i < fixed_count ? fixed[i] : &attributes->missing[i - fixed_count];
-        must_append(&key, ", %s %a %lld", number->there ? dtype_name(number->dtype) : "-", number->real,
+        must_append(&key, ", %s %a %lld", number->given ? dtype_name(number->dtype) : "-", number->real,
                     (long long)number->integer);
     }
     return key;
@@ -339,9 +339,9 @@ static void append_missing(const struct decoding *decoding, char **text) {
     struct decode_mark mark;
     for (int i = -1, shown = 0; i < attributes->missing_count; i++) {
         const struct cf_number *number = i < 0 ? &attributes->fill : &attributes->missing[i];
-        bool again = i >= 0 && attributes->fill.there &&
+        bool again = i >= 0 && attributes->fill.given &&
                      strcmp(cf_number_text(number, number_text), cf_number_text(&attributes->fill, other)) == 0;
-        if (!number->there || again || isnan(number->real) || !make_mark(decoding, number, &mark)) continue;
+        if (!number->given || again || isnan(number->real) || !make_mark(decoding, number, &mark)) continue;
         must_append(&list, "%s%s", shown++ ? " or " : "", cf_number_text(number, number_text));
     }
     const char *low = cf_number_text(&attributes->low, number_text), *high = cf_number_text(&attributes->high, other);
@@ -360,8 +360,8 @@ char *decoding_text(const struct decoding *decoding) {
     char *text = must_strdup(""), number[CF_NUMBER_TEXT], *product, *sum;
     if (decoding->read_as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->read_as)));
     if (decoding->scales) {
-        bool factor = attributes->factor.there && attributes->factor.real != 1,
-             offset = attributes->offset.there && attributes->offset.real != 0;
+        bool factor = attributes->factor.given && attributes->factor.real != 1,
+             offset = attributes->offset.given && attributes->offset.real != 0;
         product =
             factor ? must_printf("stored * %s", cf_number_text(&attributes->factor, number)) : must_strdup("stored");
         struct cf_number magnitude = attributes->offset;

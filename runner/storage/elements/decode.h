@@ -16,7 +16,7 @@
 
 /* A number from an attribute or the job, with its type. */
 struct cf_number {
-    bool there;
+    bool given;
     enum dtype dtype;
     double real;
     int64_t integer; /* the number if its type is an integer; the bits of a UINT64 */
@@ -58,7 +58,7 @@ struct decoding {
     struct decode_mark low, high;
 };
 
-/* The default fill value of netCDF for a type; `there` is false for 8-bit types and for floats that netCDF does not
+/* The default fill value of netCDF for a type; `given` is false for 8-bit types and for floats that netCDF does not
  * have. */
 struct cf_number cf_netcdf_fill(enum dtype dtype);
 

@@ -128,7 +128,7 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     }
     struct cf_number fill = cf_netcdf_fill(dataset->dtype);
     bool other_sign = cf->sign && dtype_is_signed(dataset->dtype) == (cf->sign == CF_SIGN_UNSIGNED);
-    if (cf->fill.there || !fill.there || other_sign || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
+    if (cf->fill.given || !fill.given || other_sign || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
     if (!is_netcdf(dataset, any)) return;
     cf->fill = fill;
     cf->netcdf = true;
@@ -208,7 +208,7 @@ static int array_length(int numbers) {
 }
 
 static enum status write_number(hid_t dataset, const char *name, const struct cf_number *number, struct error *error) {
-    return number->there ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
+    return number->given ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
 }
 
 /* Does the type represent the number exactly? If not, no element equals the number, and it must not be written:
@@ -242,7 +242,7 @@ enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct er
         if (stored_number(decoding, &attributes->missing[i], &missing[count])) count++;
     if (attributes->sign)
         TRY(h5_set_text(dataset, "_Unsigned", attributes->sign == CF_SIGN_UNSIGNED ? "true" : "false", error));
-    if (attributes->fill.there && stored_number(decoding, &attributes->fill, &fill))
+    if (attributes->fill.given && stored_number(decoding, &attributes->fill, &fill))
         TRY(write_numbers(dataset, "_FillValue", decoding->stored, &fill, 0, error));
     if (count > 0) TRY(write_numbers(dataset, "missing_value", decoding->stored, missing, array_length(count), error));
     TRY(write_number(dataset, "scale_factor", &attributes->factor, error));
