@@ -146,11 +146,12 @@ def test_what_is_left_includes_later_runs(folder):
         operations=[product | {"id": "first", "repeat": 200}, product | {"id": "second", "repeat": 3000}],
     )  # fmt: skip
     terminal = Terminal(100, "run", path, "-o", folder / "out.h5")
-    terminal.read(lambda shown: " left" in shown)
+    pattern = r"\[1/2\] first [^\r]*  ([\d.]+) ms each  [^\r]*, ~(\d+):(\d+) left"
+    terminal.read(lambda shown: re.search(pattern, shown))
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.end() == INTERRUPTED
-    left = re.search(r"\[1/2\] first [^\r]*  ([\d.]+) ms each  [^\r]*, ~(\d+):(\d+) left", terminal.shown)
-    assert left and 60 * int(left[2]) + int(left[3]) >= float(left[1]), terminal.shown  # 1000 of them
+    left = re.search(pattern, terminal.shown)
+    assert 60 * int(left[2]) + int(left[3]) >= float(left[1]), terminal.shown  # 1000 of them
 
 
 @pytest.mark.parametrize("kind", ["xterm", "dumb"])
