@@ -90,8 +90,8 @@ static enum status prepare_stacks(struct error *error) {
     return STATUS_OK;
 }
 
-/* In a small control group, lets allocations beyond its limit fail, which makes tiles smaller or ends in a message: else
- * the system would kill the process. Threads' stacks count as a whole, so they are small there. */
+/* In a small control group, lets allocations beyond its limit fail, which makes tiles smaller or ends in a message:
+ * otherwise the system kills the process. Threads' stacks count as a whole, so they are small there. */
 static void prepare_memory(void) {
     int64_t group = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
     struct rlimit data;

@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <stdint.h>
 
-/* The machine's memory in bytes, total and free now; neither exceeds the control group's limit, and `free` leaves a part
- * of that to the program itself. */
+/* The machine's memory in bytes, total and free now; neither exceeds the control group's limit, and `free` leaves a
+ * part of that to the program itself. */
 struct host_memory {
     int64_t total, free;
 };

@@ -83,8 +83,8 @@ static bool has_key(const struct yaml_node *map, const char *name, int length) {
     return false;
 }
 
-/* The set of parameters that a scalar uses. `variant`: the map of a variant, whose parameters hide the job's of the same
- * names; NULL: none. `reports`: reports names that are not set. */
+/* The set of parameters that a scalar uses. `variant`: the map of a variant, whose parameters hide the job's of the
+ * same names; NULL: none. `reports`: reports names that are not set. */
 static uint64_t used_by_scalar(const struct parameters *parameters, const struct yaml_node *scalar,
                                const struct yaml_node *variant, bool reports) {
     uint64_t used = 0;

@@ -52,8 +52,8 @@ static void remove_unusable(const struct results *results, const char *path) {
     if (!results->linked && strncmp(path, results->folder.parts, length) == 0 && path[length] == '/') unlink(path);
 }
 
-/* Finds the part of the unit or of the undivided run, and notes in `known` what was found. `merge` needs an output only if
- * the results file stores it. */
+/* Finds the part of the unit or of the undivided run, and notes in `known` what was found. `merge` needs an output only
+ * if the results file stores it. */
 bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     bool merges = results->policy.merges, has_output;

@@ -249,9 +249,9 @@ static void arguments_are_checked(void **state) {
     static const struct {
         const char *option, *argument, *message;
     } cases[] = {
-        {"--how", "quick", NULL},     {"--how", "quic", "draw: --how is quick or slow, not 'quic'"},
+        {"--how", "quick", NULL},     {"--how", "quic", "draw: --how must be quick or slow, not 'quic'"},
         {"--how", "", "not ''"},      {"-n", "0", NULL},
-        {"-n", "1000%", NULL},        {"-n", "1001%", "draw: --number is a share such as 5% or 0.05, not '1001%'"},
+        {"-n", "1000%", NULL},        {"-n", "1001%", "draw: --number must be a share such as 5% or 0.05, not '1001%'"},
         {"-n", "10.5", "not '10.5'"}, {"-n", "-1", "not '-1'"},
         {"-n", "%", "not '%'"},       {"-n", "", "not ''"},
         {"-n", "5%%", "not '5%%'"},   {"-n", "nan", "not 'nan'"}};
