@@ -103,14 +103,14 @@ int64_t host_processor_limit(const char *groups, const char *root) {
 }
 
 /* What the program takes of a control group beside a job's `memory`: chunks, HDF5, verification. */
-#define OWN_BYTES (INT64_C(128) << 20)
+#define RESERVED_BYTES (INT64_C(128) << 20)
 
 struct host_memory host_memory(void) {
     int64_t limit = host_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
     int64_t available = meminfo_bytes("MemAvailable");
     struct host_memory memory;
     memory.total = smaller((int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), limit);
-    memory.free = smaller(available > 0 ? available : memory.total / 2, limit - smaller(limit / 4 * 3, OWN_BYTES));
+    memory.free = smaller(available > 0 ? available : memory.total / 2, limit - smaller(limit / 4 * 3, RESERVED_BYTES));
     return memory;
 }
 
