@@ -78,7 +78,7 @@ static char *running_shard(const char *all_bytes) {
     int index, shards;
     for (int i = 0; i < folders.count && !found; i++) {
         if (!parts_are_locked(folders.items[i])) continue;
-        OWNED char *host = manifest_host(folders.items[i]);
+        OWNED char *host = manifest_text(folders.items[i], "place");
         shard_folder_parse(strrchr(folders.items[i], '/') + 1, &index, &shards);
         found = must_printf("shard %d of %d%s%s%s", index, shards, host ? " (" : "", host ? host : "", host ? ")" : "");
     }

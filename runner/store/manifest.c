@@ -118,10 +118,10 @@ static hid_t open_manifest(const char *folder) {
     return part_open(path, ANY_SIZE);
 }
 
-char *manifest_host(const char *folder) {
+char *manifest_text(const char *folder, const char *attribute) {
     FENCE(folder);
     OWNED_ID hid_t file = open_manifest(folder);
-    return file < 0 ? NULL : h5_get_text(file, "place");
+    return file < 0 ? NULL : h5_get_text(file, attribute);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

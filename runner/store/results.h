@@ -95,8 +95,9 @@ char *shard_folder(const char *root, int index, int count);
 char *shard_own_folder(const char *root, const struct shard *shard);
 /* shards_find_job, in the folder OUTPUT.parts. */
 bool manifests_find_job(const char *root, struct shard_job *job);
-/* From a shard's folder: where it ran, "node n7, job 1234_3"; NULL: it has not begun. The caller frees. */
-char *manifest_host(const char *folder);
+/* A text attribute of the manifest in a shard's folder; NULL: the shard has not begun, or there is no such attribute.
+ * The caller frees. */
+char *manifest_text(const char *folder, const char *attribute);
 /* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
 /* Fills results->found. */

@@ -191,6 +191,9 @@ bool awaited_look(struct awaited *awaited, int *result_run);
 int awaited_shard(const struct awaited *awaited);
 char *awaited_name(const struct awaited *awaited);
 char *awaited_host(const struct awaited *awaited, bool *at_work);
+/* Why that shard has ended before its last run, so that it does not go back into a queue; NULL: it has not. *earlier:
+ * it ended before this shard began, so its next call may be about to begin. The caller frees. */
+char *awaited_stop(const struct awaited *awaited, bool *earlier);
 
 /* The contents of OUTPUT besides the parts. */
 struct result_summary {

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import time
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import harness
-from harness import INTERRUPTED, OK, RUN
+from harness import INTERRUPTED, IO, OK, RUN
 from shards import arguments, assert_equals_unsharded, merge, plain_environment, shard
 from test_panels import Inputs
 
@@ -230,6 +231,27 @@ def test_the_limit_while_the_producer_is_at_work(folder):
     first.communicate()
     said = shard(folder, 1, 2, "--resume", "--wait", 0, expect=INTERRUPTED).stderr
     assert f"which seems to have stopped (node {node}). Run that shard with --resume, then" in said
+
+
+def test_a_shard_that_stopped_ends_the_waits_for_it(folder):
+    """It was refused room, which is no signal: it does not come back by itself. What reads nothing of it is done."""
+    document = json.loads(chain(folder, size=384).read_text())
+    document["operations"] += [{"id": f"own{i}", "op": "scale", "inputs": ["a"], "alpha": 2, "variants": ["cpu"]} for i in range(4)]
+    (folder / "job.yaml").write_text(json.dumps(document))
+    limited = {"env": plain_environment(), "expect": IO, "preexec_fn": lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (200_000, 200_000))}  # fmt: skip
+    process, _ = waiting(folder)
+    harness.tilerun(*arguments(folder, 0, 2), **limited)
+    said = end(process, IO)
+    lost = "tilerun: 'product, rows 0 to 191 of 384' of shard 0 of 2 is missing, because that shard stopped (/"
+    assert lost in said and "size limit of 200000 bytes (`ulimit -f`)); run it with --resume, then shard 1: " in said
+    assert "own3 cpu, rows 192 to 383 of 384: ok" in said and "2 of 6 runs are missing, the others are kept" in said, said
+    process, said = waiting(folder, "--resume")  # both may begin again, this one first
+    assert "shard 0 of 2 (node " in said and "which has stopped and may begin again within a minute" in said
+    shard(folder, 0, 2, "--resume")
+    end(process)
+    merge(folder)
+    assert_equals_unsharded(folder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
