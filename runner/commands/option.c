@@ -129,7 +129,8 @@ enum status options_parse(const struct option_row *rows, const char *command, in
     struct option longs[MAX_ROWS + 1] = {{0}};
     char letters[2 * MAX_ROWS + 2];
     make_tables(rows, longs, letters);
-    optind = 0; /* getopt begins anew */
+    unsetenv("POSIXLY_CORRECT"); /* with it, getopt would take options after an operand for operands */
+    optind = 0;                  /* getopt begins anew */
     for (int code; (code = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         const struct option_row *row = find_row(rows, code);
         struct error wrong = {.status = STATUS_OK};

@@ -76,6 +76,12 @@ def test_double_dash(place):
     assert done.returncode == USAGE and "--help: cannot be opened" in done.stderr
 
 
+def test_options_after_operands(place, monkeypatch):
+    monkeypatch.setenv("POSIXLY_CORRECT", "1")
+    done = harness.tilerun("run", "job.yaml", "-o", "out.h5", cwd=place)
+    assert done.returncode == OK and (place / "out.h5").exists(), done.stderr
+
+
 # ---- looking -------------------------------------------------------------------------------------------------------
 
 
