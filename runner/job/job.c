@@ -132,9 +132,12 @@ static void report_unknown_input(struct job_reader *reader, const struct yaml_no
                   name, id->line);
         return;
     }
+    OWNED char *unknown = must_printf("unknown input '%s'", name);
+    if (yaml_has_message(reader->document, unknown)) return;
     OWNED const char **names = must_malloc(sizeof *names * (size_t)definitions->count);
     for (int i = 0; i < definitions->count - 1; i++) names[i] = definitions->items[i].name;
-    job_error_unknown(reader, where, "input", name, names, definitions->count - 1);
+    if (reader->nameless && !nearest_name(name, names, definitions->count - 1)) return;
+    if (!job_error_unknown(reader, where, "input", name, names, definitions->count - 1)) reader->lost = true;
 }
 
 static void add_dependency(struct definition *definition, const struct definitions *definitions, int found) {
@@ -185,21 +188,23 @@ static uint64_t used_by_operation(struct job_reader *reader, const struct defini
     return uses;
 }
 
-static void check_id(struct job_reader *reader, const struct yaml_node *where, const char *id,
+/* Returns whether the id is good. */
+static bool check_id(struct job_reader *reader, const struct yaml_node *where, const char *id,
                      const struct definitions *definitions) {
     const struct definition *other = definition_find(definitions, definitions->count, id);
     if (!is_identifier(id))
-        job_error(reader, where, "'%s' is not an id: use a letter or '_', then letters, digits, '_', '-'", id);
-    else if (strlen(id) >= JOB_NAME_BYTES)
-        job_error(reader, where, "an id must have at most %d characters, not %zu", JOB_NAME_BYTES - 1, strlen(id));
-    else if (other)
-        job_error(reader, where, "'%s' is already the name of an %s on line %d", id,
-                  other->is_input ? "input" : "operation", other->where->line);
+        return job_error(reader, where, "'%s' is not an id: use a letter or '_', then letters, digits, '_', '-'", id);
+    if (strlen(id) >= JOB_NAME_BYTES)
+        return job_error(reader, where, "an id must have at most %d characters, not %zu", JOB_NAME_BYTES - 1,
+                         strlen(id));
+    return !other || job_error(reader, where, "'%s' is already the name of an %s on line %d", id,
+                               other->is_input ? "input" : "operation", other->where->line);
 }
 
 /* Lists the operations with their ids, kinds and the definitions that they read, before any is expanded. */
 static void define_operations(struct job_reader *reader, const struct yaml_node *list,
                               struct definitions *definitions) {
+    reader->parameters.incomplete |= list->count == 0;
     if (!job_expect_list(reader, list, "operations")) return;
     if (list->count == 0) job_error(reader, list, "'operations' is an empty list: nothing to do");
     for (int i = 0; i < list->count; i++) {
@@ -215,7 +220,7 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
         job_read_keys(reader, SCOPE_OPERATION, NULL, node, NULL, &scratch);
         job_check_keys(reader, node, scopes, scratch.op < OP_COUNT ? operations[scratch.op]->name : NULL);
         if (scratch.id)
-            check_id(reader, id, scratch.id, definitions);
+            reader->nameless |= !check_id(reader, id, scratch.id, definitions);
         else
             reader->parameters.incomplete = true;
         struct definition *definition = APPEND(definitions->items, definitions->count);
@@ -243,7 +248,7 @@ static void override_run_options(struct job_reader *reader, const struct yaml_no
 
 static void check_unused(const struct job_reader *reader) {
     const struct parameters *parameters = &reader->parameters;
-    for (int i = 0; i < parameters->count && !parameters->incomplete; i++)
+    for (int i = 0; i < parameters->count && !parameters->incomplete && !reader->lost; i++)
         if (!(parameters->used >> i & 1) && text_is_name(parameters->items[i].name)) /* else the name was reported */
             yaml_error(reader->document, parameters->items[i].where, "nothing uses parameter '%s': write $%s to use it",
                        parameters->items[i].name, parameters->items[i].name);

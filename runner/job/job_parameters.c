@@ -53,7 +53,7 @@ int parameters_find(const struct parameters *parameters, const char *name, int l
     return -1;
 }
 
-/* Reports that no parameter has the name `name`, which lies in the text of `where`. Returns the set of the parameter
+/* Reports, once, that no parameter has the name `name`, which lies in the text of `where`. Returns the set of the parameter
  * with the nearest name, so that it counts as used. */
 static uint64_t report_unset(const struct parameters *parameters, const struct yaml_node *where, const char *name,
                              int length) {
@@ -70,9 +70,10 @@ static uint64_t report_unset(const struct parameters *parameters, const struct y
                        : nearest     ? must_printf("parameter '%s' is not set (did you mean '$%s'?)", word, nearest)
                                      : must_printf("parameter '%s' is not set ('$$' is a plain dollar)", word);
     int at = (int)(name - where->text) - (name[-1] == '{' ? 2 : 1); /* the dollar */
-    if (yaml_is_verbatim(parameters->document, where))
+    bool reported = yaml_has_message(parameters->document, text);
+    if (!reported && yaml_is_verbatim(parameters->document, where))
         yaml_error_inside(parameters->document, where, at, "%s", text);
-    else
+    else if (!reported)
         yaml_error(parameters->document, where, "%s", text);
     return nearest ? UINT64_C(1) << parameters_find(parameters, nearest, (int)strlen(nearest)) : 0;
 }

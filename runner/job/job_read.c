@@ -28,15 +28,20 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
 }
 
 bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+    struct parameters *parameters = &reader->parameters;
+    uint64_t used = parameters_used(parameters, where), swept = used & reader->swept;
+    bool follows = used & reader->wrong;
     reader->failed = true;
-    if (is_seen(reader, where)) return false;
+    int alone = where->text && *where->text == '$'
+                    ? parameters_find(parameters, where->text + 1, (int)strlen(where->text + 1))
+                    : -1;
+    if (alone >= 0) reader->wrong |= UINT64_C(1) << alone;
+    if (follows || is_seen(reader, where)) return false;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
-    struct parameters *parameters = &reader->parameters;
-    uint64_t swept = parameters_used(parameters, where) & reader->swept;
     int bare = where->text ? parameters_find(parameters, where->text, (int)strlen(where->text)) : -1;
     if (bare >= 0 && !(parameters->used >> bare & 1)) {
         parameters->used |= UINT64_C(1) << bare;

@@ -17,6 +17,9 @@ struct job_reader {
     int choice[MAX_PARAMETERS];
     bool failed;      /* a value could not be read since this was last cleared */
     uint64_t unknown; /* the set of parameters for patterns that match no file: their value is a placeholder */
+    uint64_t wrong;   /* the set of parameters of which a value was reported: others that use it report no more */
+    bool nameless;    /* an operation's id is wrong, which was reported: a name that seems unknown may be it */
+    bool lost;        /* an operation reads what is not defined: a parameter that nothing uses may belong there */
     int64_t instance; /* number of the current instance; an error at one position is reported for the first only */
     int seen_count;   /* positions of reported errors */
     struct {
@@ -26,8 +29,8 @@ struct job_reader {
     } seen[YAML_MAX_ERRORS];
 };
 
-/* Reports an error at a node, with the current combination. It reports each position for one instance only. Returns
- * false. */
+/* Reports an error at a node, with the current combination. It reports each position for one instance only, and a
+ * wrong value of a parameter at one position only. Returns false. */
 bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -444,6 +444,12 @@ const char *yaml_text(const struct yaml_document *document, size_t *length) {
     return document->source->text;
 }
 
+const struct yaml_node *yaml_key(const struct yaml_node *map, const char *key) {
+    for (int i = 0; map && map->kind == YAML_MAP && i < map->count; i++)
+        if (strcmp(map->keys[i]->text, key) == 0) return map->keys[i];
+    return NULL;
+}
+
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
     if (!map || map->kind != YAML_MAP) return NULL;
     for (int i = 0; i < map->count; i++)

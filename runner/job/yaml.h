@@ -52,6 +52,8 @@ const struct yaml_node *yaml_root(const struct yaml_document *document);
 const char *yaml_text(const struct yaml_document *document, size_t *length);
 /* The value of `key` in a map; NULL: absent (or not a map). */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
+/* The node of that key itself. */
+const struct yaml_node *yaml_key(const struct yaml_node *map, const char *key);
 /* A new scalar, which the document owns, with the type that this text would have in a file and the position of `where`
  * (NULL: none). */
 const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
@@ -101,6 +103,8 @@ int64_t yaml_octal(const char *text);
 bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar);
 /* Was an error reported at this node? */
 bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where);
+/* Was an error with this beginning reported anywhere? */
+bool yaml_has_message(const struct yaml_document *document, const char *beginning);
 int yaml_error_count(const struct yaml_document *document);
 /* Prints all errors in the order of the file:
  *     job.yaml:12:16: unknown variant 'tild' of matmul (did you mean 'tiled'?)

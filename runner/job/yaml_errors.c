@@ -68,6 +68,12 @@ bool yaml_has_error(const struct yaml_document *document, const struct yaml_node
     return false;
 }
 
+bool yaml_has_message(const struct yaml_document *document, const char *beginning) {
+    for (int i = 0; i < min(document->diagnostics.count, YAML_MAX_ERRORS); i++)
+        if (strncmp(document->diagnostics.items[i].text, beginning, strlen(beginning)) == 0) return true;
+    return false;
+}
+
 int yaml_error_count(const struct yaml_document *document) {
     return document->diagnostics.count;
 }

@@ -132,7 +132,8 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
         }
         if (p == KERNEL_MAX_PARAMETERS || !parameters[p].name) {
             char hint[HINT_TEXT];
-            yaml_error(document, variant->parameter_where[given], "variant '%s' has no parameter '%s'%s",
+            const struct yaml_node *key = yaml_key(variant->entry, variant->names[given]);
+            yaml_error(document, key ? key : variant->parameter_where[given], "variant '%s' has no parameter '%s'%s",
                        run->kernel->name, variant->names[given], name_hint(variant->names[given], names, p, "", hint));
             continue;
         }

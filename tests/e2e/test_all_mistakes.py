@@ -72,7 +72,7 @@ MISTAKES = [
     ("op: scale", "op: sclae", "sclae", "did you mean 'scale'"),
     ("beta: 1}", "beta: x}", "x", "a number"),
     ("tile: 16", "tile: 17", "17", "tile of variant 'tiled'"),
-    ("tile: 16", "tlie: 16", "16", "no parameter 'tlie'"),
+    ("tile: 16", "tlie: 16", "tlie", "no parameter 'tlie'"),
     ("inputs: [A, B], v", "inputs: [A, BB], v", "BB", "unknown input 'BB'"),
     ("inputs: [A, B], v", "inputs: [A, I], v", "I", "matmul takes"),
     ("inputs: [B, A]", "inputs: [B, B]", "B", "inner dimensions differ"),
@@ -270,6 +270,41 @@ def test_nothing_follows_from_a_mistake(folder, before, after):
     assert before in SWEEP
     (folder / "job.yaml").write_text(SWEEP.replace(before, after, 1))
     assert harness.said("check", "job.yaml", cwd=folder).endswith("\n1 mistake in job.yaml\n")
+
+
+SHARED = """\
+version: 1
+parameters:
+  n: [16, 24]
+  k: 8
+  kind: float32
+inputs:
+  A: {random: {shape: [$n, $k], dtype: $kind, seed: 1}}
+  B: {random: {shape: [$k, $n], dtype: $kind, seed: 2}}
+operations:
+  - {id: product, op: matmul, inputs: [A, B], variants: [cpu]}
+  - {id: tiles, op: matmul, inputs: [A, B], variants: [{name: tiled, tile: [16, 32]}, cpu]}
+  - {id: sum, op: map, inputs: [product, tiles], expression: "product + $k * tiles"}
+"""
+CAUSES = [
+    ("  n: [16, 24]\n", "", "parameter 'n' is not set"), ("  k: 8\n", "", "parameter 'k' is not set"),
+    ("  kind: float32\n", "", "parameter 'kind' is not set"), ("  A: {r", "  C: {r", "unknown input 'A'"),
+    ("  - {id: product, op: matmul, inputs: [A, B], variants: [cpu]}\n", "", "unknown input 'product'"),
+    ("[16, 24]", "[16, abc]", "'shape' must be an integer, not 'abc' (with n=abc)"), ("[16, 24]", "[16, 2.5]", "not '2.5'"),
+    ("[16, 24]", "[16, -1]", "at least 0, not -1"), ("k: 8", "k: eight", "not 'eight'"), ("float32", "flot32", "'flot32'"),
+    ("float32", "[float32, int3]", "'int3'"), ("tile:", "tle:", "no parameter 'tle'"), ("tile:", "block:", "parameter 'block'"),
+    ("id: tiles", "id: 7d", "'7d' is not an id"), ("id: tiles", "id: a b", "'a b' is not an id"), ("id: tiles", "id: $k", "not an id"),
+    ("id: tiles", "id: product", "already the name"), ("id: tiles", "id: A", "already the name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before, after, said", CAUSES)
+def test_one_message_for_each_cause(folder, before, after, said):
+    """However many places it shows in."""
+    assert before in SHARED
+    (folder / "job.yaml").write_text(SHARED.replace(before, after, 1))
+    told = harness.said("check", "job.yaml", cwd=folder)
+    assert said in told and told.endswith("\n1 mistake in job.yaml\n"), told
 
 
 def test_set_breaks_a_zip(folder):
