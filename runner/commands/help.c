@@ -8,7 +8,9 @@
 
 const struct exit_code exit_codes[] = {
     {0, "all runs are done and verified"},
-    {1, "a run failed, was wrong or took too long; compare, reproduce: a result is worse or slower"},
+    {1,
+     "a run failed, was wrong or took too long; compare, reproduce: a result is worse or slower; compare, show: no run "
+     "matches --where"},
     {2, "bad usage, job or input"},
     {3, "reading or writing failed"},
     {4, "the device is missing, or it or the host is out of memory"},

@@ -98,7 +98,9 @@ const struct command command_show = {
         "Columns of the table: operation, parameters, variant, shape, median, ci (half of the median's 95 % interval), "
         "rate, roof (share of the measured limit), ratio, total (wall time from reading to writing), error, flags, "
         "status. A narrow terminal gets fewer columns, a pipe gets all. RESULTS may be the output of an unfinished "
-        "job: show prints its finished runs.\n",
+        "job: show prints its finished runs.\n"
+        "\n"
+        "The exit code is 1 if no run matches --where.\n",
     .operands = {"RESULTS", WORD_RESULTS, .min = 1, .max = 1},
     .rows = rows,
     .settings_bytes = sizeof(struct show_settings),
