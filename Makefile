@@ -55,7 +55,7 @@ BUNDLED  := $(if $(BUNDLE),-Wl$(comma)--disable-new-dtags$(comma)-rpath$(comma)'
 CHECKS   := $(if $(filter thread,$(SANITIZE)),thread,address$(comma)undefined -fno-sanitize-recover=undefined)
 SAN      := $(if $(SANITIZE),-fsanitize=$(CHECKS) -fno-omit-frame-pointer)
 override CFLAGS += -std=c11 -pthread -fopenmp -MMD -MP $(WARNINGS) $(DEFINES) $(HDF5_CFLAGS) $(YAML_CFLAGS) $(LZF_CFLAGS) $(SAN)
-# musl gives a thread 128 KiB of stack unless the program asks for more (as main.c does of other C libraries).
+# musl gives a thread 128 KiB of stack unless the program asks for more (as process.c does of other C libraries).
 STACKS   := -Wl,-z,stack-size=8388608
 LDLIBS   := $(BUNDLED) $(STACKS) $(YAML_LIBS) -lyaml -lxxhash $(if $(filter 1,$(DEFLATE)),-ldeflate,-lz) $(if $(filter 1,$(LZF)),-llzf) $(HDF5_LIBS) -lcrypto -lm -ldl -fopenmp -pthread $(SAN)
 
