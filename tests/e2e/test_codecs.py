@@ -149,6 +149,33 @@ def test_without_its_library(folder, name, without_codecs):
     assert f"{words}, or `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=" in done.stderr.replace("'/x'", "'x'")
 
 
+@pytest.mark.parametrize("virtual", [False, True])
+def test_a_filter_that_only_a_late_chunk_needs(folder, virtual):
+    """Looking for it in all chunks would take minutes: the runs that do not reach that chunk are kept."""
+    x = np.arange(400 * 64, dtype="float32").reshape(400, 64)
+    with h5py.File(folder / "data.h5", "w") as file:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((1, 64))
+        creation.set_filter(32999, h5py.h5z.FLAG_OPTIONAL, (1,))
+        space = h5py.h5s.create_simple(x.shape)
+        dataset = h5py.h5d.create(file.id, b"stored", h5py.h5t.IEEE_F32LE, space, creation)
+        for row in range(400):
+            dataset.write_direct_chunk((row, 0), x[row].tobytes(), filter_mask=int(row < 300))
+        layout = h5py.VirtualLayout(x.shape, "f4")
+        layout[:] = h5py.VirtualSource(file["stored"])
+        file.create_virtual_dataset("shown", layout)
+    data = {"file": "data.h5", "dataset": "shown" if virtual else "stored"}
+    operations = [{"id": name, "op": "scale", "inputs": ["in_" + name], "beta": 1} for name in ("all", "few")]
+    inputs = {"in_all": data, "in_few": {**data, "rows": [0, 300]}}
+    harness.write_job(folder / "job.yaml", device="cpu", inputs=inputs, operations=operations)
+    words = ("run", folder / "job.yaml", "-o", folder / "out.h5")
+    said = harness.tilerun(*words, expect=IO).stderr
+    assert ("filter that is not installed here;" if virtual else "filter 32999, which is not installed here: ") in said
+    assert "few cpu: ok" in said and "1 of 2 runs are missing, the others are kept" in said
+    harness.tilerun(*words, "--resume", "--only", "few", expect=OK)
+    assert (harness.Results(folder / "out.h5").output("few") == x[:300] + 1).all()
+
+
 # ---- writing ------------------------------------------------------------------------------------------------------------
 
 

@@ -132,12 +132,24 @@ enum status h5_create(hid_t file, const char *path, enum dtype dtype, const stru
 
 enum { ARRAYS_BYTES = 16 << 20 }; /* bytes of array elements that are read at a time */
 
-/* Fails with the names of the data set and its file, and the HDF5 error text. */
+/* Fails with the names of the data set and its file, and the HDF5 error text; of a filter that is missing, which
+ * filters_needed does not see if only later chunks need it, with what to install. */
 static enum status transfer_failed(const struct h5_dataset *dataset, const char *call, struct error *error) {
     const char *reason = h5_error_text();
     char name[256] = "", file[512] = "";
     H5Iget_name(dataset->id, name, sizeof name);
     H5Fget_name(dataset->id, file, sizeof file);
+    bool lacks_filter = strstr(reason, "is not registered");
+    for (unsigned i = 0; lacks_filter && (int)i < H5Pget_nfilters(dataset->creation); i++) {
+        OWNED char *missing = filters_missing(dataset->creation, i);
+        if (missing) return fail(error, STATUS_IO, "'%s' in %s: a chunk is compressed by HDF5 %s", name, file, missing);
+    }
+    if (lacks_filter)
+        return fail(
+            error, STATUS_IO,
+            "'%s' in %s: a chunk of a source is compressed by an HDF5 filter that is not installed here; `tilerun "
+            "inspect` of the source's file names it",
+            name, file);
     return fail(error, STATUS_IO, "'%s' in %s: %s failed: %s", name, file, call, reason);
 }
 
