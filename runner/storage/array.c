@@ -193,12 +193,11 @@ static enum status check_enumeration(const struct job_input *input, const char *
                 file, input->dataset, dtype_name(dataset->dtype));
 }
 
-/* STATUS_USAGE: MATLAB has stored an empty array, whose data set holds its sizes. */
-static enum status check_empty(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
-                               struct error *error) {
-    if (!(h5_attribute_marks(dataset->id) & H5_MARK_EMPTY)) return STATUS_OK;
-    return fail(error, STATUS_USAGE, "%s: '%s' is an empty MATLAB array: its data set holds its sizes, no elements",
-                file, input->dataset);
+/* STATUS_USAGE: the elements of the data set are not those of the array that it stands for. */
+static enum status check_stand_in(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
+                                  struct error *error) {
+    OWNED char *text = h5_stand_in_text(dataset->file, input->dataset, dataset->id);
+    return text ? fail(error, STATUS_USAGE, "%s: '%s' %s", file, input->dataset, text) : STATUS_OK;
 }
 
 /* ---- several files ---- */
@@ -315,7 +314,7 @@ static enum status open_input(const struct job_input *input, const char *file, s
     stat(file, version); /* a failure is ignored: h5_open gives the better message */
     TRY(h5_open_permitted(input->external, file, input->dataset, input->field, dataset, error));
     TRY(check_enumeration(input, file, *dataset, error));
-    TRY(check_empty(input, file, *dataset, error));
+    TRY(check_stand_in(input, file, *dataset, error));
     return h5_check_claims(*dataset, file, input->dataset, stored_bytes, error);
 }
 

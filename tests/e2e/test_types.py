@@ -14,6 +14,7 @@ import pytest
 from h5py import h5d, h5p, h5s, h5t
 
 import harness
+import real_layouts
 import referee
 from test_views import as_index, cast, draw_select, memory_of, same_values
 
@@ -337,6 +338,15 @@ def test_fields_of_large_elements_in_chunks_never_stored(folder, text):
 # ---- refused -------------------------------------------------------------------------------------------------------
 
 
+DIMENSION = {"CLASS": np.bytes_("DIMENSION_SCALE"), "NAME": np.bytes_(f"{real_layouts.PLACEHOLDER}         3")}
+STAND_INS = {  # data sets that hold no elements of the array that they stand for
+    "dimension": DIMENSION,
+    "hidden": DIMENSION,
+    "time": {"MATLAB_class": np.bytes_("datetime"), "MATLAB_object_decode": np.int32(3)},
+    "frame": {"value_type": np.bytes_("float64"), "shape": np.bytes_("(I0\ntp0\n.")},
+}
+
+
 def write_refused(file):
     """Data sets, by name what a refusal must say of them."""
     table = np.dtype([("mass", "f4"), ("label", "S4"), ("at", [("x", "f8"), ("y", "i2")])])
@@ -350,7 +360,14 @@ def write_refused(file):
     file.create_dataset("reference", (3,), dtype=h5py.ref_dtype)
     file["opaque"] = np.zeros(3, "V3")
     file["plain"] = np.zeros((2, 3))
+    for name, marks in STAND_INS.items():
+        file.create_dataset(name, data=np.zeros(3)).attrs.update(marks)
+    file["_nc4_non_coord_hidden"] = np.zeros(3)
     return {
+        ("dimension", None): ["is a netCDF dimension without a variable: it has a length, no elements"],
+        ("hidden", None): ["is a netCDF dimension; its variable 'hidden' is in '_nc4_non_coord_hidden'"],
+        ("time", None): ["is a MATLAB object"],
+        ("frame", None): ["is an empty array of pandas"],
         ("table", None): ["a table", "`field: NAME`", "mass, at/x, at/y"],
         ("texts", None): ["a table without numeric fields"],
         ("complex", None): ["complex numbers", "`field: r`", "`field: i`"],

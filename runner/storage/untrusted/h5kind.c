@@ -23,6 +23,8 @@ static const struct {
     [H5_PLACEHOLDER] = {"netCDF dimension without a variable", "netCDF dimensions without a variable"},
     [H5_MATLAB_TEXT] = {"MATLAB text", "MATLAB texts"},
     [H5_MATLAB_EMPTY] = {"empty MATLAB array", "empty MATLAB arrays"},
+    [H5_MATLAB_OBJECT] = {"MATLAB object", "MATLAB objects"},
+    [H5_PANDAS_EMPTY] = {"empty array of pandas", "empty arrays of pandas"},
     [H5_SEARCH_INDEX] = {"data set of PyTables' search index", "data sets of PyTables' search index"},
     [H5_REFERENCED] = {"data set that MATLAB refers to", "data sets that MATLAB refers to"},
     [H5_ALIAS] = {"other name", "other names"},
@@ -46,13 +48,39 @@ unsigned h5_attribute_marks(hid_t dataset) {
         marks |= H5_MARK_SCALE;
         if (attribute_begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
     }
+    if (H5Aexists(dataset, "value_type") > 0 && H5Aexists(dataset, "shape") > 0) marks |= H5_MARK_PANDAS_EMPTY;
     OWNED char *class = h5_get_text(dataset, "MATLAB_class");
     if (!class) return marks;
     marks |= H5_MARK_MATLAB;
     if (strcmp(class, "char") == 0) marks |= H5_MARK_TEXT;
     if (strcmp(class, "logical") == 0) marks |= H5_MARK_LOGICAL;
     if (H5Aexists(dataset, "MATLAB_empty") > 0) marks |= H5_MARK_EMPTY;
+    if (H5Aexists(dataset, "MATLAB_object_decode") > 0) marks |= H5_MARK_OBJECT;
     return marks;
+}
+
+/* netCDF gives a variable that has the name of a dimension, but is not its coordinates, another name: the dimension's
+ * data set has its own. */
+static char *placeholder_text(hid_t file, const char *path) {
+    const char *name = path_name(path);
+    OWNED char *variable = must_printf("%.*s_nc4_non_coord_%s", (int)(name - path), path, name);
+    if (H5Lexists(file, variable, H5P_DEFAULT) > 0)
+        return must_printf("is a netCDF dimension; its variable '%s' is in '%s'", name, variable);
+    return must_strdup("is a netCDF dimension without a variable: it has a length, no elements");
+}
+
+char *h5_stand_in_text(hid_t file, const char *name, hid_t dataset) {
+    unsigned marks = h5_attribute_marks(dataset);
+    if (marks & H5_MARK_PLACEHOLDER) return placeholder_text(file, name);
+    if (marks & H5_MARK_EMPTY)
+        return must_strdup("is an empty MATLAB array: its data set holds its sizes, no elements");
+    if (marks & H5_MARK_OBJECT)
+        return must_strdup(
+            "is a MATLAB object, such as a string, table or datetime, whose values only MATLAB can find: "
+            "save them there as plain arrays");
+    if (marks & H5_MARK_PANDAS_EMPTY)
+        return must_strdup("is an empty array of pandas: its data set holds one arbitrary element");
+    return NULL;
 }
 
 /* ---- the rules --------------------------------------------------------------------------------------------------- */
@@ -74,6 +102,8 @@ static const struct rule rules[] = {
     {.kind = H5_SEARCH_INDEX, .path = "*/_i_*/*/"},
     {.kind = H5_MATLAB_TEXT, .mark = H5_MARK_TEXT},
     {.kind = H5_MATLAB_EMPTY, .mark = H5_MARK_EMPTY},
+    {.kind = H5_MATLAB_OBJECT, .mark = H5_MARK_OBJECT},
+    {.kind = H5_PANDAS_EMPTY, .mark = H5_MARK_PANDAS_EMPTY},
     {.kind = H5_COORDINATES, .mark = H5_MARK_SCALE},
     {.kind = H5_COORDINATES,
      .name = "t time times timestamp timestamps valid_time lev level levels plev depth height altitude",

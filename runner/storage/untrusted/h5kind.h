@@ -1,6 +1,6 @@
 /* h5kind.h - finds the kind of another program's data set: values to compute with, coordinates, indices, or internal
  * data of a library. `tilerun inspect` lists data sets by kind, and proposes only some kinds as inputs; a job may read
- * any. */
+ * any but stand-ins. */
 #ifndef RUNNER_H5KIND_H
 #define RUNNER_H5KIND_H
 
@@ -15,13 +15,15 @@ enum h5_kind {
     /* The kinds below are never proposed as inputs, and are listed as one line for each group. */
     H5_NO_INPUT,
     H5_SCALAR = H5_NO_INPUT,
-    H5_SPARSE,       /* part of a sparse matrix */
-    H5_PLACEHOLDER,  /* netCDF dimension without a variable */
-    H5_MATLAB_TEXT,  /* stored as character codes */
-    H5_MATLAB_EMPTY, /* holds the shape of an empty array */
-    H5_SEARCH_INDEX, /* PyTables' index of a table's column */
-    H5_REFERENCED,   /* target of references in MATLAB cells and objects */
-    H5_ALIAS,        /* another link to a data set of the list */
+    H5_SPARSE,        /* part of a sparse matrix */
+    H5_PLACEHOLDER,   /* netCDF dimension without a variable */
+    H5_MATLAB_TEXT,   /* stored as character codes */
+    H5_MATLAB_EMPTY,  /* holds the shape of an empty array */
+    H5_MATLAB_OBJECT, /* holds the number of an object: a string, table, datetime or function handle */
+    H5_PANDAS_EMPTY,  /* holds any one element, because PyTables stores no empty arrays */
+    H5_SEARCH_INDEX,  /* PyTables' index of a table's column */
+    H5_REFERENCED,    /* target of references in MATLAB cells and objects */
+    H5_ALIAS,         /* another link to a data set of the list */
     H5_KINDS
 };
 
@@ -39,9 +41,15 @@ enum {
     H5_MARK_TEXT = 8,
     H5_MARK_LOGICAL = 16,
     H5_MARK_EMPTY = 32,
-    H5_MARK_ANY = 64 /* it has attributes */
+    H5_MARK_OBJECT = 64,
+    H5_MARK_PANDAS_EMPTY = 128,
+    H5_MARK_ANY = 256 /* it has attributes */
 };
 unsigned h5_attribute_marks(hid_t dataset);
+
+/* Returns why the elements of a data set are not those of the array that it stands for; NULL: they are. The caller
+ * frees. */
+char *h5_stand_in_text(hid_t file, const char *name, hid_t dataset);
 
 /* Sets `kind`, `same_as` and `note` of each entry of a list that is sorted by name. `below`: length of the name of the
  * group that was asked for. */
