@@ -78,6 +78,16 @@ def test_notes_name_the_combination(folder):
         assert said.count(f"input 't f={name}': decoded as CF says") == 1, said
 
 
+def test_a_missing_code_of_an_enumeration(folder):
+    """As netCDF writes it: the attribute is of the enumeration's type."""
+    kind = h5py.enum_dtype({"CLEAR": 0, "NONE": 255}, "u1")
+    write(folder / "t.h5", [[0, 255]], kind)
+    with h5py.File(folder / "t.h5", "a") as file:
+        file["t"].attrs.create("_FillValue", 255, dtype=kind)
+    job(folder, dtype="float32")
+    assert "missing where 255; 1 of 2 missing" in run(folder)
+
+
 def test_stored_numbers_on_purpose(folder):
     write(folder / "t.h5", **PACKED)
     job(folder, mean(), decode="none")

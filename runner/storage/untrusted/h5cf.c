@@ -14,10 +14,12 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one. */
+/* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one.
+ * Enumerations are read as int64. */
 static enum dtype type_of_number(hid_t type) {
     enum dtype dtype = FLOAT64;
     bool plain;
+    if (H5Tget_class(type) == H5T_ENUM) return INT64;
     if (H5Tget_class(type) == H5T_FLOAT) h5_find_float(type, &dtype, &plain);
     if (H5Tget_class(type) != H5T_INTEGER) return dtype;
     return cf_integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
@@ -34,7 +36,8 @@ static int read_numbers(hid_t object, const char *name, int max, struct cf_numbe
     double reals[2 * CF_MISSING];
     int64_t integers[2 * CF_MISSING] = {0};
     bool is_float = dtype_is_float(dtype);
-    *unusable = (attribute.class != H5T_INTEGER && attribute.class != H5T_FLOAT) || count < 1 || count > max;
+    bool has_numbers = attribute.class == H5T_INTEGER || attribute.class == H5T_FLOAT || attribute.class == H5T_ENUM;
+    *unusable = !has_numbers || count < 1 || count > max;
     if (!*unusable) *unusable = H5Aread(attribute.id, H5T_NATIVE_DOUBLE, reals) < 0;
     if (!*unusable && !is_float)
         *unusable = H5Aread(attribute.id, dtype == UINT64 ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, integers) < 0;
