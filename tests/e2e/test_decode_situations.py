@@ -61,6 +61,22 @@ def test_another_count_of_numbers(folder, attribute, value, is_not):
     np.testing.assert_array_equal(output(folder)[0], [-16333.5, 250])
 
 
+@pytest.mark.parametrize("attribute", ["scale_factor", "add_offset", "_FillValue", "missing_value", "valid_min"])
+@pytest.mark.parametrize("dtype, field", [("i2,f4", "f0"), ("i2,f4", "f1"), ("c8", "r")])
+def test_attributes_of_a_table(folder, attribute, dtype, field):
+    """They belong to no field of it: the numbers are the stored ones, which is said unless `decode: none` asks for it."""
+    values = np.zeros((2, 2), dtype)
+    with h5py.File(folder / "t.h5", "w") as file:
+        file["t"] = values
+        file["t"].attrs[attribute] = values[0, 0] if attribute == "_FillValue" else 5
+    job(folder, mean(), field=field)
+    words = f"input 't': attribute {attribute} belongs to whole elements, and is not applied to their field '{field}'\n"
+    assert words in run(folder)
+    assert (output(folder)[0] == 0).all()
+    job(folder, mean(), field=field, decode="none")
+    assert "attribute" not in run(folder, "--overwrite")
+
+
 def test_missing_values_that_float64_confuses(folder):
     low = -(2**63)
     write(folder / "t.h5", [[low, low + 2]], "int64", _FillValue=np.int64(low), missing_value=np.int64(low + 2))

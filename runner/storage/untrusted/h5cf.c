@@ -12,6 +12,9 @@
 #include <string.h>
 #include <strings.h>
 
+static const char *const packing[] = {"scale_factor", "add_offset", "_FillValue",  "missing_value",
+                                      "valid_min",    "valid_max",  "valid_range", "_Unsigned"};
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one.
@@ -137,6 +140,16 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     cf->netcdf = true;
 }
 
+/* Returns a sentence: an attribute of whole elements is not applied to a field of them. NULL: there is none. The caller
+ * frees. */
+static char *unapplied_text(hid_t object, const char *field) {
+    for (size_t i = 0; i < sizeof packing / sizeof *packing; i++)
+        if (H5Aexists(object, packing[i]) > 0)
+            return must_printf("attribute %s belongs to whole elements, and is not applied to their field '%s'",
+                               packing[i], field);
+    return NULL;
+}
+
 /* Appends the numbers of the job key `missing`, for floats as their type has them: 1e20 is no float32. */
 static void add_missing(const struct job_missing *missing, enum dtype dtype, struct cf *cf) {
     for (int i = 0; i < missing->count; i++) {
@@ -157,10 +170,12 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
     struct decoding decoding;
     char *useless;
     *remark = NULL;
-    if (input->field)
-        cf = (struct cf){.missing_count = 0}; /* the attributes belong to the table, not to the field */
-    else
+    if (input->field) {
+        cf = (struct cf){.missing_count = 0};
+        *remark = unapplied_text(dataset->id, input->field);
+    } else {
         read_attributes(dataset, &cf, remark);
+    }
     *unit_lost = false;
     if (input->stored_numbers) {
         decoding_make(&cf, dataset->dtype, &decoding, &useless);
@@ -180,9 +195,6 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
-
-static const char *const packing[] = {"scale_factor", "add_offset", "_FillValue",  "missing_value",
-                                      "valid_min",    "valid_max",  "valid_range", "_Unsigned"};
 
 bool h5cf_is_packing(const char *name) {
     return text_is_one_of(name, packing, sizeof packing / sizeof *packing);
