@@ -159,11 +159,11 @@ static int matmul_async_start(const struct launch *launch) {
 }
 
 static int matmul_async_begin(const struct launch *launch) {
-    return with_layouts<K_TURNED>(
-        launch->args.matmul, [&]<enum layout A, enum layout B> {
-            return matmul_in_groups(launch->args.matmul, 4) ? matmul_async_start<A, 4, B, 4>(launch)
-                                                            : matmul_async_start<A, 1, B, 1>(launch);
-        });
+    return with_layouts<K_TURNED>(launch->args.matmul, [&](auto a, auto b) {
+        constexpr enum layout A = a, B = b;
+        return matmul_in_groups(launch->args.matmul, 4) ? matmul_async_start<A, 4, B, 4>(launch)
+                                                        : matmul_async_start<A, 1, B, 1>(launch);
+    });
 }
 
 DECLARE_KERNEL(matmul_async);

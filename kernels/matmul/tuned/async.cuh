@@ -31,12 +31,16 @@ enum layout {
     LINES     /* lines are adjacent in both */
 };
 
-/* Calls f with the layouts of A and B as template arguments. BY_K: the layout of an operand whose k is adjacent in
+/* A layout that is known at compile time, as an argument of a function. */
+template <enum layout LAYOUT> using layout_constant = std::integral_constant<enum layout, LAYOUT>;
+
+/* Calls f with the layouts of A and B, each a layout_constant. BY_K: the layout of an operand whose k is adjacent in
  * memory. */
 template <enum layout BY_K, typename F> int with_layouts(const matmul_args &args, F f) {
-    if (args.transpose_a)
-        return args.transpose_b ? f.template operator()<LINES, BY_K>() : f.template operator()<LINES, LINES>();
-    return args.transpose_b ? f.template operator()<BY_K, BY_K>() : f.template operator()<BY_K, LINES>();
+    const layout_constant<BY_K> by_k;
+    const layout_constant<LINES> lines;
+    if (args.transpose_a) return args.transpose_b ? f(lines, by_k) : f(lines, lines);
+    return args.transpose_b ? f(by_k, by_k) : f(by_k, lines);
 }
 
 /* Padding elements at the end of a row of a stage. 16 bytes for float and 32 for double put the 8 lines x 4 k that a

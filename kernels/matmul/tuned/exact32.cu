@@ -229,10 +229,10 @@ template <enum layout A, enum layout B, bool FOURS> static int matmul_exact32_st
 static int matmul_exact32_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const bool fours = matmul_in_groups(args, 4) && (uintptr_t(args.a) | uintptr_t(args.b)) % 16 == 0;
-    return with_layouts<K_KEPT>(
-        args, [&]<enum layout A, enum layout B> {
-            return fours ? matmul_exact32_start<A, B, true>(launch) : matmul_exact32_start<A, B, false>(launch);
-        });
+    return with_layouts<K_KEPT>(args, [&](auto a, auto b) {
+        constexpr enum layout A = a, B = b;
+        return fours ? matmul_exact32_start<A, B, true>(launch) : matmul_exact32_start<A, B, false>(launch);
+    });
 }
 
 DECLARE_KERNEL(matmul_exact32);

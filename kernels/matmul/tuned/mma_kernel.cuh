@@ -109,8 +109,7 @@ template <typename T, enum layout A, enum layout B> int matmul_mma_with(const st
 }
 
 template <typename T> int matmul_mma_of(const struct launch *launch) {
-    return with_layouts<K_KEPT>(
-        launch->args.matmul, [&]<enum layout A, enum layout B> { return matmul_mma_with<T, A, B>(launch); });
+    return with_layouts<K_KEPT>(launch->args.matmul, [&](auto a, auto b) { return matmul_mma_with<T, a, b>(launch); });
 }
 
 /* In mma_float16.cu and mma_bfloat16.cu. */

@@ -187,14 +187,14 @@ static int matmul_ring_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
     const ring_choice choice = ring_choose(launch);
-    return with_layouts<K_KEPT>(
-        args, [&]<enum layout A, enum layout B> {
-            switch (choice.shape) {
-            case 0: return ring_start<ring_doubles<2, 6, A, B>>(launch, choice.plan);
-            case 1: return ring_start<ring_doubles<3, 4, A, B>>(launch, choice.plan);
-            default: return ring_start<ring_doubles<2, 3, A, B>>(launch, choice.plan);
-            }
-        });
+    return with_layouts<K_KEPT>(args, [&](auto a, auto b) {
+        constexpr enum layout A = a, B = b;
+        switch (choice.shape) {
+        case 0: return ring_start<ring_doubles<2, 6, A, B>>(launch, choice.plan);
+        case 1: return ring_start<ring_doubles<3, 4, A, B>>(launch, choice.plan);
+        default: return ring_start<ring_doubles<2, 3, A, B>>(launch, choice.plan);
+        }
+    });
 }
 
 /* Tiles, lines and k are counted in 32 bits. */

@@ -349,20 +349,20 @@ static int matmul_stacks_begin(const struct launch *launch) {
         if constexpr (std::is_same_v<T, double>) {
             return stacks_start_one<stacks_doubles<1, 2>, stacks_doubles<2, 4>, stacks_doubles<4, 4>>(launch, choice);
         } else if constexpr (std::is_same_v<T, float>) {
-            return with_layouts<K_KEPT>(
-                args, [&]<enum layout A, enum layout B> {
-                    return stacks_start_one<stacks_floats<4, 4, 4, A, B>, stacks_floats<4, 8, 8, A, B>,
-                                            stacks_floats<8, 8, 8, A, B>>(launch, choice);
-                });
+            return with_layouts<K_KEPT>(args, [&](auto a, auto b) {
+                constexpr enum layout A = a, B = b;
+                return stacks_start_one<stacks_floats<4, 4, 4, A, B>, stacks_floats<4, 8, 8, A, B>,
+                                        stacks_floats<8, 8, 8, A, B>>(launch, choice);
+            });
         } else {
             if (choice.plan.unpadded)
                 return stacks_start_one<stacks_elements<T, 1, 2>, stacks_elements<T, 2, 4>, stacks_elements<T, 4, 4>>(
                     launch, choice);
-            return with_layouts<K_KEPT>(
-                args, [&]<enum layout A, enum layout B> {
-                    return stacks_start_one<stacks_matrices<T, 1, 2, A, B>, stacks_matrices<T, 2, 4, A, B>,
-                                            stacks_matrices<T, 4, 4, A, B>>(launch, choice);
-                });
+            return with_layouts<K_KEPT>(args, [&](auto a, auto b) {
+                constexpr enum layout A = a, B = b;
+                return stacks_start_one<stacks_matrices<T, 1, 2, A, B>, stacks_matrices<T, 2, 4, A, B>,
+                                        stacks_matrices<T, 4, 4, A, B>>(launch, choice);
+            });
         }
     });
 }
