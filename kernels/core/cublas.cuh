@@ -4,7 +4,7 @@
 #define KERNELS_CUBLAS_CUH
 
 #include "kernel.h"
-#include <cublas_api.h>
+#include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -14,8 +14,9 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#define EXTREME_BYTES   256         /* of the workspace: the extreme value, beside its position */
-#define WORKSPACE_BYTES (256 << 10) /* a partial result per block of CUB's largest grid, on any device */
+#define EXTREME_BYTES       256                     /* of the workspace: the extreme value, beside its position */
+#define CUB_FINDS_POSITIONS (CUB_VERSION >= 200800) /* as 64-bit numbers, beside the extreme value */
+#define WORKSPACE_BYTES     (256 << 10) /* a partial result per block of CUB's largest grid, on any device */
 
 static bool wants_position(const reduce_args &args) {
     return args.operator_ == REDUCE_ARGMIN || args.operator_ == REDUCE_ARGMAX;
@@ -31,25 +32,40 @@ static const char *reduce_cub_refuses(const struct launch *launch) {
     if (args.skip_nan) return "CUB does not skip NaNs";
     if (!args.first || !args.last) return "CUB reduces in one launch: the array does not fit into the memory";
     if (args.inner != 1) return "CUB reduces rows (the last axis) or everything";
+    if (!CUB_FINDS_POSITIONS && wants_position(args)) return "CUB before 2.8 has 32-bit positions";
     if (args.outer != 1 && wants_position(args)) return "CUB's argmin and argmax of rows have 32-bit positions";
     if (args.outer != 1 && args.length > INT32_MAX) return "CUB's rows have at most 2^31 - 1 elements";
     return NULL;
 }
 
-template <typename T> static cudaError_t reduce_everything(const struct launch *launch, const T *x) {
+/* Finds the position of the extreme value of all elements, with 64 bits. */
+template <typename T> static cudaError_t find_position(const struct launch *launch, const T *x) {
+#if CUB_FINDS_POSITIONS
     const reduce_args &args = launch->args.reduce;
     auto *extreme = static_cast<T *>(launch->workspace);
     void *temporary = static_cast<char *>(launch->workspace) + EXTREME_BYTES;
     size_t bytes = WORKSPACE_BYTES - EXTREME_BYTES;
+    auto *y = static_cast<int64_t *>(args.y);
+    return args.operator_ == REDUCE_ARGMIN
+               ? cub::DeviceReduce::ArgMin(temporary, bytes, x, extreme, y, args.length, stream_of(launch))
+               : cub::DeviceReduce::ArgMax(temporary, bytes, x, extreme, y, args.length, stream_of(launch));
+#else
+    return cudaErrorNotSupported;
+#endif
+}
+
+template <typename T> static cudaError_t reduce_everything(const struct launch *launch, const T *x) {
+    const reduce_args &args = launch->args.reduce;
+    void *temporary = launch->workspace;
+    size_t bytes = WORKSPACE_BYTES;
     const cudaStream_t stream = stream_of(launch);
     auto *y = static_cast<T *>(args.y);
-    auto *position = static_cast<int64_t *>(args.y);
     switch (args.operator_) {
     case REDUCE_SUM: return cub::DeviceReduce::Sum(temporary, bytes, x, y, args.length, stream);
     case REDUCE_MIN: return cub::DeviceReduce::Min(temporary, bytes, x, y, args.length, stream);
     case REDUCE_MAX: return cub::DeviceReduce::Max(temporary, bytes, x, y, args.length, stream);
-    case REDUCE_ARGMIN: return cub::DeviceReduce::ArgMin(temporary, bytes, x, extreme, position, args.length, stream);
-    case REDUCE_ARGMAX: return cub::DeviceReduce::ArgMax(temporary, bytes, x, extreme, position, args.length, stream);
+    case REDUCE_ARGMIN:
+    case REDUCE_ARGMAX: return find_position(launch, x);
     default: return cudaErrorInvalidValue;
     }
 }
