@@ -16,19 +16,24 @@
  * kept in two doubles, where narrow elements of a batch are first added in one. var and std are left to `stream`, which
  * reads the map's values from memory.
  *
- * Measured on an H100, of 2^28 float32, the rate of stream's sum of one array being 1: sum of abs(A - B) 1.03 over all,
- * 1.02 over columns; over rows 0.88 (4 long), 1.06 (8), 1.03 (16), 0.97 (32), 0.87 (100), 1.07 (128), 0.94 (200), 0.98
- * (500), 0.99 (1000); products over rows 2.4 to 4.1 of stream's. */
+ * Short rows (up to 256 float32) pass through shared memory: a block reads many of them at once, and sums them there.
+ *
+ * Measured on an H200, of 2^26 float32, the rate of stream's sum of one array of the same shape being 1: sum of
+ * abs(A - B) over rows 1.05 (4 long), 1.08 (8), 1.07 (16), 1.17 (52), 1.17 (100), 1.01 (128), 1.13 (200), 0.97 (256);
+ * products over rows 2.4 to 4.1 of stream's. On an H100, of 2^28: over all 1.03, over columns 1.02, over rows 0.98
+ * (500), 0.99 (1000). */
 #include "compiled.cuh"
 #include "fused_text.cuh"
 
 #include <algorithm>
 #include <cstdio>
 
-#define BLOCKS        2112 /* that may share tiles, at most: 16 on each of 132 multiprocessors */
-#define COLUMN_BLOCKS 528  /* the same across rows, because each block leaves many partial results */
-#define MIN_CHUNK     256  /* steps of a block that shares a tile, at least */
-#define LOADS         8    /* of 16 bytes, in flight in each thread */
+#define BLOCKS         2112 /* that may share tiles, at most: 16 on each of 132 multiprocessors */
+#define COLUMN_BLOCKS  528  /* the same across rows, because each block leaves many partial results */
+#define MIN_CHUNK      256  /* steps of a block that shares a tile, at least */
+#define LOADS          8    /* of 16 bytes, in flight in each thread */
+#define MIN_SHORT_ROWS 16   /* that a block reads, at least */
+#define STAGED_BYTES   128  /* of each thread, at most, in shared memory */
 
 /* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
 struct fused_reduction {
@@ -45,7 +50,30 @@ struct fused_reduction {
 struct fused_plan {
     struct map_form form;
     struct fused_reduction blocks;
+    bool staged; /* rows pass through shared memory */
 };
+
+/* Plans a block that reads many short rows into shared memory, all threads side by side, wherever the rows begin. A
+ * single short row has too few vectors to fill its threads' loads: 100 float32 are 25 vectors, and 8 threads with 4
+ * loads each would leave 7 loads idle. Returns false, and leaves the plan, if the rows are long. */
+static bool plan_short_rows(const reduce_args *args, enum dtype out, fused_plan *plan) {
+    const int elements = plan->form.elements;
+    const int bytes = dtype_size(out) == 8 || out == UINT32 ? 8 : 4; /* of a value in a register */
+    const int unroll = std::max(std::min(plan->form.unroll, STAGED_BYTES / (bytes * elements)), 1);
+    const int64_t capacity = int64_t(MAP_BLOCK) * unroll * elements;
+    const int64_t begun = args->length % elements ? elements - 1 : 0; /* of a vector that belongs to the row before */
+    if (args->length < 1 || MIN_SHORT_ROWS * args->length > capacity) return false;
+    struct fused_reduction &r = plan->blocks;
+    plan->form.unroll = unroll;
+    const int64_t max_groups = (capacity - begun) / args->length;
+    r.groups = int(std::clamp<int64_t>(args->outer / COLUMN_BLOCKS, 1, max_groups));
+    r.columns = r.splits = 1, r.column_tiles = 1;
+    r.chunk = args->length;
+    r.rows = 1;
+    while (r.rows * 2 * r.groups <= MAP_BLOCK && r.rows < args->length) r.rows *= 2;
+    r.tiles = ceil_div(args->outer, r.groups);
+    return true;
+}
 
 /* Chooses the block's layout and each thread's loads in flight: at least LOADS of 16 bytes, and enough blocks to keep
  * the GPU busy. */
@@ -54,10 +82,13 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const struct map_args *map = &launch->before;
     const bool along = args.inner == 1;
     const int max_blocks = along ? BLOCKS : COLUMN_BLOCKS;
-    fused_plan plan = {map_form(map, aligned ? 8 : 1), {}};
+    fused_plan plan = {map_form(map, aligned ? 8 : 1), {}, false};
     if (!along && args.inner % plan.form.elements != 0) plan.form = map_form(map, 1);
     plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
-    plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 2 + along;
+    plan.staged = along && plan_short_rows(&args, map->out, &plan);
+    plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 3 + (plan.staged ? 2 : along);
+
+    if (plan.staged) return plan;
 
     struct fused_reduction &r = plan.blocks;
     const int64_t width = along ? 1 : args.inner / plan.form.elements;
@@ -68,22 +99,7 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const int max_rows = MAP_BLOCK / r.columns;
     const auto tiles = [&] { return ceil_div(args.outer, max_rows / r.rows) * r.column_tiles; };
     r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), max_rows);
-    /* A short row is one batch of up to 16 threads, each with up to 2 LOADS. Their number leaves few loads beyond the
-     * row: 13 vectors take 2 threads with 7 each. In a longer row 8 threads read neighbours, because memory is read in
-     * 128 bytes. */
-    if (along && plan.form.elements > 1 && steps > 0 && steps <= 32 * plan.form.unroll) {
-        const int usual = plan.form.unroll;
-        int64_t min_loads = INT64_MAX;
-        for (int rows = steps > 20 ? 8 : 1; rows <= 16; rows *= 2) {
-            const int64_t unroll = ceil_div(steps, rows);
-            if (unroll > 2 * usual || rows * unroll > min_loads || (rows * unroll == min_loads && unroll < usual))
-                continue;
-            min_loads = rows * unroll;
-            r.rows = rows, plan.form.unroll = int(unroll);
-        }
-    } else if (along) {
-        r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
-    }
+    if (along) r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
     while (r.rows < max_rows && r.rows < steps && (tiles() < max_blocks || max_rows / r.rows > args.outer)) r.rows *= 2;
     r.groups = max_rows / r.rows;
     r.tiles = tiles();
@@ -171,10 +187,10 @@ static int reduce_fused_launch(const struct launch *launch) {
     const enum dtype result = result_type(args.operator_, map->out);
     char constants[512];
     snprintf(constants, sizeof constants,
-             "#define ACCUMULATOR %s\nconstexpr bool ALONG = %d, SKIP = %d;\nconstexpr int UNROLL = %d;\n"
+             "#define ACCUMULATOR %s\nconstexpr bool ALONG = %d, STAGED = %d, SKIP = %d;\nconstexpr int UNROLL = %d;\n"
              "typedef %s STORED;\n__device__ inline STORED stored(%s\n",
-             accumulator_of(args.operator_, map->out, args.skip_nan), args.inner == 1, args.skip_nan, plan.form.unroll,
-             map_memory_type(result), storing_of(result));
+             accumulator_of(args.operator_, map->out, args.skip_nan), args.inner == 1, plan.staged, args.skip_nan,
+             plan.form.unroll, map_memory_type(result), storing_of(result));
     const int failed = map_kernel(map, &plan.form, constants, fused_text, &kernel);
     if (failed) return failed;
     struct fused_reduction &r = plan.blocks;

@@ -1,6 +1,6 @@
 /* fused_text.cuh - the kernel of fused.cu, as text that follows what text.c writes for an expression. Other text before
- * it defines the constants ALONG (inner is 1), SKIP (NaNs are ignored) and UNROLL, the result's type STORED with
- * stored(), and ACCUMULATOR, one of the structures here. */
+ * it defines the constants ALONG (inner is 1), STAGED (rows pass through shared memory), SKIP (NaNs are ignored) and
+ * UNROLL, the result's type STORED with stored(), and ACCUMULATOR, one of the structures here. */
 #ifndef KERNELS_MAP_FUSED_TEXT_CUH
 #define KERNELS_MAP_FUSED_TEXT_CUH
 
@@ -14,7 +14,7 @@ struct reduction {
     unsigned *tickets;
 };
 constexpr bool REAL = VALUE(0.5) != 0, SIGNED = VALUE(-1) < 0;
-constexpr int WIDTH = ALONG ? 1 : N, RUN = ALONG ? N : 1;
+constexpr int WIDTH = ALONG ? 1 : N, TAKEN = ALONG ? N : 1, RUN = STAGED ? 1 : TAKEN;
 __device__ inline bool is_number(VALUE x) { return x == x; }
 
 template <bool SQUARES> struct total {
@@ -197,13 +197,13 @@ __device__ inline void gather(const arguments &a, const reduction &r, long long 
     const INDEX base = (begin + N - 1) / N, stride = ALONG ? 1 : (INDEX)r.inner / N;
     const INDEX steps = !ALONG ? (INDEX)r.length : end / N > base ? end / N - base : 0;
     const INDEX from = split * (INDEX)r.chunk, to = from + (INDEX)r.chunk < steps ? from + (INDEX)r.chunk : steps;
-    const long long step = (long long)rows * RUN;
+    const long long step = (long long)rows * TAKEN;
     for (INDEX l = from + row; l < to; l += UNROLL * rows) {
         const long long at = r.offset + (ALONG ? (long long)((base + l) * N - begin) : (long long)l);
         const INDEX k = base + l * stride;
         loaded in[UNROLL];
         if (l + (UNROLL - 1) * rows < to) {
-            VALUE x[WIDTH][UNROLL * RUN];
+            VALUE x[WIDTH][UNROLL * TAKEN];
 #pragma unroll
             for (int u = 0; u < UNROLL; u++) load(a, k + u * rows * stride, in[u]);
 #pragma unroll
@@ -223,7 +223,7 @@ __device__ inline void gather(const arguments &a, const reduction &r, long long 
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
             if (l + u * rows >= to) continue;
-            VALUE unit[N], x[WIDTH][RUN];
+            VALUE unit[N], x[WIDTH][TAKEN];
             values(a, k + u * rows * stride, in[u], unit);
 #pragma unroll
             for (int j = 0; j < N; j++) x[ALONG ? 0 : j][ALONG ? j : 0] = unit[j];
@@ -273,10 +273,78 @@ __device__ inline bool is_last(unsigned *ticket, unsigned blocks) {
     return last;
 }
 
+/* Merges what the launches before have of an output, and stores the result, or keeps it for the next launch. */
+__device__ inline void finish(const reduction &r, long long output, ACCUMULATOR &of) {
+    ACCUMULATOR *state = (ACCUMULATOR *)r.state + output;
+    if (!r.first) {
+        ACCUMULATOR all = *state;
+        all.merge(of);
+        of = all;
+    }
+    if (r.last) ((STORED *)r.y)[output] = stored(of.result(r.divisor));
+    else *state = of;
+}
+
+/* Where shared memory holds value e of a block: with gaps, so that rows of 32 values lie in different banks. */
+__device__ constexpr int slot(int e) { return e + e / 32; }
+
+/* Writes the values of vectors `from` on to shared memory, to the last that begins before element `end`. */
+__device__ inline void stage(const arguments &a, const reduction &r, INDEX from, INDEX end, VALUE *staged) {
+    const INDEX count = (INDEX)(r.outer * r.length);
+    loaded in[UNROLL];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        const INDEX k = from + u * BLOCK + threadIdx.x;
+        if (k * N < end && (k + 1) * N <= count) load(a, k, in[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) {
+        const int vector = u * BLOCK + threadIdx.x;
+        const INDEX k = from + vector;
+        if (k * N >= end) continue;
+        VALUE unit[N];
+        if ((k + 1) * N <= count) values(a, k, in[u], unit);
+        else
+            for (int j = 0; j < N; j++) unit[j] = k * N + j < count ? value(a, k * N + j) : VALUE(0);
+#pragma unroll
+        for (int j = 0; j < N; j++) staged[slot(vector * N + j)] = unit[j];
+    }
+}
+
+/* Takes elements l, l + step, ... of a row that begins at staged[slot(base)]: BATCH at a time, then half as many. */
+template <int BATCH>
+__device__ inline void take_row(const reduction &r, const VALUE *staged, int base, int l, ACCUMULATOR &of) {
+    const int step = r.rows, length = (int)r.length;
+    for (; l + (BATCH - 1) * step < length; l += BATCH * step) {
+        VALUE x[BATCH];
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) x[i] = staged[slot(base + l + i * step)];
+        of.take(x, r.offset + l, step);
+    }
+    if constexpr (BATCH > 1) take_row<BATCH / 2>(r, staged, base, l, of);
+}
+
+/* Reduces the short rows of a tile, which are contiguous: `groups` rows, of which r.rows threads each take one. */
+__device__ inline void reduce_short_rows(const arguments &a, const reduction &r, long long tile) {
+    __shared__ VALUE staged[slot(BLOCK * UNROLL * N)];
+    const long long o = tile * r.groups, rows = r.outer - o < r.groups ? r.outer - o : r.groups;
+    const INDEX begin = o * r.length, from = begin / N;
+    const int row = threadIdx.x % r.rows, first = threadIdx.x / r.rows, together = BLOCK / r.rows;
+    stage(a, r, from, begin + (INDEX)(rows * r.length), staged);
+    __syncthreads();
+    for (int group = first; group - first < rows; group += together) {
+        ACCUMULATOR of[WIDTH] = {ACCUMULATOR::empty()};
+        if (group < rows) take_row<8>(r, staged, (int)(begin - from * N) + group * (int)r.length, row, of[0]);
+        combine(r, row, of);
+        if (group < rows && row == 0) finish(r, o + group, of[0]);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK, 2)
     map(const __grid_constant__ arguments a, const __grid_constant__ reduction r) {
     const long long block = (long long)blockIdx.y * gridDim.x + blockIdx.x, tile = block / r.splits;
     if (tile >= r.tiles) return;
+    if constexpr (STAGED) return reduce_short_rows(a, r, tile);
     const int split = (int)(block - tile * r.splits), thread = threadIdx.x;
     const int column = thread % r.columns, row = thread / r.columns % r.rows;
     const long long o = tile / r.column_tiles * r.groups + thread / (r.columns * r.rows);
@@ -304,17 +372,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2)
         combine(r, row, of);
     }
     if (!inside || row > 0) return;
-    ACCUMULATOR *state = (ACCUMULATOR *)r.state + output; /* of the launches before, and for the next */
 #pragma unroll
-    for (int w = 0; w < WIDTH; w++) {
-        if (!r.first) {
-            ACCUMULATOR all = state[w];
-            all.merge(of[w]);
-            of[w] = all;
-        }
-        if (r.last) ((STORED *)r.y)[output + w] = stored(of[w].result(r.divisor));
-        else state[w] = of[w];
-    }
+    for (int w = 0; w < WIDTH; w++) finish(r, output + w, of[w]);
 }
 )";
 
