@@ -363,11 +363,14 @@ def write_refused(file):
     for name, marks in STAND_INS.items():
         file.create_dataset(name, data=np.zeros(3)).attrs.update(marks)
     file["_nc4_non_coord_hidden"] = np.zeros(3)
+    file["octave/value"] = [0, 3]
+    file["octave"].attrs["OCTAVE_EMPTY_MATRIX"] = np.uint8(1)
     return {
         ("dimension", None): ["is a netCDF dimension without a variable: it has a length, no elements"],
         ("hidden", None): ["is a netCDF dimension; its variable 'hidden' is in '_nc4_non_coord_hidden'"],
         ("time", None): ["is a MATLAB object"],
         ("frame", None): ["is an empty array of pandas"],
+        ("octave/value", None): ["is an empty Octave array"],
         ("table", None): ["a table", "`field: NAME`", "mass, at/x, at/y"],
         ("texts", None): ["a table without numeric fields"],
         ("complex", None): ["complex numbers", "`field: r`", "`field: i`"],

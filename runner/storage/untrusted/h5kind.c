@@ -24,7 +24,6 @@ static const struct {
     [H5_MATLAB_TEXT] = {"MATLAB text", "MATLAB texts"},
     [H5_MATLAB_EMPTY] = {"empty MATLAB array", "empty MATLAB arrays"},
     [H5_MATLAB_OBJECT] = {"MATLAB object", "MATLAB objects"},
-    [H5_PANDAS_EMPTY] = {"empty array of pandas", "empty arrays of pandas"},
     [H5_SEARCH_INDEX] = {"data set of PyTables' search index", "data sets of PyTables' search index"},
     [H5_REFERENCED] = {"data set that MATLAB refers to", "data sets that MATLAB refers to"},
     [H5_ALIAS] = {"other name", "other names"},
@@ -48,7 +47,6 @@ unsigned h5_attribute_marks(hid_t dataset) {
         marks |= H5_MARK_SCALE;
         if (attribute_begins(dataset, "NAME", H5_PLACEHOLDER_NAME)) marks |= H5_MARK_PLACEHOLDER;
     }
-    if (H5Aexists(dataset, "value_type") > 0 && H5Aexists(dataset, "shape") > 0) marks |= H5_MARK_PANDAS_EMPTY;
     OWNED char *class = h5_get_text(dataset, "MATLAB_class");
     if (!class) return marks;
     marks |= H5_MARK_MATLAB;
@@ -71,6 +69,7 @@ static char *placeholder_text(hid_t file, const char *path) {
 
 char *h5_stand_in_text(hid_t file, const char *name, hid_t dataset) {
     unsigned marks = h5_attribute_marks(dataset);
+    OWNED char *group = must_printf("%.*s.", (int)(path_name(name) - name), name);
     if (marks & H5_MARK_PLACEHOLDER) return placeholder_text(file, name);
     if (marks & H5_MARK_EMPTY)
         return must_strdup("is an empty MATLAB array: its data set holds its sizes, no elements");
@@ -78,8 +77,10 @@ char *h5_stand_in_text(hid_t file, const char *name, hid_t dataset) {
         return must_strdup(
             "is a MATLAB object, such as a string, table or datetime, whose values only MATLAB can find: "
             "save them there as plain arrays");
-    if (marks & H5_MARK_PANDAS_EMPTY)
+    if (marks && H5Aexists(dataset, "value_type") > 0 && H5Aexists(dataset, "shape") > 0)
         return must_strdup("is an empty array of pandas: its data set holds one arbitrary element");
+    if (strcmp(path_name(name), "value") == 0 && H5Aexists_by_name(file, group, "OCTAVE_EMPTY_MATRIX", H5P_DEFAULT) > 0)
+        return must_strdup("is an empty Octave array: its data set holds its sizes, no elements");
     return NULL;
 }
 
@@ -103,7 +104,6 @@ static const struct rule rules[] = {
     {.kind = H5_MATLAB_TEXT, .mark = H5_MARK_TEXT},
     {.kind = H5_MATLAB_EMPTY, .mark = H5_MARK_EMPTY},
     {.kind = H5_MATLAB_OBJECT, .mark = H5_MARK_OBJECT},
-    {.kind = H5_PANDAS_EMPTY, .mark = H5_MARK_PANDAS_EMPTY},
     {.kind = H5_COORDINATES, .mark = H5_MARK_SCALE},
     {.kind = H5_COORDINATES,
      .name = "t time times timestamp timestamps valid_time lev level levels plev depth height altitude",

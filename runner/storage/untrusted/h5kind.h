@@ -20,7 +20,6 @@ enum h5_kind {
     H5_MATLAB_TEXT,   /* stored as character codes */
     H5_MATLAB_EMPTY,  /* holds the shape of an empty array */
     H5_MATLAB_OBJECT, /* holds the number of an object: a string, table, datetime or function handle */
-    H5_PANDAS_EMPTY,  /* holds any one element, because PyTables stores no empty arrays */
     H5_SEARCH_INDEX,  /* PyTables' index of a table's column */
     H5_REFERENCED,    /* target of references in MATLAB cells and objects */
     H5_ALIAS,         /* another link to a data set of the list */
@@ -42,8 +41,7 @@ enum {
     H5_MARK_LOGICAL = 16,
     H5_MARK_EMPTY = 32,
     H5_MARK_OBJECT = 64,
-    H5_MARK_PANDAS_EMPTY = 128,
-    H5_MARK_ANY = 256 /* it has attributes */
+    H5_MARK_ANY = 128 /* it has attributes */
 };
 unsigned h5_attribute_marks(hid_t dataset);
 
