@@ -7,8 +7,8 @@
  *
  * Each operand lies in slabs (tma.cuh), 64 rows of 128 bytes. A row-major A or a transposed B is "K-major": a slab is
  * 64 rows of m or n with 64 of k each. The others are "MN-major": a slab is 64 rows of k with 64 of m or n each. The
- * instruction reads 16-bit types either way, so transposition costs nothing. TF32 (8 of k per instruction) needs both
- * operands K-major.
+ * bools A_MN and B_MN (MN, of one operand) tell templates whether A and B are MN-major. The instruction reads 16-bit
+ * types either way, so transposition costs nothing. TF32 (8 of k per instruction) needs both operands K-major.
  *
  * Of D, warp w of the four holds rows 16w .. 16w+15. Thread t of that warp holds two rows of these, and two of every 8
  * columns:
@@ -38,7 +38,7 @@ __device__ inline uint64_t wgmma_operand(const void *slab) {
 }
 
 /* The amount to add to a descriptor for the next instruction (32 bytes further along k). */
-template <bool MN_MAJOR> constexpr uint64_t wgmma_step = MN_MAJOR ? 16 * 128 >> 4 : 32 >> 4;
+template <bool MN> constexpr uint64_t wgmma_step = MN ? 16 * 128 >> 4 : 32 >> 4;
 
 /* ---- the instructions ------------------------------------------------------------------------------------------ */
 

@@ -14,8 +14,8 @@
  *     +--------+                 +-----------------+
  *
  * Tensor cores want the rows of a slab swizzled: 16-byte vector p of row r stands at position p ^ r % 8, so that eight
- * vectors of one column lie in different banks. A slab's rows are rows of memory, along k or across it; a bit of the
- * instruction says which, so transposition costs nothing.
+ * vectors of one column lie in different banks. A slab's rows are rows of memory, along k or, of an MN-major operand
+ * (A_MN, B_MN), across it; a bit of the instruction says which, so transposition costs nothing.
  *
  *     for each stage:  wait for the copies into it, and for the multiplication before       cp.async, wgmma
  *                      fence: what threads have written, tensor cores may read              proxies

@@ -3,8 +3,8 @@
  *
  * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
  * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
- * of lines (rows of A, columns of B) of k elements each. In memory either k or the lines are adjacent; a feeder handles
- * both cases.
+ * of lines (rows of A, columns of B) of k elements each. In memory either k or the lines are adjacent (`enum layout`);
+ * a feeder handles both cases.
  *
  * Order. Blocks that run at the same time should share operands in L2. Tiles are numbered in bands of GROUP tile rows,
  * down the columns of each band, so that the few hundred blocks of a wave cover a near-square of C instead of a few of
@@ -26,21 +26,21 @@
 
 /* How an operand lies in memory and in a stage. Its lines are rows of A or columns of B. */
 enum layout {
-    K_KEPT,   /* k is adjacent in both */
+    K_KEPT,   /* K-major: k is adjacent in both */
     K_TURNED, /* k is adjacent in memory, lines in the stage */
-    LINES     /* lines are adjacent in both */
+    LINES     /* MN-major: lines are adjacent in both */
 };
 
 /* A layout that is known at compile time, as an argument of a function. */
 template <enum layout LAYOUT> using layout_constant = std::integral_constant<enum layout, LAYOUT>;
 
-/* Calls f with the layouts of A and B, each a layout_constant. BY_K: the layout of an operand whose k is adjacent in
- * memory. */
-template <enum layout BY_K, typename F> int with_layouts(const matmul_args &args, F f) {
-    const layout_constant<BY_K> by_k;
+/* Calls f with the layouts of A and B, each a layout_constant. K_LAYOUT: the layout of an operand whose k is adjacent
+ * in memory. */
+template <enum layout K_LAYOUT, typename F> int with_layouts(const matmul_args &args, F f) {
+    const layout_constant<K_LAYOUT> k_adjacent;
     const layout_constant<LINES> lines;
-    if (args.transpose_a) return args.transpose_b ? f(lines, by_k) : f(lines, lines);
-    return args.transpose_b ? f(by_k, by_k) : f(by_k, lines);
+    if (args.transpose_a) return args.transpose_b ? f(lines, k_adjacent) : f(lines, lines);
+    return args.transpose_b ? f(k_adjacent, k_adjacent) : f(k_adjacent, lines);
 }
 
 /* Padding elements at the end of a row of a stage. 16 bytes for float and 32 for double put the 8 lines x 4 k that a

@@ -251,7 +251,8 @@ __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_
 
 /* ---- consumers --------------------------------------------------------------------------------------------------- */
 
-/* One instruction with A in registers; the numbers are those of the operands after the sums. */
+/* One instruction with A in registers; the numbers are those of the operands after the sums. B_MN: is B
+ * MN-major (core/wgmma.cuh)? */
 #define EXACT_WGMMA(SHAPE, NAMES, A0, A1, A2, A3, B, ACCUMULATE, B_MN)                                                 \
     "{ .reg .pred accumulate; setp.ne.b32 accumulate, %" #ACCUMULATE ", 0;\n"                                          \
     "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" NAMES "}, "                                               \

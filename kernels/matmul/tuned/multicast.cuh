@@ -14,7 +14,8 @@
 #include "multicast_store.cuh"
 
 /* A block's shape. Its threads: a warpgroup for each 64 rows, the consumers, and two warps, one thread of each copies
- * an operand. */
+ * an operand. Here and below A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)? MN, IS_B: of one operand, is it
+ * MN-major, is it B? */
 template <size_t TILE> struct multicast_shape {
     static constexpr int ROWS = multicast_tiles[TILE].rows, COLUMNS = multicast_tiles[TILE].columns;
     static constexpr int BLOCKS = multicast_tiles[TILE].blocks; /* per multiprocessor, at most */
@@ -166,7 +167,7 @@ __device__ inline multicast_source multicast_source_of(const matmul_args &args, 
 }
 
 /* What a copying thread computes before its first copy. The blocks that share an operand's tile divide its lines, rows
- * of 128 bytes: a line belongs to one of m or n if the operand lies along k, else to one of k. */
+ * of 128 bytes: a line belongs to one of m or n if the operand is K-major, else to one of k. */
 struct multicast_share_of {
     int line, box;   /* the first line that this block copies; bytes of a box, the other blocks' shares included */
     uint32_t blocks; /* the blocks that get the copies, a bit for each rank */

@@ -16,13 +16,13 @@
 
 /* ---- what a launch does ------------------------------------------------------------------------------------------ */
 
-/* An operand. Its lines are the rows of A or the columns of B. Memory and stage have the same layout: if by_line, each
- * row holds one line and k is contiguous; else each row holds one k and lines are contiguous. Sizes are in bytes,
+/* An operand. Its lines are the rows of A or the columns of B. Memory and stage have the same layout: if k_adjacent,
+ * each row holds one line and k is contiguous; else each row holds one k and lines are contiguous. Sizes are in bytes,
  * except `lines` and `tile`. */
 struct ring_operand {
     const char *from;
     int64_t stride, row, next; /* in memory: from product to product, row to row, stage to stage */
-    bool by_line;
+    bool k_adjacent;
     int lines, tile; /* of a matrix, of a tile */
     int unit;        /* bytes of one asynchronous copy: 16 or 8 */
     int pitch;       /* in a stage, from row to row */
@@ -74,8 +74,8 @@ __device__ inline void ring_copy(const ring_work &work, const ring_operand &o, u
     constexpr int ROUND = 32 / RING_SIZE;
     const int thread = thread_again(work), threads = int(32 * blockDim.y * blockDim.z);
     const int padded_k = (k + ROUND - 1) & -ROUND;
-    const int rows = o.by_line ? lines : padded_k, bytes = (o.by_line ? padded_k : lines) * RING_SIZE;
-    const int rows_exist = o.by_line ? lines : k, bytes_exist = (o.by_line ? k : lines) * RING_SIZE;
+    const int rows = o.k_adjacent ? lines : padded_k, bytes = (o.k_adjacent ? padded_k : lines) * RING_SIZE;
+    const int rows_exist = o.k_adjacent ? lines : k, bytes_exist = (o.k_adjacent ? k : lines) * RING_SIZE;
     if (o.unit == 16) return ring_copy_rows<16>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
     ring_copy_rows<8>(o, thread, threads, to, from, rows, rows_exist, bytes, bytes_exist);
 }
@@ -107,8 +107,8 @@ struct ring_ahead {
     __device__ void enter(const ring_work &work) {
         const ring_place at(work, item, 0, 0);
         const ring_operand &a = work.operand[0], &b = work.operand[1];
-        from_a = a.from + int64_t(at.product) * a.stride + at.row * (a.by_line ? a.row : int64_t(RING_SIZE));
-        from_b = b.from + int64_t(at.product) * b.stride + at.column * (b.by_line ? b.row : int64_t(RING_SIZE));
+        from_a = a.from + int64_t(at.product) * a.stride + at.row * (a.k_adjacent ? a.row : int64_t(RING_SIZE));
+        from_b = b.from + int64_t(at.product) * b.stride + at.column * (b.k_adjacent ? b.row : int64_t(RING_SIZE));
         a_lines = min(a.tile, at.rows), b_lines = min(b.tile, at.columns);
         begin = 0;
     }
@@ -197,15 +197,15 @@ inline ring_operand ring_operand_of(const struct launch *launch, int which, int 
     ring_operand o = {};
     o.from = static_cast<const char *>(which ? args.b : args.a);
     o.stride = (which ? args.b_batch_stride : args.a_batch_stride) * RING_SIZE;
-    o.by_line = which ? args.transpose_b : !args.transpose_a;
-    o.row = (o.by_line ? args.k : lines) * RING_SIZE;
-    o.next = o.by_line ? 128 : RING_STEP * o.row;
+    o.k_adjacent = which ? args.transpose_b : !args.transpose_a;
+    o.row = (o.k_adjacent ? args.k : lines) * RING_SIZE;
+    o.next = o.k_adjacent ? 128 : RING_STEP * o.row;
     o.lines = int(lines);
     o.tile = tile;
     const int64_t all = o.row | o.stride | int64_t(uintptr_t(o.from));
     o.unit = all % 16 == 0 ? 16 : 8;
     /* Lines x k of what a warp reads at once, twice 4 x 4, lie in different banks. */
-    o.pitch = !o.by_line ? (tile * RING_SIZE) | 32 : RING_PITCH;
+    o.pitch = !o.k_adjacent ? (tile * RING_SIZE) | 32 : RING_PITCH;
     return o;
 }
 
@@ -219,8 +219,8 @@ inline ring_plan ring_plan_for(const struct launch *launch, const ring_shape &sh
     work.columns = unsigned(ceil_div(args.n, b.tile));
     work.tiles = unsigned(ceil_div(args.m, a.tile)) * work.columns;
     work.items = unsigned(work.tiles * args.batch);
-    work.b_at = (a.by_line ? a.tile : RING_STEP) * a.pitch;
-    work.stage = work.b_at + (b.by_line ? b.tile : RING_STEP) * b.pitch;
+    work.b_at = (a.k_adjacent ? a.tile : RING_STEP) * a.pitch;
+    work.stage = work.b_at + (b.k_adjacent ? b.tile : RING_STEP) * b.pitch;
     work.across = across;
     plan.down = down;
     plan.bytes = RING_STAGES * work.stage;

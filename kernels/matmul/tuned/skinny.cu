@@ -42,36 +42,39 @@
 
 /* ---- which worker ------------------------------------------------------------------------------------------------ */
 
-/* Which operand is X, and how it lies in memory (skinny.cuh: BY_K, ALIGNED); `small`: lines of S. */
+/* Which operand is X, and how it lies in memory (skinny.cuh: K_ADJACENT, ALIGNED); `small`: lines of S. */
 struct skinny_form {
-    bool x_is_a, by_k, aligned;
+    bool x_is_a, k_adjacent, aligned;
     int64_t lines, small, x_stride;
 };
 
 static skinny_form form_of(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    const bool x_is_a = args.m >= args.n, by_k = x_is_a ? !args.transpose_a : args.transpose_b;
+    const bool x_is_a = args.m >= args.n, k_adjacent = x_is_a ? !args.transpose_a : args.transpose_b;
     const int64_t stride = x_is_a ? args.a_batch_stride : args.b_batch_stride, lines = std::max(args.m, args.n);
     const int64_t vector = launch->dtype == FLOAT64 ? 2 : launch->dtype == FLOAT32 ? 4 : 8;
-    return {
-        x_is_a, by_k, (by_k ? args.k : lines) % vector == 0 && stride % vector == 0, lines, std::min(args.m, args.n),
-        stride};
+    return {x_is_a,
+            k_adjacent,
+            (k_adjacent ? args.k : lines) % vector == 0 && stride % vector == 0,
+            lines,
+            std::min(args.m, args.n),
+            stride};
 }
 
 template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_columns(const skinny_form &form, F f) {
     constexpr int TILES = std::max(COLUMNS / 8, 1);
     if constexpr (sizeof(T) == 8 && COLUMNS > 4) {
-        return form.by_k ? f(type_is<skinny_dmma_by_k<TILES, ALIGNED>>())
-                         : f(type_is<skinny_dmma_by_lines<TILES, ALIGNED>>());
+        return form.k_adjacent ? f(type_is<skinny_dmma_k_adjacent<TILES, ALIGNED>>())
+                               : f(type_is<skinny_dmma_lines_adjacent<TILES, ALIGNED>>());
     } else if constexpr (sizeof(T) == 2 && COLUMNS > 2) {
-        return form.by_k ? f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>())
-                         : f(type_is<skinny_mma_by_lines<T, TILES, ALIGNED>>());
+        return form.k_adjacent ? f(type_is<skinny_mma_k_adjacent<T, TILES, ALIGNED>>())
+                               : f(type_is<skinny_mma_lines_adjacent<T, TILES, ALIGNED>>());
     } else {
-        if (!form.by_k) return f(type_is<skinny_fma_by_lines<T, COLUMNS, ALIGNED>>());
+        if (!form.k_adjacent) return f(type_is<skinny_fma_lines_adjacent<T, COLUMNS, ALIGNED>>());
         if constexpr (sizeof(T) == 2 && (COLUMNS > 1 || !ALIGNED))
-            return f(type_is<skinny_mma_by_k<T, TILES, ALIGNED>>());
+            return f(type_is<skinny_mma_k_adjacent<T, TILES, ALIGNED>>());
         else
-            return f(type_is<skinny_fma_by_k<T, COLUMNS, ALIGNED>>());
+            return f(type_is<skinny_fma_k_adjacent<T, COLUMNS, ALIGNED>>());
     }
 }
 
@@ -145,9 +148,10 @@ template <typename W> static double time_of(const struct launch *launch, const s
         const double multiplying = std::ceil(blocks / device) * vectors * W::CLOCKS / CLOCK;
         return std::max(reading, multiplying) + NOT_HIDDEN * std::min(reading, multiplying);
     };
-    const bool picked = size == 2 && !(W::BY_K && W::ALIGNED && work.small_by_k);
+    const bool picked = size == 2 && !(W::K_ADJACENT && W::ALIGNED && work.small_k_adjacent);
     const double sums = work.tile_lines * work.small;
-    const double ends = W::BY_K && !W::ALIGNED ? double(std::min<int64_t>(work.lines, work.tile_lines)) * AT_ENDS : 0;
+    const double ends =
+        W::K_ADJACENT && !W::ALIGNED ? double(std::min<int64_t>(work.lines, work.tile_lines)) * AT_ENDS : 0;
     const double beside =
         WAVE + (launch->args.matmul.batch > 1 ? FOLLOWING + ends : 0) + sums * std::min(work.parts, WARPS) / ADDING +
         ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) + small / STAGING * (picked ? PICKING : 1);
@@ -171,15 +175,15 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
                         .lines = form.lines,
                         .small = int(form.small),
                         .k = int(args.k),
-                        .small_by_k = form.x_is_a ? args.transpose_b : !args.transpose_a,
+                        .small_k_adjacent = form.x_is_a ? args.transpose_b : !args.transpose_a,
                         .small_last = form.x_is_a,
                         .abreast = abreast,
                         .parts = W::UNITS / abreast,
-                        .tile_lines = abreast * W::LINES - (W::BY_K || W::ALIGNED ? 0 : W::P)};
+                        .tile_lines = abreast * W::LINES - (W::K_ADJACENT || W::ALIGNED ? 0 : W::P)};
     work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
-    if (!W::BY_K && !W::ALIGNED)
+    if (!W::K_ADJACENT && !W::ALIGNED)
         work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
-    work.walked = work.k == 0 ? 0 : W::BY_K && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
+    work.walked = work.k == 0 ? 0 : W::K_ADJACENT && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
     const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
     const int64_t k_each = ceil_div(ceil_div(walked, splits), step) * step;
     work.k_each = int(k_each);
@@ -248,8 +252,8 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
         double seconds;
         const skinny_work work = plan_of<W>(launch, &seconds);
         way = uint64_t(work.k_each) << 19 | uint64_t(work.last_rows) << 15 | uint64_t(W::COLUMNS) << 10 |
-              uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::BY_K) << 1 | W::ALIGNED;
-        if (W::BY_K && !W::ALIGNED)
+              uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::K_ADJACENT) << 1 | W::ALIGNED;
+        if (W::K_ADJACENT && !W::ALIGNED)
             for (const int64_t extent : {args.batch, args.m, args.n, args.k})
                 way = (way ^ uint64_t(extent)) * UINT64_C(0x9e3779b97f4a7c15), way ^= way >> 29;
         return 0;

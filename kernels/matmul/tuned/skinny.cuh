@@ -5,7 +5,7 @@
  * is one of four: on tensor cores or not, with k or the lines adjacent in X. It states as `W`
  *
  *     element, COLUMNS            its type; lines of S that it computes, those that do not exist included
- *     BY_K, ALIGNED               is k adjacent in X; does every line (or row of lines) of X begin on 16 bytes
+ *     K_ADJACENT, ALIGNED               is k adjacent in X; does every line (or row of lines) of X begin on 16 bytes
  *     P                           elements of 16 bytes
  *     RESIDENT                    blocks per multiprocessor: one, if its sums need many registers
  *     UNITS                       warps, or parts of them, into which it divides a block
@@ -41,8 +41,8 @@ struct skinny_work {
     int64_t x_stride, s_stride; /* elements from one matrix to the next */
     int64_t lines, tiles;       /* of a matrix */
     int small, k;
-    bool small_by_k, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
-    int abreast, parts;          /* units side by side along the lines; units that share their k */
+    bool small_k_adjacent, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
+    int abreast, parts;                /* units side by side along the lines; units that share their k */
     int tile_lines;
     int walked;         /* k that workers step through: without the last rows, or with the most that a line's first
                            vector begins early */
@@ -99,12 +99,12 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
     }
     if (count == 0) return;
     /* Either the k of a line are adjacent, or the lines of a k and then all of S. */
-    const bool by_k = work.small_by_k;
+    const bool k_adjacent = work.small_k_adjacent;
     const int ahead = begin - k0;
-    const int64_t first = block.matrix * work.s_stride + int64_t(begin) * (by_k ? 1 : work.small);
+    const int64_t first = block.matrix * work.s_stride + int64_t(begin) * (k_adjacent ? 1 : work.small);
     const T *const from = static_cast<const T *>(work.s) + first;
     const bool in_vectors = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
-    if (W::BY_K && W::ALIGNED && by_k && in_vectors) {
+    if (W::K_ADJACENT && W::ALIGNED && k_adjacent && in_vectors) {
 #pragma unroll 1
         for (skinny_walk walk(count / W::P); walk.run < work.small; walk.advance())
             copy_async<16>(shared_address(to + W::at(walk.run, walk.at * W::P + ahead, work.chunk)),
@@ -112,7 +112,7 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
         copy_commit();
         copy_wait<0>();
     } else if constexpr (sizeof(T) > 2) {
-        if (by_k)
+        if (k_adjacent)
 #pragma unroll 1
             for (skinny_walk walk(count); walk.run < work.small; walk.advance())
                 copy_async<int(sizeof(T))>(shared_address(to + W::at(walk.run, walk.at + ahead, work.chunk)),
@@ -125,7 +125,7 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
         copy_commit();
         copy_wait<0>();
     } else {
-        const int runs = by_k ? work.small : 1, length = by_k ? count : count * work.small;
+        const int runs = k_adjacent ? work.small : 1, length = k_adjacent ? count : count * work.small;
         skinny_walk walk(length / W::P + 2); /* vectors, with those at both ends that are not whole */
 #pragma unroll 1
         while (walk.run < runs) {
@@ -143,14 +143,14 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
             for (int u = 0; u < 2; u++) {
                 const bool loaded = i[u] >= 0 && i[u] + W::P <= length;
                 int k = max(i[u], 0), j = run[u];
-                if (!by_k) j = k, k = int(unsigned(k) / unsigned(work.small)), j -= k * work.small;
+                if (!k_adjacent) j = k, k = int(unsigned(k) / unsigned(work.small)), j -= k * work.small;
                 T x[W::P];
                 memcpy(x, &v[u], sizeof x);
 #pragma unroll
                 for (int p = 0; p < W::P; p++) {
                     if (i[u] + p < 0 || i[u] + p >= length) continue;
                     to[W::at(j, k + ahead, work.chunk)] = loaded ? x[p] : from[int64_t(run[u]) * work.k + i[u] + p];
-                    if (by_k)
+                    if (k_adjacent)
                         k++;
                     else if (++j == work.small)
                         j = 0, k++;
@@ -163,7 +163,8 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
 /* An element of S in global memory. */
 template <typename T> __device__ inline T skinny_small(const skinny_work &work, int64_t matrix, int j, int k) {
     return static_cast<const T *>(
-        work.s)[matrix * work.s_stride + (work.small_by_k ? int64_t(j) * work.k + k : int64_t(k) * work.small + j)];
+        work.s)[matrix * work.s_stride +
+                (work.small_k_adjacent ? int64_t(j) * work.k + k : int64_t(k) * work.small + j)];
 }
 
 /* ---- lines that begin anywhere ----------------------------------------------------------------------------------- */

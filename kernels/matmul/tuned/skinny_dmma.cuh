@@ -24,8 +24,9 @@ __device__ inline double2 skinny_doubles(const uint4 &v) {
 template <int TILES> constexpr int skinny_dmma_resident = TILES == 1 ? 2 : 1;
 
 template <int TILES, bool ALIGNED_>
-struct skinny_dmma_by_k : skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_> {
-    using base = skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_>;
+struct skinny_dmma_k_adjacent
+    : skinny_tensor_k_adjacent<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_> {
+    using base = skinny_tensor_k_adjacent<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_>;
     using base::g, base::t, base::part, base::phase, base::next, base::end, base::ring, base::line, base::load;
     using base::P, base::SLOTS, base::STEP, base::HALO, base::ALIGNED, base::COLUMNS, base::SUMS;
     static constexpr int RESIDENT = skinny_dmma_resident<TILES>, CLOCKS = 7 + 34 * TILES;
@@ -96,9 +97,9 @@ struct skinny_dmma_by_k : skinny_tensor_by_k<double, TILES, IN_FLIGHT / skinny_d
 };
 
 /* A warp takes its lines of every second k; up to four such pairs stand side by side. */
-template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
+template <int TILES, bool ALIGNED_> struct skinny_dmma_lines_adjacent {
     using element = double;
-    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr bool K_ADJACENT = false, ALIGNED = ALIGNED_;
     static constexpr int P = 2, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = WARPS / P, TOGETHER = 1;
     static constexpr int RESIDENT = skinny_dmma_resident<TILES>, SLOTS = 2,
                          LINES = SLOTS * 8 * P; /* 128 bytes of a k per load */
@@ -118,10 +119,10 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_by_lines {
     double sums[SLOTS][TILES][4] = {};
 
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
-        return skinny_phase<skinny_dmma_by_lines>(block.matrix * work.x_stride + k * work.lines);
+        return skinny_phase<skinny_dmma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_dmma_by_lines(const skinny_work &work, const skinny_block &block) {
+    __device__ skinny_dmma_lines_adjacent(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
         const int64_t first =

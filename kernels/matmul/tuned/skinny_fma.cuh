@@ -37,10 +37,10 @@ template <typename T> __device__ inline skinny_vector<T, 16 / int(sizeof(T))> sk
     return x;
 }
 
-template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
+template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent {
     using element = T;
     using S = accumulator<T>;
-    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
+    static constexpr bool K_ADJACENT = true, ALIGNED = ALIGNED_;
     static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, UNITS = WARPS, WIDEST = WARPS, TOGETHER = 1;
     static constexpr int ROWS = COLUMNS * sizeof(S) <= 64 ? 4 : 2; /* of a lane: at most 64 registers of sums */
     static constexpr int RESIDENT = ROWS * COLUMNS * sizeof(S) < 256 ? 2 : 1;
@@ -68,11 +68,11 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 
     __device__ static int lane() { return int(threadIdx.x) % 8; }
 
-    __device__ skinny_fma_by_k(const skinny_work &work, const skinny_block &block) {
+    __device__ skinny_fma_k_adjacent(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         const int64_t first = own_line(work, block);
         part = warp / work.abreast;
-        phase = skinny_phase<skinny_fma_by_k>(block.matrix * work.x_stride + first * work.k);
+        phase = skinny_phase<skinny_fma_k_adjacent>(block.matrix * work.x_stride + first * work.k);
         next = block.k_begin + part * STEP + lane() * P - phase;
         end = max(work.k - P + 1, 0);
         from = static_cast<const T *>(work.x) + block.matrix * work.x_stride + first * work.k + next;
@@ -176,10 +176,10 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_k {
 /* A team of 4 to 256 / P threads reads the lines of one k, 16 bytes each; all teams of a block read the same lines.
  * All k of a team, and of the teams of one warp, leave the same remainder by P; the teams with that remainder take
  * turns. */
-template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
+template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_lines_adjacent {
     using element = T;
     using S = accumulator<T>;
-    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr bool K_ADJACENT = false, ALIGNED = ALIGNED_;
     static constexpr int P = 16 / sizeof(T), COLUMNS = COLUMNS_, LEAST = 4, LINES = LEAST * P, UNITS = THREADS / LEAST,
                          WIDEST = UNITS / P, TOGETHER = 1;
     static constexpr int RESIDENT = 2, HALO = 0;
@@ -209,10 +209,10 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     }
 
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
-        return skinny_phase<skinny_fma_by_lines>(block.matrix * work.x_stride + k * work.lines);
+        return skinny_phase<skinny_fma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_fma_by_lines(const skinny_work &work, const skinny_block &block) {
+    __device__ skinny_fma_lines_adjacent(const skinny_work &work, const skinny_block &block) {
         const int k = block.k_begin + first_k(work);
         const int64_t first =
             line(work, block.tile, 0) - phase(work, block, k) + (int(threadIdx.x) & (threads(work) - 1)) * P;
@@ -232,7 +232,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_by_lines {
     }
 
     __device__ void step(const skinny_work &work, const T *small, int l) {
-        const T *at = small + skinny_fma_by_lines::at(0, l + first_k(work), work.chunk);
+        const T *at = small + skinny_fma_lines_adjacent::at(0, l + first_k(work), work.chunk);
 #pragma unroll
         for (int i = 0; i < STEP; i++) {
             const skinny_vector<T, P> x = skinny_elements<T>(ring[i]);

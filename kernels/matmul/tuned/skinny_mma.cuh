@@ -28,10 +28,10 @@ template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
 
 /* What both tensor core workers with k adjacent do alike; TILES: 8 lines of S each. Thread 4g + t has vectors of lines
  * "g" and "g + 8". */
-template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor_by_k {
+template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor_k_adjacent {
     using element = T;
     using S = accumulator<T>;
-    static constexpr bool BY_K = true, ALIGNED = ALIGNED_;
+    static constexpr bool K_ADJACENT = true, ALIGNED = ALIGNED_;
     static constexpr int P = 16 / sizeof(T), COLUMNS = 8 * TILES, LINES = 16, UNITS = WARPS, WIDEST = WARPS;
     static constexpr int TOGETHER = LINES * P, SLOTS = SLOTS_, STEP = SLOTS * 4 * P, SUMS = LINES * COLUMNS;
     static constexpr int HALO = ALIGNED ? 0 : P;
@@ -43,11 +43,11 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
     int g, t, part, phase;
     uint4 ring[SLOTS][2];
 
-    __device__ skinny_tensor_by_k(const skinny_work &work, const skinny_block &block) {
+    __device__ skinny_tensor_k_adjacent(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4, part = warp / work.abreast;
         const int64_t first = line(work, block.tile, warp % work.abreast);
-        phase = skinny_phase<skinny_tensor_by_k>(block.matrix * work.x_stride + first * work.k);
+        phase = skinny_phase<skinny_tensor_k_adjacent>(block.matrix * work.x_stride + first * work.k);
         next = block.k_begin + part * STEP + t * P - phase;
         end = max(work.k - P + 1, 0);
 #pragma unroll
@@ -93,8 +93,8 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
 };
 
 template <typename T, int TILES, bool ALIGNED_>
-struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
-    using base = skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_>; /* 256 bytes of a line in a step */
+struct skinny_mma_k_adjacent : skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
+    using base = skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4, ALIGNED_>; /* 256 bytes of a line in a step */
     using base::g, base::t, base::part, base::phase, base::next, base::end, base::ring, base::line, base::load;
     using base::P, base::SLOTS, base::STEP, base::HALO, base::ALIGNED, base::COLUMNS, base::SUMS;
     static constexpr int RESIDENT = 2, CLOCKS = 42 * TILES;
@@ -201,9 +201,9 @@ struct skinny_mma_by_k : skinny_tensor_by_k<T, TILES, IN_FLIGHT / 4, ALIGNED_> {
 };
 
 /* A warp takes 64 lines, 128 bytes of every eighth k. */
-template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
+template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_lines_adjacent {
     using element = T;
-    static constexpr bool BY_K = false, ALIGNED = ALIGNED_;
+    static constexpr bool K_ADJACENT = false, ALIGNED = ALIGNED_;
     static constexpr int P = 8, COLUMNS = 8 * TILES, UNITS = WARPS, WIDEST = 1, TOGETHER = 1;
     static constexpr int RESIDENT = 2, LINES = 8 * P, DEPTH = IN_FLIGHT / RESIDENT / 4, STEP = 16 * DEPTH, HALO = 0;
     static constexpr int SUMS = LINES * COLUMNS + LINES; /* 8 more after every 8 lines: other banks */
@@ -222,10 +222,10 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_by_lines {
     float sums[4][TILES][4] = {};
 
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
-        return skinny_phase<skinny_mma_by_lines>(block.matrix * work.x_stride + k * work.lines);
+        return skinny_phase<skinny_mma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }
 
-    __device__ skinny_mma_by_lines(const skinny_work &work, const skinny_block &block) {
+    __device__ skinny_mma_lines_adjacent(const skinny_work &work, const skinny_block &block) {
         warp = int(threadIdx.x) / 32, g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
         const int64_t first = line(work, block.tile, 0) - phase(work, block, warp) + P * g;
         next = block.k_begin + warp + 32 * t;

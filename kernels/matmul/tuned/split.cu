@@ -97,6 +97,7 @@ __device__ inline void split_walk(const split_failed &failed, const uint32_t *li
     wgmma_walk(list ? *failed.count : tiles, [&](int64_t i) { use(list ? list[i] : i); });
 }
 
+/* wgmma() (core/wgmma.cuh, as A_MN and B_MN), for bfloat16 too. */
 template <typename T, bool A_MN, bool B_MN>
 __device__ inline void split_wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
     if constexpr (std::is_same_v<T, __half>)

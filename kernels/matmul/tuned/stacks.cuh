@@ -6,11 +6,11 @@
  * memory rows begin an odd number of 16 bytes apart (float64: of 32 bytes), so that what an instruction reads from
  * several rows lies in different banks:
  *
- * memory |- row_bytes -|- row_bytes -| a row: a line of a matrix, which has all of k (of a piece),
- *                      r0 r0 r0 | r1 r1 r1 | r2 ...          or, if `by_k`, all lines of one k
+ *     memory           |- row_bytes -|- row_bytes -|        a row: a line of a matrix, which has all of k (or a piece);
+ *                      r0 r0 r0 | r1 r1 r1 | r2 ...         if `lines_adjacent`, all lines of one k
  *     a buffer         |-- row_pitch --|-- row_pitch --|
- *                      r0 r0 r0 .  .  | r1 r1 r1 .  .  | ... copies of 16, 8 or 4 bytes, whichever divides a row
- *     by lines         line_pitch = row_pitch, k_pitch = an element; by k the other way round
+ *                      r0 r0 r0 .  .  | r1 r1 r1 .  .  | .. copies of 16, 8 or 4 bytes, whichever divides a row
+ *     a row: a line    line_pitch = row_pitch, k_pitch = an element; a row: a k   the other way round
  *     next product     product_pitch = rows of a matrix * row_pitch
  *
  * If 16-bit elements form rows of odd width, no copy of 4 bytes or more fits both ends of every row. Such matrices are
@@ -30,7 +30,7 @@ struct stacks_operand {
     const char *from;
     int64_t product_stride;   /* in memory, from product to product; 0: one matrix for all products */
     int64_t k_stride;         /* in memory, from k to k */
-    bool by_k;                /* a row holds all lines of one k */
+    bool lines_adjacent;      /* a row holds all lines of one k */
     int lines;                /* number of lines of a matrix */
     int copy_bytes;           /* of one copy: 16, 8, 4 or 2; 0: unpadded */
     int row_bytes, row_pitch; /* from row to row, in memory and in a buffer */
@@ -124,8 +124,8 @@ template <typename T>
 __device__ inline void stacks_copy(const stacks_operand &o, const stacks_work &work, char *to, int64_t group,
                                    int64_t begin, int count, int k) {
     const char *const from = stacks_run(o, work, group) + begin * o.k_stride;
-    const int rows = (o.by_k ? k : o.lines) * (o.product_stride ? count : 1),
-              bytes = o.by_k ? o.row_bytes : k * int(sizeof(T));
+    const int rows = (o.lines_adjacent ? k : o.lines) * (o.product_stride ? count : 1),
+              bytes = o.lines_adjacent ? o.row_bytes : k * int(sizeof(T));
     if (o.copy_bytes == 16) return stacks_copy_rows(o, to, from, rows, bytes / 16);
     if (o.copy_bytes == 8) return stacks_copy_short<8>(o, to, from, rows, bytes / 8);
     if constexpr (sizeof(T) <= 4)
@@ -325,16 +325,16 @@ inline int stacks_across(int64_t units) {
 }
 
 /* Describes an operand for `step` of k in a buffer; returns the bytes of a buffer for this many products. */
-inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int64_t lines, int64_t k, int64_t stride,
-                               int64_t size, int64_t step, bool unpadded, int64_t products) {
-    const int64_t width = (by_k ? lines : k) * size, rows = by_k ? std::min(step, k) : lines;
-    const int64_t row_part = by_k ? width : std::min(step, k) * size; /* the bytes of a row in a buffer */
+inline int64_t stacks_describe(stacks_operand &o, const void *x, bool lines_adjacent, int64_t lines, int64_t k,
+                               int64_t stride, int64_t size, int64_t step, bool unpadded, int64_t products) {
+    const int64_t width = (lines_adjacent ? lines : k) * size, rows = lines_adjacent ? std::min(step, k) : lines;
+    const int64_t row_part = lines_adjacent ? width : std::min(step, k) * size; /* the bytes of a row in a buffer */
     const int64_t unit = width ? std::min<int64_t>(16, width & -width) : 16;
     const int64_t pitch = unpadded ? width : stacks_pitch(row_part, size), matrices = stride ? products : 1;
     o = {.from = static_cast<const char *>(x),
          .product_stride = stride * size,
-         .k_stride = by_k ? width : size,
-         .by_k = by_k,
+         .k_stride = lines_adjacent ? width : size,
+         .lines_adjacent = lines_adjacent,
          .lines = int(lines),
          .copy_bytes = unpadded ? 0 : int(unit),
          .row_bytes = int(width),
@@ -342,8 +342,8 @@ inline int64_t stacks_describe(stacks_operand &o, const void *x, bool by_k, int6
          .threads_log = stacks_across(row_part / unit),
          .copies_per_row = int(row_part / unit),
          .magic = magic_of(row_part / unit),
-         .line_pitch = int(by_k ? size : pitch),
-         .k_pitch = int(by_k ? pitch : size),
+         .line_pitch = int(lines_adjacent ? size : pitch),
+         .k_pitch = int(lines_adjacent ? pitch : size),
          .product_pitch = int(stride ? rows * pitch : 0)};
     return ceil_div(matrices * rows * pitch + (unpadded ? 32 : 0), 16) * 16;
 }
@@ -430,7 +430,7 @@ inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_sha
 /* The issue slots that a group's copies of an operand take; fitted, like those of stacks_clocks. */
 inline double stacks_copy_slots(const stacks_operand &o, const stacks_plan &plan, int64_t k) {
     const int64_t step = plan.work.step, across = int64_t(1) << o.threads_log;
-    const int64_t rows = (o.by_k ? std::min(step, k) : o.lines) * (o.product_stride ? plan.products : 1);
+    const int64_t rows = (o.lines_adjacent ? std::min(step, k) : o.lines) * (o.product_stride ? plan.products : 1);
     if (o.copy_bytes == 0) return double(rows * o.row_bytes) / 512 * 88;
     const double each = o.copy_bytes < 16 ? 30 * double(ceil_div(rows * o.copies_per_row, plan.threads))
                                           : (26 + 19 * double(ceil_div(rows * across, plan.threads))) *

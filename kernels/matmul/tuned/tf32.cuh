@@ -1,6 +1,6 @@
 /* tf32.cuh - the kernel of tf32.cu, which explains its design, and its launch: for a whole product or (MENDS) for those
  * elements that scaled16.cu hands over. The kernel sees the product transposed: its `a` and `m` are the job's B and
- * n. */
+ * n. A_MN: is that `a` MN-major (core/wgmma.cuh)? Without 9.0a the kernel is empty, and is never launched. */
 #ifndef KERNELS_MATMUL_TF32_CUH
 #define KERNELS_MATMUL_TF32_CUH
 
@@ -14,9 +14,9 @@
 using tf32_stage = wgmma_stage<1, TF32_N / 64>;
 using tf32_shared = wgmma_shared<tf32_stage, TF32_STAGES>;
 
-/* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. If A lies along
- * m, rows are assigned so that a warp's load touches all 32 banks: the swizzle moves groups of four elements by the row
- * of k, hence by t%4, in bits 2 and 3. */
+/* The row of the consumer's 64 that this thread holds as row t/4 (upper: t/4 + 8) of its warp's 16. If A is
+ * MN-major, rows are assigned so that a warp's load touches all 32 banks: the swizzle moves groups of four elements by
+ * the row of k, hence by t%4, in bits 2 and 3. */
 template <bool A_MN> __device__ inline int tf32_row(bool upper) {
     const int quad = int(threadIdx.x) % 32 / 4, warp = int(threadIdx.x) % WARPGROUP / 32;
     if constexpr (A_MN)
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     extern __shared__ __align__(1024) uint8_t memory[];
     tf32_shared &shared = *reinterpret_cast<tf32_shared *>(memory);
     wgmma_roles(
-        shared.ring,
+        shared.ring, /* what the producer does; what a consumer does: */
         [&] {
             ring_position<TF32_STAGES> at;
             wgmma_walk(tiles, [&](int64_t number) {

@@ -111,7 +111,7 @@ template <typename USE> __device__ inline void wgmma_walk(int64_t tiles, USE use
 }
 
 /* The producer thread copies what a tile needs, stage by stage: this block's tile of A, and this block's half of B for
- * both. */
+ * both. A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)? */
 template <int TILE_K, bool A_MN, bool B_MN, typename STAGE, int STAGES>
 __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
                                      wgmma_shared<STAGE, STAGES> &shared, ring_position<STAGES> &at, int64_t number) {
