@@ -8,6 +8,7 @@
 #include "../../kernels/core/cpu.h"
 #include "elements/layout.h"
 #include <math.h>
+#include <string.h>
 
 #define PAIRS 512 /* counters of a piece; each gives two elements */
 
@@ -63,11 +64,20 @@ static uint64_t integer_end(double value) {
     return value < 0 ? (uint64_t)(int64_t)value : (uint64_t)value;
 }
 
-static void store_integer(enum dtype dtype, void *data, int64_t index, int64_t value, bool is_signed) {
-    if (!dtype_is_float(dtype))
-        dtype_store_integer(dtype, data, index, value);
-    else
-        dtype_store(dtype, data, index, is_signed ? (double)value : (double)(uint64_t)value);
+/* Stores integers modulo 2^bits of their type. */
+static void store_integers(size_t size, const uint64_t *from, int64_t count, void *to) {
+    switch (size) {
+    case 1:
+        for (int64_t i = 0; i < count; i++) ((uint8_t *)to)[i] = (uint8_t)from[i];
+        break;
+    case 2:
+        for (int64_t i = 0; i < count; i++) ((uint16_t *)to)[i] = (uint16_t)from[i];
+        break;
+    case 4:
+        for (int64_t i = 0; i < count; i++) ((uint32_t *)to)[i] = (uint32_t)from[i];
+        break;
+    default: memcpy(to, from, (size_t)count * sizeof *from);
+    }
 }
 
 /* Generates `count` elements from linear index `index` on. They must belong to the piece that starts at pair index / 2.
@@ -89,18 +99,24 @@ static void fill_piece(const struct random_terms *terms, double max, enum dtype 
     case RANDOM_INTEGER: {
         philox(terms->seed, index / 2, bits);
         uint64_t low = integer_end(terms->low), range = integer_end(terms->high) - low + 1;
-        for (int64_t i = 0; i < count; i++) {
-            int64_t value = (int64_t)(low + (range ? bits[skip + i] % range : bits[skip + i]));
-            store_integer(dtype, data, i, value, terms->low < 0);
-        }
-        return;
+        for (int64_t i = skip; i < skip + count; i++) bits[i] = low + (range ? bits[i] % range : bits[i]);
+        break;
     }
     case RANDOM_CONSTANT:
-        for (int64_t i = 0; i < count; i++) dtype_store(dtype, data, i, terms->value);
-        return;
+        for (int64_t i = 0; i < count; i++) values[skip + i] = terms->value;
+        break;
     case RANDOM_INDEX:
-        for (int64_t i = 0; i < count; i++) store_integer(dtype, data, i, (int64_t)index + i, true);
-        return;
+        for (int64_t i = 0; i < count; i++) bits[skip + i] = index + (uint64_t)i;
+        break;
+    }
+    if (terms->distribution == RANDOM_INTEGER || terms->distribution == RANDOM_INDEX) {
+        if (!dtype_is_float(dtype)) {
+            store_integers(dtype_size(dtype), bits + skip, count, data);
+            return;
+        }
+        bool is_signed = terms->distribution == RANDOM_INDEX || terms->low < 0;
+        for (int64_t i = skip; i < skip + count; i++)
+            values[i] = is_signed ? (double)(int64_t)bits[i] : (double)bits[i];
     }
     convert_from_double(dtype, values + skip, count, data);
 }
