@@ -29,7 +29,7 @@ count() {
 sum() { grep -E "$2" "$1" | grep -oE "$3" | awk '{n += $1} END {print n + 0}'; }
 
 run_pytest() { # a suite's name, and what it consists of
-    TILERUN=$(realpath "$tilerun") REAL=$(realpath "$build")/real PYTHONPYCACHEPREFIX=$scratch/python \
+    TILERUN=$(realpath "$tilerun") REAL=$(realpath "$build")/real \
         "$python" -m pytest -p no:cacheprovider -q -rs --color=no --tb=short "${@:2}" > "$scratch/$1" 2>&1
     echo $? > "$scratch/$1.status"
 }
@@ -111,8 +111,8 @@ count_pytest() {
 }
 
 if [ -x "$python" ]; then
-    cores=()
-    "$python" -c 'import xdist' 2> /dev/null && cores=(-n "$(nproc)" --dist loadgroup)
+    cores=() many=(-n $(($(nproc) * 3 / 2)) --dist loadgroup) # more tests than cores, for many wait for their processes
+    "$python" -c 'import xdist' 2> /dev/null && cores=("${many[@]}")
 fi
 if [ -x "$python" ] && [ -n "${CHECK:-}" ]; then
     mapfile -t names < <(sed '/^#/d; s,^,tests/,' tests/check.txt)
@@ -120,12 +120,12 @@ if [ -x "$python" ] && [ -n "${CHECK:-}" ]; then
     count_pytest e2e
 elif [ -x "$python" ]; then
     run_pytest e2e tests/e2e -m 'not timings and not packages' "${cores[@]}"
-    wait
     mapfile -t packages < <(grep -l mark.packages tests/e2e/*.py)
     (
-        [ ! -x "$build/real/venv/bin/python" ] || python=$build/real/venv/bin/python cores=(-n "$(nproc)" --dist loadgroup)
+        [ ! -x "$build/real/venv/bin/python" ] || python=$build/real/venv/bin/python cores=("${many[@]}")
         run_pytest packages "${packages[@]}" -m packages "${cores[@]}"
     )
+    wait
     mapfile -t timings < <(grep -l mark.timings tests/e2e/*.py)
     run_pytest timings "${timings[@]}" -m timings
     for suite in e2e packages timings slurm; do count_pytest "$suite"; done
