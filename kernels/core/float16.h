@@ -33,9 +33,9 @@ static inline float float16_to_float(uint16_t half) {
 static inline uint16_t float_to_float16(float value) {
     uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + ((15u - 127u) << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-    uint32_t subnormal =
-        float_bits(float_of_bits(magnitude) + 0.5f) - float_bits(0.5f); /* the ulp of 0.5 is the smallest float16 */
-    uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;     /* NaN or infinity */
+    /* The ulp of 0.5 is the smallest float16. */
+    uint32_t subnormal = float_bits(float_of_bits(magnitude) + 0.5f) - float_bits(0.5f);
+    uint32_t special = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u; /* NaN or infinity */
     uint32_t half = magnitude >= 0x47800000u ? special : magnitude < 0x38800000u ? subnormal : normal;
     return (uint16_t)(half | sign);
 }

@@ -37,8 +37,8 @@ static struct operand input_of_map(const struct operand *map_result, const struc
     bool plain = operand_is_plain(map_result);
     int missing_axes = rank - shape->rank;
     for (int group = 0, axis = 0, end; group < map_result->shape.rank; group++, axis = end) {
-        bool keeps_group =
-            map_result->shape.size[group] == 1; /* does the input vary along the group as the result does? */
+        /* Does the input vary along the group as the result does? */
+        bool keeps_group = map_result->shape.size[group] == 1;
         end = axis + (plain ? 1 : axes->group[group]);
         for (int i = axis; i < end; i++) {
             int input_axis = (plain ? i : axes->array_axis[i]) - missing_axes;
@@ -164,7 +164,8 @@ static enum status read_bounds(void *context, int input, const struct box *box, 
     return map_bounds(map->geometry, map->reader, box, map->bound, data, error);
 }
 
-/* Reduces bounds of the map's values. The caller frees *reduced with truth_free. */
+/* Computes the truth of the reduction of one bound of the map's values over a box, as *reduced, which the caller frees
+ * with truth_free. */
 static enum status reduce_bounds(const struct geometry *geometry, const struct host_reader *reader,
                                  const struct box *box, enum map_bound bound, enum reduce_operator operator_,
                                  struct truth *reduced, struct error *error) {

@@ -62,8 +62,8 @@ static void load_index(const struct map_args *args, const struct map_axis *axis,
     const bool moves = axis->loop == 2;
     EACH_RUN(args, at, count, offset, run, position) {
         int64_t along = args->start[axis->loop] + position[axis->loop], index = along / axis->inner % axis->size;
-        int64_t until_change =
-            moves ? axis->inner - along % axis->inner : run + 1; /* elements until the index changes */
+        /* Elements until the index changes. */
+        int64_t until_change = moves ? axis->inner - along % axis->inner : run + 1;
         for (int64_t i = 0; i < run; i++) {
             values[offset + i] = axis->first + index;
             if (--until_change > 0) continue;

@@ -35,8 +35,8 @@
 /* An operand: TILE lines (rows of A, columns of B) by STEP of k. A row of a stage is a row in memory. */
 template <bool K_ADJACENT> struct tile_operand {
     static constexpr int ROWS = K_ADJACENT ? TILE : STEP, COLUMNS = K_ADJACENT ? STEP : TILE, PITCH = COLUMNS + 8;
-    static constexpr int LINE = K_ADJACENT ? PITCH : 1,
-                         K = K_ADJACENT ? 1 : PITCH;                      /* elements to the next, in a stage */
+    /* Elements of a stage from line to line, and from k to k. */
+    static constexpr int LINE = K_ADJACENT ? PITCH : 1, K = K_ADJACENT ? 1 : PITCH;
     static constexpr int VECTORS = COLUMNS / 8, DOWN = THREADS / VECTORS; /* of 8 elements; rows at once */
     using stage = uint16_t[ROWS][PITCH];
 

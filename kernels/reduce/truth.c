@@ -363,8 +363,8 @@ static struct box input_box(const struct geometry *geometry, const struct box *o
 static void set_product(const struct accumulator *product, double relative, struct truth *truth, int64_t i) {
     int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
     long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
-    int64_t lost =
-        -1021 - product->lowest_exponent; /* bits of the running product below float64's least normal number */
+    /* Bits of the running product below float64's least normal number. */
+    int64_t lost = -1021 - product->lowest_exponent;
     if (lost > 0 && isfinite(value)) magnitude *= 1 + ldexpl(DBL_EPSILON, (int)(lost > 52 ? 52 : lost)) / relative;
     truth_set(truth, i, value, magnitude, DBL_MAX);
     truth->overflow[i] = isfinite(value) && product->highest_exponent > 1024 ? OVERFLOW_ANY : OVERFLOW_NONE;
@@ -400,7 +400,8 @@ static void set_truths(const struct pass *pass, int64_t count, struct truth *tru
 
 /* ---- the reference ----------------------------------------------------------------------------------------------- */
 
-/* The truth about a part of a box, stored from output number `at` on. */
+/* Computes the truth about a part of a box, and stores it from output number `at` on. `piece`: memory for what is read.
+ * `accumulators`: one for each output of the part, then 2 * PIECE_ELEMENTS / RUN for the runs of a piece. */
 static enum status reduce_part(const struct geometry *geometry, const struct host_reader *reader,
                                const struct box *part, struct piece *piece, struct accumulator *accumulators,
                                struct truth *truth, int64_t at, struct error *error) {

@@ -38,13 +38,12 @@
 #define EXPONENT 480 /* largest magnitude of the exponent of a line's largest number */
 
 struct alignas(16) residues_line {
-    double sum; /* of the scaled magnitudes */
-    double
-        min_large;  /* an eighth of the root mean square, before scaling: a large number has at least this magnitude */
-    int shift;      /* numbers are scaled by 2^shift */
-    int high;       /* exponent of the largest scaled number */
-    uint32_t large; /* number of large numbers */
-    uint32_t state; /* ROUNDED, LOOSE, BAD */
+    double sum;       /* of the scaled magnitudes */
+    double min_large; /* least magnitude of a large number: an eighth of the root mean square, before scaling */
+    int shift;        /* numbers are scaled by 2^shift */
+    int high;         /* exponent of the largest scaled number */
+    uint32_t large;   /* number of large numbers */
+    uint32_t state;   /* ROUNDED, LOOSE, BAD */
 };
 
 /* Lines of one operand: numbers in, residues out. */

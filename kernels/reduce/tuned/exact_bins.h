@@ -138,8 +138,8 @@ EXACT_CALL void exact_bins_add(struct exact_type type, struct exact_bins *bins, 
 /* Moves the window so that a number with the key `largest` lies near its upper end. */
 EXACT_CALL void exact_bins_move(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                 uint32_t largest) {
-    const int exponent =
-        (int)(largest >> exact_key_shift(type)) - exact_key_bias(type) + 1; /* the number is below 2^exponent */
+    /* The number is below 2^exponent. */
+    const int exponent = (int)(largest >> exact_key_shift(type)) - exact_key_bias(type) + 1;
     const int lowest = exact_lowest_unit(type), highest = 1023 - 53;
     int unit = exponent - BIN_BITS + BIN_SLACK;
     unit = unit < lowest ? lowest : unit > highest ? highest : unit;
