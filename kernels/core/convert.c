@@ -17,7 +17,7 @@
         }                                                                                                              \
     } while (0)
 
-/* Only types whose conversion loses nothing, or rounds once (INT32). */
+/* Converts elements of the types that lose nothing as floats, or are rounded once (INT32). */
 CPU_BODY convert_to_float_body(enum dtype dtype, const void *from, int64_t count, float *to) {
     switch (dtype) {
     case FLOAT16: ROW(uint16_t, float, float16_to_float(value)); break;

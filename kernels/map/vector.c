@@ -195,7 +195,7 @@ CPU_BODY cast_body(const struct map_step *step, int64_t count, const void *const
     }
 }
 
-/* Lanes of 8 bytes are copied as uint64_t. */
+/* out[i] = in[0][i] ? in[1][i] : in[2][i]. Elements of 8 bytes are copied as uint64_t. */
 CPU_BODY choose_body(enum wide_type wide, int64_t count, const void *const in[], void *out) {
     switch (wide) {
     case WIDE_BOOL: CHOOSE(uint8_t); break;

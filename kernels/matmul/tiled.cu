@@ -84,8 +84,8 @@ static int matmul_tiled_launch(const struct launch *launch) {
     }
 }
 
-/* Each row of tiles of A is read once per column of tiles of B, and the reverse: 2k / tile elements per element of
- * C. */
+/* The bytes that a launch moves. Each row of tiles of A is read once per column of tiles of B, and the reverse:
+ * 2k / tile elements per element of C. */
 static double matmul_tiled_bytes(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t tile = 32 >> launch->choice[0];

@@ -29,7 +29,7 @@ static void name_loops(int rank, int axis, enum loop loop[OPERAND_RANK]) {
     for (int i = 0; i < rank; i++) loop[i] = along[rank][axis == REDUCE_ALL_AXES ? rank - 1 : axis][i];
 }
 
-/* Only floats have NaNs. */
+/* Does the reduction leave out NaNs? Integers have none, and a count of NaNs counts them. */
 static bool skips_nan(const struct op_options *options, enum dtype dtype) {
     return options->skip_nan && dtype_is_float(dtype) && options->reduce != REDUCE_COUNT_NAN;
 }
@@ -75,7 +75,8 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     return STATUS_OK;
 }
 
-/* Integers are summed in 64 bits: sums of narrower integers cannot overflow, sums of 64-bit ones and products can. */
+/* operation->computes_in. Integers are summed in 64 bits: sums of narrower integers cannot overflow, sums of 64-bit
+ * ones and products can. */
 static enum dtype reduce_computes_in(const struct op_options *options, const enum dtype dtypes[], enum dtype as) {
     enum reduce_operator operator_ = options->reduce;
     bool selects = reduce_selects(operator_) || operator_ == REDUCE_COUNT_NAN;

@@ -101,7 +101,8 @@ __device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t sta
     return a;
 }
 
-/* A rung has combine(a, layout, row), which gives row 0 what the rows have together. */
+/* T is the element type, A the accumulator: rung_sum or rung_extreme. A RUNG, a lesson, has combine(a, layout, row),
+ * which merges the accumulators of a block's rows and returns the result in row 0. */
 template <typename T, typename A, typename RUNG>
 __global__ void __launch_bounds__(RUNG_THREADS, 3)
     rung_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ rung_layout layout, void *workspace,

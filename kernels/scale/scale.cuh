@@ -5,9 +5,10 @@
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
-/* On most GPUs conversions from and to double limit the speed. narrow() takes two conversions for bfloat16; here one
- * suffices: the value is truncated to float, with the last bit set if bits were lost, and rounding that to 8 bits gives
- * the same as rounding the double. (Below float's normal numbers truncation loses more bits than the test examines.) */
+/* Rounds a double to T. On most GPUs conversions from and to double limit the speed. narrow() takes two conversions for
+ * bfloat16; here one suffices: the value is truncated to float, with the last bit set if bits were lost, and rounding
+ * that to 8 bits gives the same as rounding the double. (Below float's normal numbers truncation loses more bits than
+ * the test examines.) */
 template <typename T> __device__ inline T rounded(double value) {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
         if (fabs(value) < 0x1p-126) return narrow<T>(value);

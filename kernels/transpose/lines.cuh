@@ -9,7 +9,7 @@
 #define LINES_THREADS 256
 #define LINES_WARPS   (LINES_THREADS / 32)
 
-/* Tiles are WIDTH elements of x's rows by HEIGHT of y's. */
+/* Transposes one tile: WIDTH elements of x's rows by HEIGHT of y's. */
 template <typename T, int WIDTH, int HEIGHT>
 __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __grid_constant__ transpose_args args) {
     /* The pitch is an odd number of words, or of 8-byte elements: no bank conflicts along rows or columns. */

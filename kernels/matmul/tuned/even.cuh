@@ -43,7 +43,7 @@ struct even_work {
     unsigned *ready;             /* [blocks]: 1 when these are there; 0 before and after every launch */
 };
 
-/* Where a block's share begins, in steps of all tiles that are shared. */
+/* The first step of a block's share, counted over the steps of all shared tiles. */
 __device__ inline unsigned even_begin(const even_work &even, unsigned block) {
     return block * even.share_steps + min(block, even.extra);
 }
@@ -74,7 +74,8 @@ __device__ inline even_piece even_piece_of(const even_work &even, unsigned block
     return {even.unshared_tiles + at, max(begin, first) - first, min(end - first, even.steps)};
 }
 
-/* The same order as matmul_piece_of_block's. */
+/* The position in C of tile number `tile`: bands of GROUP tile rows, down the columns of each (as
+ * matmul_piece_of_block). */
 __device__ inline tile_position even_place(const even_work &even, unsigned tile) {
     const unsigned tiles = even.rows * even.columns, matrix = tile / tiles, at = tile - matrix * tiles;
     const unsigned first = at / (GROUP * even.columns) * GROUP, within = at - first * even.columns;
@@ -89,6 +90,7 @@ __device__ inline unsigned block_again() {
     return block;
 }
 
+/* SHAPE: a share_shape (shares.cuh) of float64. */
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_even_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work,

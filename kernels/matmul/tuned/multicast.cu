@@ -75,7 +75,7 @@ static double matmul_multicast_seconds(const struct launch *launch) {
     return matmul_multicast_config(launch).seconds;
 }
 
-/* An element's bits depend only on how k is cut. */
+/* A number of the order of additions, which is how k is cut: launches with the same number give the same bits. */
 static uint64_t matmul_multicast_way(const struct launch *launch) {
     const int pieces = matmul_multicast_config(launch).pieces;
     return pieces <= 1 ? 1 : uint64_t(ceil_div(ceil_div(launch->args.matmul.k, TILE_K), pieces)) << 1;
@@ -86,7 +86,8 @@ static size_t matmul_multicast_workspace(const struct launch *launch) {
     return pack_bytes(wgmma_stack_a(args), 2, false) + pack_bytes(wgmma_stack_b(args), 2, false);
 }
 
-/* Tiles are numbered in int, and the largest cluster reaches 1024 rows and columns beyond C. */
+/* Returns why the launch cannot run, or NULL. Tiles are numbered in int, and the largest cluster reaches 1024 rows and
+ * columns beyond C. */
 static const char *matmul_multicast_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (matmul_multicast_config(launch).pieces == 0)

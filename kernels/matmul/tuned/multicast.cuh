@@ -98,7 +98,7 @@ struct multicast_block {
 };
 
 /* This block's part of the cluster's tile `number`. Clusters walk down bands of 8 tiles, so that clusters running at
- * the same time share operands in L2. */
+ * the same time share operands in L2. A small product has one matrix and one band, and no time to divide. */
 template <typename SHAPE>
 __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_block &block,
                                                    int number) {

@@ -48,8 +48,9 @@
 #define EARLY_BYTES 20e6 /* largest C for an early begin of the next launch: a larger C would evict L2 */
 #define EARLY       1e-6 /* seconds saved by a launch that begins early */
 
-/* A warp has ROWS rows of 32 ACROSS columns; a thread has columns that lie 32 apart. In 16 bits the tensor cores
- * multiply, 16 of k at a time, and warps lie side by side in pairs; else they lie one below the other. */
+/* The SHAPE of the functions below. A warp has ROWS rows of 32 ACROSS columns; a thread has columns that lie 32 apart.
+ * In 16 bits the tensor cores multiply, 16 of k at a time, and warps lie side by side in pairs; else they lie one below
+ * the other. */
 template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape {
     using T = T_;
     using sum = accumulator<T>;
@@ -86,7 +87,7 @@ struct outer_operand {
     const void *from;
     int64_t stride; /* elements between matrices of a stack */
     int64_t lines;  /* rows of A or columns of B */
-    bool along;     /* adjacent elements belong to adjacent lines, not to adjacent k */
+    bool lines_adjacent;
 };
 
 struct outer_work {
@@ -112,7 +113,7 @@ __device__ inline void outer_fetch(const outer_operand &o, const outer_work &wor
     const int lines = int(min(int64_t(LINES), o.lines - first)), k = work.k;
     const T *const from = static_cast<const T *>(o.from) + product * o.stride;
     T values[FLIGHT];
-    if (o.along) {
+    if (o.lines_adjacent) {
         constexpr int DOWN = THREADS > LINES ? THREADS / LINES : 1;
         const int line = int(threadIdx.x) % LINES, begin = int(threadIdx.x) / LINES;
         const T *here = from + first + line + int64_t(begin) * o.lines;
@@ -190,14 +191,14 @@ __device__ inline void outer_multiply(const outer_work &work, const typename SHA
     tile.clear();
     for (int l = 0; l < padded; l += 16) {
         uint32_t left[4];
-        if (work.a.along)
+        if (work.a.lines_adjacent)
             load_matrices<true>(left, shared_address(a + (l + line + high) * SHAPE::A_PITCH + row + low));
         else
             load_matrices<false>(left, shared_address(a + (row + line + low) * (padded + 8) + l + high));
 #pragma unroll
         for (int j = 0; j < SHAPE::WIDE; j += 16) {
             uint32_t right[4];
-            if (work.b.along)
+            if (work.b.lines_adjacent)
                 load_matrices<true>(right, shared_address(b + (l + line + low) * SHAPE::B_PITCH + column + j + high));
             else
                 load_matrices<false>(right, shared_address(b + (column + j + line + high) * (padded + 8) + l + low));
@@ -230,7 +231,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     const tile_position place = tile_of_block(work.rows, work.columns);
     if (place.batch >= args.batch) return;
     const int64_t first_row = place.row * SHAPE::M, first_column = place.column * SHAPE::N;
-    const bool a_turned = SHAPE::TENSOR && !work.a.along, b_turned = SHAPE::TENSOR && !work.b.along;
+    const bool a_turned = SHAPE::TENSOR && !work.a.lines_adjacent, b_turned = SHAPE::TENSOR && !work.b.lines_adjacent;
     const int turned_pitch = SHAPE::padded(work.k) + 8;
     const int a_k = a_turned ? 1 : SHAPE::A_PITCH, a_line = a_turned ? turned_pitch : 1;
     const int b_k = b_turned ? 1 : SHAPE::B_PITCH, b_line = b_turned ? turned_pitch : 1;
@@ -321,7 +322,7 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     return STARTED - early + std::max(busy, (a + b + c) / MEMORY);
 }
 
-/* The number of the shape, and its time. */
+/* Chooses the shape with the shortest predicted time, or the job's; returns its number and that time. */
 static std::pair<int, double> outer_choose(const struct launch *launch) {
     std::pair<int, double> best = {0, INFINITY};
     dispatch_float(launch->dtype, [&](auto type) {

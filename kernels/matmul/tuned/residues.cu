@@ -49,7 +49,7 @@ using residues_shared = wgmma_shared<residues_stage, STAGES>;
 
 /* ---- the tensor cores -------------------------------------------------------------------------------------------- */
 
-__device__ inline void residues_consume(const residues_panel &panel, const matmul_args &args,
+__device__ inline void residues_consume(const residues_rectangle &rectangle, const matmul_args &args,
                                         const residues_divisors &divisors, residues_shared &shared, int consumer,
                                         int64_t tiles) {
     ring_position<STAGES> at;
@@ -76,15 +76,15 @@ __device__ inline void residues_consume(const residues_panel &panel, const matmu
 #pragma unroll
         for (int &value : sum) asm volatile("" : "+r"(value)::"memory");
         const tile_position tile = wgmma_tile(args, UNIT_COLUMNS, number);
-        const int64_t unit = (tile.row / UNIT_ROWS + consumer) * panel.unit_columns() + tile.column / UNIT_COLUMNS;
-        residues_keep(panel, divisors, int(tile.batch), unit, sum);
+        const int64_t unit = (tile.row / UNIT_ROWS + consumer) * rectangle.unit_columns() + tile.column / UNIT_COLUMNS;
+        residues_keep(rectangle, divisors, int(tile.batch), unit, sum);
     });
 }
 
 /* `args`: a stack of PLANES products. The last one is left out if nothing needs it. */
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
-    matmul_residues_kernel(const __grid_constant__ residues_panel panel, const __grid_constant__ matmul_args args,
-                           const __grid_constant__ residues_divisors divisors,
+    matmul_residues_kernel(const __grid_constant__ residues_rectangle rectangle,
+                           const __grid_constant__ matmul_args args, const __grid_constant__ residues_divisors divisors,
                            const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                            int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     residues_shared &shared = *reinterpret_cast<residues_shared *>(memory);
     launch_next();
     launch_wait();
-    const int64_t all = residues_bounded(panel.words) ? tiles : tiles / PLANES * MODULI;
+    const int64_t all = residues_bounded(rectangle.words) ? tiles : tiles / PLANES * MODULI;
     wgmma_roles(
         shared.ring,
         [&] {
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
                 wgmma_produce<STEP_K, false, false>(args, &a_map, &b_map, shared, at, number);
             });
         },
-        [&](int consumer) { residues_consume(panel, args, divisors, shared, consumer, all); });
+        [&](int consumer) { residues_consume(rectangle, args, divisors, shared, consumer, all); });
 #endif
 }
 
@@ -121,12 +121,12 @@ static int64_t residues_pitch(const matmul_args &args) {
  * Sizes do not shrink when a dimension grows. */
 struct residues_plan {
     residues_pair pair;
-    residues_panel panel;
+    residues_rectangle rectangle;
     double *mended;
     size_t to_zero, bytes;
 };
 
-/* Divides the workspace: dmma's own, then what a panel needs. The memory of the residues is used again for mended
+/* Divides the workspace: dmma's own, then what a rectangle needs. The memory of the residues is used again for mended
  * sums. */
 static residues_plan residues_make_plan(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -136,8 +136,8 @@ static residues_plan residues_make_plan(const struct launch *launch) {
         return static_cast<uint8_t *>(launch->workspace) + (end - size_t(bytes));
     };
     residues_plan plan = {};
-    plan.panel.words = reinterpret_cast<residues_words *>(allocate(256));
-    plan.panel.failed = allocate(args.m * args.n);
+    plan.rectangle.words = reinterpret_cast<residues_words *>(allocate(256));
+    plan.rectangle.failed = allocate(args.m * args.n);
     plan.to_zero = size_t(256 + args.m * args.n);
     const int64_t pitch = residues_pitch(args), max_lines[2] = {std::min(args.m, PANEL), std::min(args.n, PANEL)};
     for (int i = 0; i < 2; i++) {
@@ -150,9 +150,9 @@ static residues_plan residues_make_plan(const struct launch *launch) {
     for (int i = 0; i < 2; i++)
         plan.pair.operand[i].cut =
             allocate(PLANES * std::min(max_lines[i] * pitch, std::max(PANEL_BYTES / PLANES, MIN_PANEL_LINES * pitch)));
-    plan.panel.rows = max_lines[0], plan.panel.columns = max_lines[1];
-    plan.panel.sums = reinterpret_cast<uint4 *>(
-        allocate(PLANES * plan.panel.units() * UNIT_VECTORS * WARPGROUP * int64_t(sizeof(uint4))));
+    plan.rectangle.rows = max_lines[0], plan.rectangle.columns = max_lines[1];
+    plan.rectangle.sums = reinterpret_cast<uint4 *>(
+        allocate(PLANES * plan.rectangle.units() * UNIT_VECTORS * WARPGROUP * int64_t(sizeof(uint4))));
     plan.bytes = std::max(end, begin + size_t(args.m * args.n) * sizeof(double));
     return plan;
 }
@@ -160,7 +160,7 @@ static residues_plan residues_make_plan(const struct launch *launch) {
 /* An H100's, which holds its power limit here: rounded so that the model is no less than what was measured. */
 #define BYTE_OPS     1.25e15 /* per second, of 132 multiprocessors */
 #define MEMORY       2.0e12  /* bytes per second that cutting and joining move */
-#define OWN_LAUNCHES 40e-6   /* seconds to start the launches of one panel */
+#define OWN_LAUNCHES 40e-6   /* seconds to start the launches of one rectangle */
 
 static double residues_own_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
@@ -247,9 +247,10 @@ static int residues_encode(CUtensorMap *map, const residues_operand &o) {
                       {o.cut, PLANES, o.lines, o.k, o.cut_pitch, o.lines * o.cut_pitch}, 64);
 }
 
-/* Multiplies a panel whose lines are cut, and stores it. */
+/* Multiplies a rectangle of C whose lines are cut, and stores it. The PLANES pairs of int8 matrices are one stack;
+ * strides of 1 only say that each pair has matrices of its own, which the maps locate. */
 static int residues_multiply(const struct launch *launch, const residues_plan &plan) {
-    const residues_panel &panel = plan.panel;
+    const residues_rectangle &rectangle = plan.rectangle;
     CUtensorMap a_map = {}, b_map = {};
     int error = residues_encode(&a_map, plan.pair.operand[0]);
     if (!error) error = residues_encode(&b_map, plan.pair.operand[1]);
@@ -258,15 +259,16 @@ static int residues_multiply(const struct launch *launch, const residues_plan &p
     residues_divisors divisors = {};
     for (int p = 0; p < MODULI; p++)
         divisors.plane[p] = {table.modulus[p].p, table.modulus[p].of_sum, table.modulus[p].sum_start};
-    matmul_args stack = panel.args;
+    matmul_args stack = rectangle.args;
     stack.batch = PLANES;
-    stack.m = panel.rows;
-    stack.n = panel.columns;
+    stack.m = rectangle.rows;
+    stack.n = rectangle.columns;
     stack.a_batch_stride = stack.b_batch_stride = 1;
-    error = wgmma_start(launch, wgmma_tiles(stack, UNIT_COLUMNS), true, sizeof(residues_shared), matmul_residues_kernel,
-                        panel, stack, divisors, a_map, b_map);
+    error = wgmma_start(launch, wgmma_tiles(stack, UNIT_COLUMNS), /* early */ true, sizeof(residues_shared),
+                        matmul_residues_kernel, rectangle, stack, divisors, a_map, b_map);
     if (error) return error;
-    return launch_early(residues_join_kernel, grid_of(panel.units()), WARPGROUP, 0, 1, stream_of(launch), panel);
+    return launch_early(residues_join_kernel, grid_of(rectangle.units()), WARPGROUP, 0, 1, stream_of(launch),
+                        rectangle);
 }
 
 /* One matrix of a stack: `launch` has no other. */
@@ -274,32 +276,34 @@ static int residues_matrix(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const cudaStream_t stream = stream_of(launch);
     residues_plan plan = residues_make_plan(launch);
-    residues_panel &panel = plan.panel;
-    int error = cudaMemsetAsync(panel.words, 0, plan.to_zero, stream);
-    panel.args = args;
-    panel.a_line = plan.pair.operand[0].line, panel.b_line = plan.pair.operand[1].line;
+    residues_rectangle &rectangle = plan.rectangle;
+    int error = cudaMemsetAsync(rectangle.words, 0, plan.to_zero, stream);
+    rectangle.args = args;
+    rectangle.a_line = plan.pair.operand[0].line, rectangle.b_line = plan.pair.operand[1].line;
     const int64_t max_lines = residues_lines(residues_pitch(args));
-    for (panel.column = 0; panel.column < args.n && !error; panel.column += max_lines) {
-        panel.columns = std::min(max_lines, args.n - panel.column);
-        residues_describe(&plan.pair.operand[1], args.b, args.transpose_b, args.n, panel.column, panel.columns, args.k);
-        for (panel.row = 0; panel.row < args.m && !error; panel.row += max_lines) {
-            panel.rows = std::min(max_lines, args.m - panel.row);
-            residues_describe(&plan.pair.operand[0], args.a, !args.transpose_a, args.m, panel.row, panel.rows, args.k);
-            error = residues_prepare(plan.pair, panel.row == 0 ? 2 : 1, panel.words, stream);
+    for (rectangle.column = 0; rectangle.column < args.n && !error; rectangle.column += max_lines) {
+        rectangle.columns = std::min(max_lines, args.n - rectangle.column);
+        residues_describe(&plan.pair.operand[1], args.b, args.transpose_b, args.n, rectangle.column, rectangle.columns,
+                          args.k);
+        for (rectangle.row = 0; rectangle.row < args.m && !error; rectangle.row += max_lines) {
+            rectangle.rows = std::min(max_lines, args.m - rectangle.row);
+            residues_describe(&plan.pair.operand[0], args.a, !args.transpose_a, args.m, rectangle.row, rectangle.rows,
+                              args.k);
+            error = residues_prepare(plan.pair, rectangle.row == 0 ? 2 : 1, rectangle.words, stream);
             if (!error) error = residues_multiply(launch, plan);
         }
     }
     if (error) return error;
     struct launch again = residues_other(launch);
     again.timed = false;
-    again.wanted = &panel.words->failed;
+    again.wanted = &rectangle.words->failed;
     again.args.matmul.first = again.args.matmul.last = true;
     again.args.matmul.alpha = 1;
     again.args.matmul.c = again.args.matmul.partial = plan.mended;
     error = matmul_dmma.launch(&again);
     if (error) return error;
     const int64_t blocks = std::min(ceil_div(args.m * args.n, 256), int64_t(8) * launch->multiprocessors);
-    return launch_early(residues_mend_kernel, grid_of(blocks), 256, 0, 1, stream, panel,
+    return launch_early(residues_mend_kernel, grid_of(blocks), 256, 0, 1, stream, rectangle,
                         static_cast<const double *>(plan.mended));
 }
 

@@ -16,7 +16,7 @@
 #define ENOUGH       0x1p-48 /* of the bound of a sum of magnitudes: half of 32 roundings of float64 */
 
 /* A rectangle of C that is computed at once, and where its sums are: [PLANES][units][UNIT_VECTORS][WARPGROUP]. */
-struct residues_panel {
+struct residues_rectangle {
     matmul_args args; /* of the whole product; one matrix */
     int64_t row, column, rows, columns;
     const residues_line *a_line, *b_line; /* [rows], [columns] */
@@ -32,8 +32,8 @@ struct residues_panel {
 };
 
 /* Where a thread's first vector of a unit is. */
-__device__ inline uint4 *residues_sums(const residues_panel &panel, int64_t plane, int64_t unit) {
-    return panel.sums + (plane * panel.units() + unit) * (UNIT_VECTORS * WARPGROUP) + threadIdx.x % WARPGROUP;
+__device__ inline uint4 *residues_sums(const residues_rectangle &rectangle, int64_t plane, int64_t unit) {
+    return rectangle.sums + (plane * rectangle.units() + unit) * (UNIT_VECTORS * WARPGROUP) + threadIdx.x % WARPGROUP;
 }
 
 /* ---- a sum as a byte -------------------------------------------------------------------------------------------- */
@@ -68,9 +68,9 @@ template <typename BYTE> __device__ inline void residues_write(uint4 *to, const 
 }
 
 /* Stores all sums of a thread, which belong to one plane and unit, as bytes. */
-__device__ inline void residues_keep(const residues_panel &panel, const residues_divisors &divisors, int plane,
+__device__ inline void residues_keep(const residues_rectangle &rectangle, const residues_divisors &divisors, int plane,
                                      int64_t unit, const int (&sum)[128]) {
-    uint4 *const to = residues_sums(panel, plane, unit);
+    uint4 *const to = residues_sums(rectangle, plane, unit);
     if (plane == MODULI) {
         residues_write(to, sum, [](int value) { return bound_byte(value); });
         return;
@@ -114,34 +114,35 @@ __device__ inline bool residues_fails(const residues_line &a, const residues_lin
     return !((a.sum + b.sum) / 2 <= ENOUGH * bound_of(byte) * double_power(a.high - 6) * double_power(b.high - 6));
 }
 
-/* Joins a unit of C in each block of one warpgroup; notes in panel.failed which elements are not proven. */
-__global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __grid_constant__ residues_panel panel) {
+/* Joins a unit of C in each block of one warpgroup; notes in rectangle.failed which elements are not proven. */
+__global__ void __launch_bounds__(WARPGROUP, 4)
+    residues_join_kernel(const __grid_constant__ residues_rectangle rectangle) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* other GPUs never run it, and the registers of some do not suffice */
     constexpr residues_table table = residues_make_table();
     launch_wait();
     launch_next();
-    const matmul_args &args = panel.args;
-    const int64_t unit = block_number(), down = quotient(unit, panel.unit_columns());
+    const matmul_args &args = rectangle.args;
+    const int64_t unit = block_number(), down = quotient(unit, rectangle.unit_columns());
     const int thread = int(threadIdx.x);
     const int64_t row = down * UNIT_ROWS + thread / 32 * 16 + thread % 32 / 4;
-    const int64_t column = (unit - down * panel.unit_columns()) * UNIT_COLUMNS + thread % 4 * 2;
-    if (row >= panel.rows) return;
-    const bool bounded = residues_bounded(panel.words), pairs = args.first && args.last && args.n % 2 == 0;
-    const residues_line *const a_line = panel.a_line + row;
-    const double up[2] = {double_power(-a_line->shift), row + 8 < panel.rows ? double_power(-a_line[8].shift) : 0};
+    const int64_t column = (unit - down * rectangle.unit_columns()) * UNIT_COLUMNS + thread % 4 * 2;
+    if (row >= rectangle.rows) return;
+    const bool bounded = residues_bounded(rectangle.words), pairs = args.first && args.last && args.n % 2 == 0;
+    const residues_line *const a_line = rectangle.a_line + row;
+    const double up[2] = {double_power(-a_line->shift), row + 8 < rectangle.rows ? double_power(-a_line[8].shift) : 0};
     for (int v = 0; v < UNIT_VECTORS; v++) {
-        if (column + v * 32 >= panel.columns) return;
+        if (column + v * 32 >= rectangle.columns) return;
         uint4 from[MODULI], bound = {};
 #pragma unroll
-        for (int p = 0; p < MODULI; p++) from[p] = __ldcs(residues_sums(panel, p, unit) + v * WARPGROUP);
-        if (bounded) bound = __ldcs(residues_sums(panel, MODULI, unit) + v * WARPGROUP);
+        for (int p = 0; p < MODULI; p++) from[p] = __ldcs(residues_sums(rectangle, p, unit) + v * WARPGROUP);
+        if (bounded) bound = __ldcs(residues_sums(rectangle, MODULI, unit) + v * WARPGROUP);
 #pragma unroll
         for (int w = 0; w < 4; w++) {
             const auto word = [&](const uint4 &of) { return w == 0 ? of.x : w == 1 ? of.y : w == 2 ? of.z : of.w; };
             const int64_t n = column + v * 32 + w * 8;
-            if (n >= panel.columns) return;
-            const bool two = n + 1 < panel.columns;
-            const residues_line *const b_line = panel.b_line + n;
+            if (n >= rectangle.columns) return;
+            const bool two = n + 1 < rectangle.columns;
+            const residues_line *const b_line = rectangle.b_line + n;
             const double along[2] = {double_power(-b_line->shift), two ? double_power(-b_line[1].shift) : 0};
             double value[4];
 #pragma unroll
@@ -158,13 +159,13 @@ __global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __gri
             uint32_t failed = 0;
             if (bounded)
                 for (int i = 0; i < 4; i++) {
-                    if (row + i / 2 * 8 >= panel.rows || (i % 2 && !two)) continue;
+                    if (row + i / 2 * 8 >= rectangle.rows || (i % 2 && !two)) continue;
                     if (residues_fails(a_line[i / 2 * 8], b_line[i % 2], word(bound) >> i * 8 & 255)) failed |= 1u << i;
                 }
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                if (row + h * 8 >= panel.rows) continue;
-                const int64_t at = (panel.row + row + h * 8) * args.n + panel.column + n;
+                if (row + h * 8 >= rectangle.rows) continue;
+                const int64_t at = (rectangle.row + row + h * 8) * args.n + rectangle.column + n;
                 const uint32_t both = failed >> h * 2 & 3;
                 if (two && pairs && !both) {
                     *reinterpret_cast<double2 *>(static_cast<double *>(args.c) + at) =
@@ -173,9 +174,9 @@ __global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __gri
                 }
                 if (!(both & 1)) matmul_store<double>(args, at, value[h * 2]);
                 if (two && !(both & 2)) matmul_store<double>(args, at + 1, value[h * 2 + 1]);
-                if (both & 1) panel.failed[at] = 1;
-                if (both & 2) panel.failed[at + 1] = 1;
-                if (both) panel.words->failed = 1;
+                if (both & 1) rectangle.failed[at] = 1;
+                if (both & 2) rectangle.failed[at + 1] = 1;
+                if (both) rectangle.words->failed = 1;
             }
         }
     }
@@ -184,12 +185,12 @@ __global__ void __launch_bounds__(WARPGROUP, 4) residues_join_kernel(const __gri
 
 /* Stores the elements that failed; `sums` holds their float64 results. */
 __global__ void __launch_bounds__(256)
-    residues_mend_kernel(const __grid_constant__ residues_panel panel, const double *sums) {
+    residues_mend_kernel(const __grid_constant__ residues_rectangle rectangle, const double *sums) {
     launch_wait();
-    if (panel.words->failed == 0) return;
-    const int64_t elements = panel.args.m * panel.args.n;
+    if (rectangle.words->failed == 0) return;
+    const int64_t elements = rectangle.args.m * rectangle.args.n;
     for (int64_t at = block_number() * blockDim.x + threadIdx.x; at < elements; at += int64_t(gridDim.x) * blockDim.x)
-        if (panel.failed[at]) matmul_store<double>(panel.args, at, sums[at]);
+        if (rectangle.failed[at]) matmul_store<double>(rectangle.args, at, sums[at]);
 }
 
 #endif

@@ -134,7 +134,13 @@ struct ring_ahead {
 
 /* Each block computes one tile after another, RING_STEP of k at a time. Copies are always RING_STAGES - 1 stages ahead
  * of the multiplication, also across the end of a tile: while the last stages of one tile are multiplied, the first
- * stages of the next are copied, which may belong to another product. */
+ * stages of the next are copied, which may belong to another product.
+ *
+ * A WORKER (ring.cu has it) has:
+ *     WARP_M, WARP_N, REGISTERS             rows and columns of a warp's tile; registers of a thread
+ *     clear()                               sets the sums to zero
+ *     multiply_add(work, stage, k)          adds the products of `k` of k of a stage
+ *     leave(args, place)                    stores the sums */
 template <typename WORKER>
 __global__ void __maxnreg__(WORKER::REGISTERS)
     matmul_ring_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ ring_work work) {

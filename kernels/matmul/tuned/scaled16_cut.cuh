@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(8 * SAMPLE_LINES)
 /* ---- cut --------------------------------------------------------------------------------------------------------- */
 
 /* Cuts a thread's share of a patch (lines.cuh). AGAIN: only lines with a number that was too large, by their
- * largest. */
+ * largest. BY_ROW: lines are rows of the operand in memory, not columns. */
 template <bool BY_ROW, bool AGAIN>
 __device__ inline void scaled_cut(const split_operand &operand, const split_place &at, uint32_t *again) {
     constexpr int LINES = BY_ROW ? PATCH_EACH : 4;

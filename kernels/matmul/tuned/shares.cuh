@@ -64,7 +64,8 @@ struct share_shape {
     }
 };
 
-/* How an operand lies in a stage: the distance from line to line and from k to k. */
+/* How an operand lies in a stage: LINE and K, elements from line to line and from k to k. Below, a SHAPE is a
+ * share_shape, and A and B are the share_feeders of both operands. */
 template <typename SHAPE, enum layout LAYOUT, int WIDTH, int LINES_>
 struct share_feeder : feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK, SHAPE::THREADS> {
     using feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK, SHAPE::THREADS>::feeder;
@@ -73,8 +74,8 @@ struct share_feeder : feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK
 
 /* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds ----
  *
- * load() reads STEP k of both operands from k number `l` of a stage into one of two register buffers; work() multiplies
- * a buffer; leave() writes the warp's sums to a plane in shared memory. */
+ * load() reads STEP k of both operands, from k number `l` of the stage `offset` bytes on, into one of two register
+ * buffers; work() multiplies a buffer; leave() writes the warp's sums to a plane in shared memory. */
 
 template <typename SHAPE, typename A, typename B> struct share_doubles {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 8;

@@ -132,16 +132,18 @@ static bool begins_early(const struct launch *launch) {
 #define CLOCK      7.6e9  /* cycles per second of four schedulers */
 #define NOT_HIDDEN 0.38   /* the share of the shorter of reading and multiplying that is not hidden */
 
-/* The predicted time of a product that is cut in this way. */
+/* The predicted time of a product that is cut in this way. Its blocks run in waves of `slots` blocks. A wave takes the
+ * longer of reading and multiplying, NOT_HIDDEN of the shorter, and what a block does beside these: WAVE, staging S and
+ * adding up. The last wave has the remaining blocks. Then blocks that share a tile gather its sums. */
 template <typename W> static double time_of(const struct launch *launch, const skinny_work &work) {
     constexpr double size = sizeof(typename W::element);
     const double device = launch->multiprocessors, slots = W::RESIDENT * device;
     const double tiles = double(std::max<int64_t>(work.tiles, 1)), k = std::min(work.k, work.k_each);
     const double large = size * double(work.lines) / tiles * k, small = size * work.small * k, bytes = large + small;
-    const double vectors = large / 512 * work.abreast * W::LINES / work.tile_lines; /* of a warp */
+    const double vectors = large / 512 * work.abreast * W::LINES / work.tile_lines; /* 512 bytes each, of a warp */
     const bool in_l2 = matmul_skinny_traffic(launch) <= L2_BYTES;
 
-    /* The time of blocks that begin together. */
+    /* The time of a wave of `blocks` blocks, without what is beside. */
     const auto together = [&](double blocks) {
         const double reading = std::max(blocks * bytes / device / (in_l2 ? FROM_L2 : STREAMED),
                                         bytes * W::RESIDENT / (in_l2 ? ALONE_L2 : ALONE));
@@ -241,8 +243,8 @@ static double matmul_skinny_seconds(const struct launch *launch) {
     return seconds / (form_of(launch).small > MANY && dtype_size(launch->dtype) > 2 ? MANY_PACE : 1);
 }
 
-/* With k adjacent and lines that begin anywhere, a line's share of vectors depends on where it lies: only the whole
- * has these bits. */
+/* A number of the order of additions: launches with the same number give the same bits. With k adjacent and lines that
+ * begin anywhere, that order depends on where a line lies: the number then holds all sizes of the product. */
 static uint64_t matmul_skinny_way(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const skinny_form form = form_of(launch);

@@ -44,8 +44,8 @@ struct skinny_work {
     bool small_k_adjacent, small_last; /* is k adjacent in S; is C [line][small], not [small][line] */
     int abreast, parts;                /* units side by side along the lines; units that share their k */
     int tile_lines;
-    int walked;         /* k that workers step through: without the last rows, or with the most that a line's first
-                           vector begins early */
+    int walked;         /* k that workers step through: less the last rows, or P - 1 more, as a line's first vector may
+                           begin early */
     int last_rows;      /* of k, added one by one at the end: a vector there could reach past the operand */
     int splits, k_each; /* blocks that share a tile; k of each, the last may have less */
     int chunk;          /* of k, in shared memory at a time */

@@ -277,7 +277,7 @@ static double split_rounds(const struct launch *launch) {
     return double(ceil_div(wgmma_tiles(launch->args.matmul, TILE_N), clusters));
 }
 
-/* In two slices, with nothing to mend; or all in three. */
+/* The predicted time without mending: of two slices, or of three if all tiles take three. */
 static double split_own_seconds(const struct launch *launch) {
     return 14e-6 + split_pass_seconds(launch->args.matmul, 3.8e-12, split_rounds(launch),
                                       split_in_three(launch) ? 3.3e-6 : 1.2e-6);

@@ -44,8 +44,9 @@
 
 /* ---- ways to cut ----------------------------------------------------------------------------------------------- */
 
-/* Two of float16. TOP: the exponent of a line's largest number, once scaled; LO_SCALE: products of a first slice with
- * another one are divided by it. */
+/* A WAY has type, of its SLICES slices; TOP, the exponent of a line's largest number, once scaled; LO_SCALE, by which
+ * products of a first slice with another one are divided; cut(), which gives the slices of a number. Here: two of
+ * float16. */
 struct split_two {
     using type = __half;
     static constexpr int SLICES = 2, TOP = 14;
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
 /* ---- cut ------------------------------------------------------------------------------------------------------- */
 
 /* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns, and counts the tiny numbers of wide
- * lines. */
+ * lines. BY_ROW: lines are rows of the operand in memory (so k is adjacent), not columns. */
 template <typename WAY, bool BY_ROW>
 __device__ inline void split_cut(const split_operand &operand, const split_place &at,
                                  const float4 (&four)[PATCH_EACH]) {
@@ -164,7 +165,7 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
     const int64_t first = BY_ROW ? at.row : at.column, lines = operand.lines();
     split_line *const line = operand.line + at.batch * lines + first;
     T *const to = static_cast<T *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
-    const int64_t slice = operand.count * operand.rows * operand.pitch;
+    const int64_t slice_stride = operand.count * operand.rows * operand.pitch;
     int shift[LINES] = {};
     uint32_t wide = 0, tiny = 0; /* lines, a bit each; tiny numbers of each, four bits each */
 #pragma unroll
@@ -193,7 +194,7 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
         if (at.row + i >= operand.rows || at.column >= operand.columns) continue;
 #pragma unroll
         for (int s = 0; s < WAY::SLICES; s++)
-            *reinterpret_cast<uint2 *>(to + i * operand.pitch + s * slice) =
+            *reinterpret_cast<uint2 *>(to + i * operand.pitch + s * slice_stride) =
                 *reinterpret_cast<const uint2 *>(slices[s].x);
     }
 #pragma unroll

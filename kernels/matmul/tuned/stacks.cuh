@@ -243,8 +243,8 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
         if (next < work.groups) {
             const int count = products_of(next), k = k_of(next_begin);
             char *const to = memory + (round & 1) * work.buffer_bytes;
-            const bool stays =
-                round >= 2 && work.step >= args.k; /* a matrix for all products is in both buffers by now */
+            /* A matrix for all products is in both buffers by now. */
+            const bool stays = round >= 2 && work.step >= args.k;
 #pragma unroll 1
             for (int i = 0; i < 2; i++)
                 if (work.operand[i].product_stride || !stays)
@@ -365,9 +365,9 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     work.columns = unsigned(ceil_div(args.n, shape.n));
     work.tiles = unsigned(ceil_div(args.m, shape.m)) * work.columns;
     work.tiles_magic = magic_of(work.tiles), work.columns_magic = magic_of(work.columns);
-    /* A tile reads 16 of k at a time (or four) and all of its adjacent lines (up to 64 floats), so it reads up to
-     * `behind` bytes behind a buffer. It does not use these, but the memory must exist, and must not be C, which other
-     * warps may be writing. */
+    /* A tile reads 16 of k at a time (or four) and all of its adjacent lines (up to 64 floats: 288 bytes suffice), so
+     * it reads up to `behind` bytes behind a buffer. It does not use these, but the memory must exist, and must not be
+     * C, which other warps may be writing. */
     const int64_t behind =
         ceil_div((size == 2 ? 16 : 4) * std::max(std::max(a.line_pitch, a.k_pitch), std::max(b.line_pitch, b.k_pitch)) +
                      288,
@@ -385,7 +385,7 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     return bytes <= max_bytes ? bytes : 0;
 }
 
-/* A row of odd width, of a 16-bit type. */
+/* Are there rows of odd width, of a 16-bit type? */
 inline bool stacks_odd(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     return dtype_size(launch->dtype) == 2 &&

@@ -36,8 +36,8 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     const matmul_args &args = launch->args.matmul;
     const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
     const int64_t items = plan.products * plan.work.tiles, teams = plan.threads / shape.team;
-    const double rounds =
-        double(ceil_div(items, teams) * teams + items) / 2 / double(teams); /* other blocks fill the gaps */
+    /* Other blocks fill the gaps of the last round. */
+    const double rounds = double(ceil_div(items, teams) * teams + items) / 2 / double(teams);
     const stacks_operand *const o = plan.work.operand;
     double slots = rounds * warps * (double(args.k) * shape.slots_per_k + shape.slots_per_tile) + warps * pieces * 295;
     if (plan.unpadded)
@@ -54,10 +54,10 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     return slots / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }
 
-/* The factor by which products take longer than stacks_clocks says whose C exceeds the fitted sizes, 96 x 96 (128 x 128
- * for even rows of 16 bits). It grows with C, by the slope below for each further C of that size, because the tiles of
- * a product wait for each other's reads; measured on 20 stacks. Odd rows of 16 bits are hardly slowed, since C is
- * staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
+/* Products whose C exceeds the fitted sizes, 96 x 96 (128 x 128 for even rows of 16 bits), take longer than
+ * stacks_clocks says: by this factor. It grows with C, by the slope below for each further C of that size, because the
+ * tiles of a product wait for each other's reads; measured on 20 stacks. Odd rows of 16 bits are hardly slowed, since C
+ * is staged: 300 of 251 x 253 x 25 take 51.5 us in tiles of 32 x 32. */
 inline double stacks_large_c_factor(const struct launch *launch, int shape) {
     static const double floats[SHAPES] = {0.33, 0.8, 0.8}, doubles[SHAPES] = {0.05, 0.33, 0.15},
                         halves[SHAPES] = {0.6, 0.6, 0.6}, odd_halves[SHAPES] = {0.05, 0.07, 0.025};

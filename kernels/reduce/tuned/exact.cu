@@ -77,7 +77,8 @@ static exact_layout lay_out(const reduce_args &args, int threads, int lanes, int
 
 /* ---- a thread's numbers ------------------------------------------------------------------------------------------ */
 
-/* Adds loads start, start + step, ... below `end`; load i is at from + i * stride. */
+/* Adds loads start, start + step, ... below `end`; load i is at from + i * stride. exact_bins_fit says why the least
+ * key is kept less one. */
 template <typename T, int LANES>
 __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, int64_t start, int64_t step, int64_t end,
                               int64_t stride) {
@@ -210,8 +211,8 @@ __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
         const T *const from = static_cast<const T *>(args.x) + o * args.length * args.inner + (output - o * args.inner);
         const int64_t start = int64_t(split) * layout.rows + row, step = int64_t(layout.splits) * layout.rows;
         gather<T, LANES>(bins, limbs, from, start, step, loads, LANES == 1 ? args.inner : LANES);
-        for (int64_t i = loads * LANES + start; i < args.length && LANES > 1;
-             i += step) /* what is left of the only row */
+        /* The rest of the only row. */
+        for (int64_t i = loads * LANES + start; i < args.length && LANES > 1; i += step)
             exact_add_number(type, limbs, threads, widen(from[i]));
         exact_bins_empty(type, &bins, limbs, threads);
         exact_carry(type, limbs, threads);
@@ -235,7 +236,8 @@ __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
     }
 }
 
-template <typename T, int LANES> static int launch_loads(const struct launch *launch) {
+/* Launches the kernel with loads of LANES elements: 16 bytes of them, or 1. */
+template <typename T, int LANES> static int launch_with(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int blocks = std::min(launch->multiprocessors * resident_of<T>, MAX_BLOCKS);
     const exact_layout layout = lay_out(args, threads_of<T>, LANES, blocks);
@@ -250,7 +252,7 @@ static int reduce_exact_launch(const struct launch *launch) {
     return dispatch_float(launch->dtype, [&](auto element) -> int {
         using T = typename decltype(element)::type;
         const bool wide = args.inner == 1 && (args.outer == 1 || args.length % wide_load<T> == 0);
-        return wide ? launch_loads<T, wide_load<T>>(launch) : launch_loads<T, 1>(launch);
+        return wide ? launch_with<T, wide_load<T>>(launch) : launch_with<T, 1>(launch);
     });
 }
 

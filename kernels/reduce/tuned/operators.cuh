@@ -6,8 +6,10 @@
  * elements the first one's position counts. -0 is the least zero and +0 the greatest, and every NaN result is the same
  * NaN, so that the order never shows. var and std keep moments (reduce/moments.h).
  *
- * Accumulators are plain values without constructors, so that they may lie in shared memory. save() and load() convert
- * them to and from struct reduce_state, or struct reduce_moments if that is not enough. */
+ * Accumulators are plain values without constructors, so that they may lie in shared memory. An accumulator (A) has
+ * identity(), without elements; merge(other); result(divisor) or result(args), of result_type; shuffled(shuffle), what
+ * another thread of the warp has; save() and load(state), to and from struct reduce_state, or struct reduce_moments if
+ * that is not enough. */
 #ifndef KERNELS_REDUCE_OPERATORS_CUH
 #define KERNELS_REDUCE_OPERATORS_CUH
 

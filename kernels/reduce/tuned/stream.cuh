@@ -212,7 +212,7 @@ __device__ inline auto result_of(const A &a, const reduce_args &args, double div
         return result;
 }
 
-/* Results are written once and not read here: they are stored evict-first, so that memory is written in long bursts. */
+/* Stores a lane's results evict-first: they are not read here, and memory is written in long bursts. */
 template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
     constexpr int BYTES = COUNT * int(sizeof(R));
     if constexpr (BYTES % 16 == 0) {

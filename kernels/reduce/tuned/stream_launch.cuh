@@ -59,7 +59,8 @@ inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
     const int64_t steps = along ? loads_of_row(args, lanes) : args.length;
 
     /* If a thread has few steps, a block is as wide as the row; else at most `max_columns`, and its other threads take
-     * further rows. A row of threads is one warp if that takes less than seven eighths as many threads. */
+     * further rows. A row of threads is one warp if rows that are filled up to whole warps take less than 7/8 of the
+     * threads that rows filled up to `columns` take. */
     layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : max_columns);
     if (ceil_div(width, 32) * 32 * 8 < ceil_div(width, layout.columns) * layout.columns * 7) layout.columns = 32;
     layout.column_tiles = ceil_div(width, layout.columns);

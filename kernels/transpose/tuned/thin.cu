@@ -61,6 +61,7 @@ constexpr int AHEAD = 4;
 
 enum shape { WIDE, TALL, STACK };
 
+/* In the functions below U is UNIT<T>, V is EACH<T>, and E the bytes of an element. */
 template <typename T> using unit = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <typename T> constexpr int UNIT = int(sizeof(unit<T>));     /* bytes */
 template <typename T> constexpr int EACH = UNIT<T> / int(sizeof(T)); /* elements of a unit */
@@ -86,7 +87,8 @@ struct thin_tile {
     bool first; /* tall: y's columns begin with it */
 };
 
-/* The offset of a byte of the tile in shared memory. */
+/* The offset of a byte of the tile in shared memory. SKEWED: each 128 bytes move on by one more unit, against bank
+ * conflicts (of a stack whose rows are an even number of units). */
 template <typename T, bool SKEWED> __device__ inline int skewed(int byte) {
     return SKEWED ? byte + int(unsigned(byte) / LINE) * UNIT<T> : byte;
 }
@@ -115,7 +117,8 @@ template <typename T> __device__ inline void copy_unit(unsigned char *to, const 
     copy_async<UNIT<T>>(shared_address(to), from, true);
 }
 
-/* wide: copies the units of a tile's rows, wherever these begin; `last_units` units of the last row. */
+/* wide: copies the units of a tile's rows, wherever these begin; of the last row `last_units` units, because it must
+ * not be read past the end of x (load). */
 template <typename T>
 __device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const tiling &tiling,
                                  const thin_tile &tile, int last_units) {
@@ -126,7 +129,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
     int64_t first = tile.x + row * args.cols;
 #pragma unroll 1
     for (; row < tile.height; row += side, first += side * args.cols) {
-        const int phase = int(first) & (V - 1);
+        const int phase = int(first) & (V - 1); /* elements of the first unit that lie before the row */
         const int units = row < tile.height - 1 ? (phase + tile.width + V - 1) / V : last_units;
         const char *const from = static_cast<const char *>(args.x) + (first - phase) * E;
         unsigned char *const to = shared + ((begin + row * tiling.pitch) & -U);
@@ -364,7 +367,8 @@ static int matrices_of(int64_t bytes, int64_t capacity, int64_t batch) {
     return int(std::min(matrices, batch));
 }
 
-/* Threads that store whole rows of y together; whole sectors too, if not too few are left. */
+/* The number of threads that store: as many as make whole rows of y, and whole sectors unless that leaves fewer than
+ * 3/4 of them. */
 static int storing_of(int height, int unit_elements) {
     const int rows = height / std::gcd(height, unit_elements), sectors = std::lcm(rows, SECTOR / 4);
     const int threads = THREADS / sectors * sectors;
