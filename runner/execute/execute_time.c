@@ -51,17 +51,19 @@ static const char *undecided(const struct execution *execution, struct trial *tr
     double until = trial->measurement.options->repeat_until;
     if (trial->times_measured == 0 || trial->times_measured > options->retry || trial->measurement.status) return NULL;
     fill_times(trial->row, &trial->times, samples);
-    if (strstr(trial->row->flags, FLAG_BUSY)) return FLAG_BUSY;
-    if (strstr(trial->row->flags, FLAG_NOISY)) return FLAG_NOISY;
-    if (until > 0 && samples_precision(samples) > until) return "not within `until`";
-    return options->undecided && options->undecided(options->context, trial->row, samples) ? "unsure" : NULL;
+    if (strstr(trial->row->flags, FLAG_BUSY)) return "the machine was busy";
+    if (strstr(trial->row->flags, FLAG_NOISY)) return "its samples scatter";
+    if (until > 0 && samples_precision(samples) > until) return "its interval is wider than `until`";
+    return options->undecided && options->undecided(options->context, trial->row, samples)
+               ? "the comparison is undecided"
+               : NULL;
 }
 
 /* Reports that a trial is timed again, and drops its samples. */
 static void begin_again(struct execution *execution, struct trial *trial, const char *why) {
     char name[320];
     execution_name_run(execution, trial->run, name);
-    progress_note(&execution->progress, "%s is %s: measured again, %d of at most %d times", name, why,
+    progress_note(&execution->progress, "%s: %s: measured again, %d of at most %d times", name, why,
                   trial->times_measured, execution->options->retry);
     samples_free(&trial->measurement.samples);
 }

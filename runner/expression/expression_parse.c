@@ -139,7 +139,7 @@ static const struct node *parse_parameter(struct parser *parser) {
     int length = text_name_length(name);
     bool braces = at[1] == '{';
     if (length == 0 || (braces && name[length] != '}'))
-        return fail_here(parser, at, "'$' begins a parameter, $name or ${name}");
+        return fail_here(parser, at, "'$' must begin a parameter, $name or ${name}");
     struct node *node = new_node(parser, NODE_PARAMETER, at);
     node->name = must_printf("%.*s", length, name);
     parser->rest = name + length + braces;

@@ -112,7 +112,8 @@ static bool read_bound(struct parameters *parameters, const struct yaml_node *ma
     }
     /* If there is a node without a value, add_value has reported it. */
     if (value || !node)
-        yaml_error(parameters->document, node ? node : map, "'%s' of a range must be a finite number", key);
+        yaml_error(parameters->document, node ? node : map,
+                   node ? "'%s' of a range must be a finite number" : "'%s' of a range is missing", key);
     return false;
 }
 
@@ -148,7 +149,9 @@ static void load_range(struct parameters *parameters, struct parameter *paramete
         const char *key = map->keys[i]->text;
         if (strcmp(key, "from") == 0 || strcmp(key, "to") == 0 || strcmp(key, by_key) == 0) continue;
         yaml_error(parameters->document, map->keys[i],
-                   "a range must be {from, to, step} or {from, to, times}, without the key '%s'", key);
+                   strcmp(key, "step") == 0 ? "a range must have '%s' or 'times', not both"
+                                            : "unknown key '%s': a range must be {from, to, step} or {from, to, times}",
+                   key);
         return;
     }
     if (!read_bound(parameters, map, "from", &from) || !read_bound(parameters, map, "to", &to)) return;

@@ -86,7 +86,8 @@ const char *job_error_unknown(struct job_reader *reader, const struct yaml_node 
     else if (length > 0 && length < sizeof list)
         job_error(reader, where, "unknown %s '%s' (one of: %s)", what, word, list);
     else
-        job_error(reader, where, "unknown %s '%s'", what, word);
+        job_error(reader, where, "unknown %s '%s'%s", what, word,
+                  strcmp(what, "key") == 0 ? "; configs/README.md lists all keys" : "");
     return nearest;
 }
 
@@ -129,7 +130,7 @@ bool job_expect_list(struct job_reader *reader, const struct yaml_node *node, co
 const struct yaml_node *job_read_scalar(struct job_reader *reader, const struct yaml_node *node, const char *what) {
     if (node->wrong) return reader->failed = true, NULL;
     if (!node->text || node->kind == YAML_NULL) {
-        report_wrong(reader, node, what, "a value");
+        report_wrong(reader, node, what, "a single value");
         return NULL;
     }
     if (parameters_used(&reader->parameters, node) & reader->parameters.swept & ~reader->swept) {
@@ -234,7 +235,9 @@ static bool read_word(struct job_reader *reader, const struct job_key *key, cons
     if (!value) return false;
     for (int i = 0; i < count; i++)
         if (strcmp(words[i], value->text) == 0) return *index = i, true;
-    const char *what = key->type == KEY_DTYPE ? "data type" : key->type == KEY_OP ? "operation" : key->name;
+    char value_of[64];
+    snprintf(value_of, sizeof value_of, "value of '%s':", key->name);
+    const char *what = key->type == KEY_DTYPE ? "data type" : key->type == KEY_OP ? "operation" : value_of;
     if (key->type == KEY_OP && key_allows(key_find(SCOPE_OPTION, "operator"), value->text)) {
         job_error(reader, node, "'%s' is an operator: write op: reduce, operator: %s", value->text, value->text);
         return *index = OP_REDUCE, true;
@@ -248,6 +251,14 @@ static bool read_word(struct job_reader *reader, const struct job_key *key, cons
 
 /* ---- lists and maps -------------------------------------------------------------------------------------------- */
 
+/* Reads integer number `i` of a list, which messages call 'shape[0]', for example. */
+static bool read_item(struct job_reader *reader, const struct yaml_node *list, int i, const struct job_key *key,
+                      double low, int64_t *integer) {
+    char name[64];
+    snprintf(name, sizeof name, "%s[%d]", key->name, i);
+    return read_integer(reader, list->items[i], name, low, 0x1p62, integer);
+}
+
 static void read_shape(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                        struct shape *shape) {
     if (!job_expect_list(reader, node, key->name)) return;
@@ -257,7 +268,7 @@ static void read_shape(struct job_reader *reader, const struct job_key *key, con
     }
     struct shape read = {.rank = node->count};
     for (int i = 0; i < node->count; i++)
-        if (!read_integer(reader, node->items[i], key->name, key->low, 0x1p62, &read.size[i])) return;
+        if (!read_item(reader, node, i, key, key->low, &read.size[i])) return;
     if (shape_countable(&read))
         *shape = read;
     else
@@ -271,7 +282,7 @@ static void read_rows(struct job_reader *reader, const struct job_key *key, cons
         job_error(reader, node, "'%s' must be [first, count]", key->name);
         return;
     }
-    for (int i = 0; i < 2; i++) read_integer(reader, node->items[i], key->name, 0, 0x1p62, &rows[i]);
+    for (int i = 0; i < 2; i++) read_item(reader, node, i, key, 0, &rows[i]);
 }
 
 static void read_slice(struct job_reader *reader, const struct yaml_node *node, struct job_slice *slice) {

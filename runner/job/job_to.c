@@ -40,8 +40,8 @@ static int compare(const void *a, const void *b) {
     const struct job_operation *other = *(const struct job_operation *const *)b;
     int files = strcmp(one->to_file, other->to_file);
     if (files != 0) return files;
-    const unsigned char *name = (const unsigned char *)one->to_name,
-                        *other_name = (const unsigned char *)other->to_name;
+    const unsigned char *name = (const unsigned char *)one->to_name;
+    const unsigned char *other_name = (const unsigned char *)other->to_name;
     while (*name && *name == *other_name) name++, other_name++;
     int order = (*name == '/' ? 1 : *name * 2) - (*other_name == '/' ? 1 : *other_name * 2);
     return order != 0 ? order : (one > other) - (one < other);
@@ -73,8 +73,9 @@ static bool report_collision(struct job_reader *reader, const struct job_operati
     int length_of_name;
     const char *name = unused_parameter(later, &length_of_name);
     if (within)
-        yaml_error(reader->document, later->to_where, "%s in %s cannot be a group: it is the result of '%s'",
-                   one->to_name, one->to_file, one->id);
+        yaml_error(reader->document, later->to_where,
+                   "%s in %s is the result of '%s', so it cannot be the group of %s, the result of '%s'", one->to_name,
+                   one->to_file, one->id, other->to_name, other->id);
     else if (strcmp(one->id, other->id) == 0)
         yaml_error(reader->document, later->to_where,
                    "'%s' is swept, and several of its results would go to the same data set: put $%.*s into the name "

@@ -330,7 +330,7 @@ def test_run_options_of_the_command_line(place, options, expected):
 
 @pytest.mark.parametrize(
     "option, value, message",
-    [("--repeat", "often", "'repeat' must be an integer"), ("--verify", "often", "unknown verify 'often' .*sampled")],
+    [("--repeat", "often", "'repeat' must be an integer"), ("--verify", "often", "unknown value of 'verify': 'often' .*sampled")],
 )
 def test_run_options_that_cannot_be(place, option, value, message):
     done = harness.tilerun("run", "job.yaml", option, value, cwd=place)

@@ -94,7 +94,7 @@ static void test_sets(void **state) {
     assert_mistake(sweep, &(struct job_overrides){.sets = bare, .set_count = 1}, "--set n: write NAME=VALUE");
     assert_mistake(sweep, &(struct job_overrides){.sets = empty, .set_count = 1}, "parameter 'n' has an empty value");
     assert_mistake(sweep, &(struct job_overrides){.sets = typed, .set_count = 1},
-                   "4:24: 'shape' must be an integer, not 'yes'");
+                   "4:24: 'shape[0]' must be an integer, not 'yes'");
 }
 
 static void test_only(void **state) {
@@ -297,7 +297,7 @@ static void test_parameter_types(void **state) {
     job_free(job);
     assert_mistake("version: 1\nparameters: {w: \"4\"}\ninputs: {A: {random: {shape: [$w]}}}\n"
                    "operations: [{id: t, op: scale, inputs: [A]}]\n",
-                   NULL, "'shape' must be an integer, not '4'");
+                   NULL, "'shape[0]' must be an integer, not '4'");
 }
 
 static void assert_same_runs(const struct job *a, const struct job *b) {
