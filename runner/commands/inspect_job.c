@@ -347,7 +347,8 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     printf("\ninputs:\n");
     for (int i = 0; i < count; i++) {
         print_input(listing, &inputs[i], type_for(&inputs[i], &work));
-        for (size_t p = 0; !purposes[p](&work, &inputs[i]); p++) continue;
+        size_t p = 0;
+        while (!purposes[p](&work, &inputs[i])) p++;
     }
     fclose(work.to);
     if (left_out) printf("  # %d other data set%s left out\n", left_out, left_out == 1 ? "" : "s");
@@ -393,27 +394,27 @@ static int choose(struct listing *listing, struct input_candidate fields[], int 
 }
 
 enum status inspect_print_job(struct listing *listing, struct error *error) {
-    struct input_candidate fields[MAX_PROPOSALS];
-    struct h5_entry *which[MAX_PROPOSALS];
+    struct input_candidate table_fields[MAX_PROPOSALS];
+    struct h5_entry *chosen_entries[MAX_PROPOSALS];
     struct proposal inputs[MAX_PROPOSALS];
     int left_out;
-    for (int i = 0; i < listing->list.count; i = join_links(listing, i)) continue;
+    for (int i = 0; i < listing->list.count;) i = join_links(listing, i);
     for (int i = 0; i < listing->list.count; i++)
         if (listing->candidates[i].pattern) leave_out_virtual(listing, &listing->candidates[i]);
     struct error unusable = {.status = STATUS_OK};
-    int field_count = find_fields(listing, fields, &unusable);
-    int chosen = choose(listing, fields, field_count, inputs, &left_out);
+    int field_count = find_fields(listing, table_fields, &unusable);
+    int chosen = choose(listing, table_fields, field_count, inputs, &left_out);
     enum status status = STATUS_OK;
     if (chosen == 0)
         status = fail_nothing(listing, &unusable, error);
     else if (text_not_utf8(listing->path))
         status = fail(error, STATUS_USAGE, "%s: no job file can name this file: rename it in UTF-8", listing->path);
-    for (int i = 0; i < chosen; i++) which[i] = inputs[i].candidate->entry;
+    for (int i = 0; i < chosen; i++) chosen_entries[i] = inputs[i].candidate->entry;
     if (!status) {
-        h5_list_axes(listing->path, &listing->list, which, chosen);
+        h5_list_axes(listing->path, &listing->list, chosen_entries, chosen);
         int kept = leave_out_axes(inputs, chosen);
         print_job(listing, inputs, kept, left_out + chosen - kept);
     }
-    free_fields(fields, field_count);
+    free_fields(table_fields, field_count);
     return status;
 }

@@ -168,7 +168,8 @@ static int mark_long_groups(const struct shard_groups *all, double mean, bool *m
     return readers;
 }
 
-/* Spreads the long groups in several ways, and takes the best one if it ends sooner than `shard_of_task` by GAIN. */
+/* Spreads the long groups with 0, 1, 2, 4 ... shards kept free for tasks that read a result (`readers`: their number).
+ * The best of these deals replaces `shard_of_task` if it ends sooner by GAIN. */
 static void spread_if_sooner(const struct shard_groups *all, struct spread *spread, int readers, int *shard_of_task) {
     int shards = spread->shards;
     size_t bytes = (size_t)(all->plan->task_count + 1) * sizeof *shard_of_task;

@@ -110,8 +110,9 @@ enum status execution_keep_row(struct execution *execution, const struct run *ru
                                struct error *error);
 /* Reports a final row, and records what follows from it for later runs. */
 enum status execution_conclude(struct execution *execution, const struct run *run, bool reused, struct error *error);
-/* Handles a failure: if the run itself failed, or its input cannot be read, its row gets the status `word`; any other
- * failure ends the job. */
+/* Handles a failure. If the run itself failed or its input cannot be read, its row gets the status `word` and becomes
+ * final; after a timeout it gets `timeout`, which is also noted for `resume`. *error is then cleared. Any other failure
+ * is returned, and ends the job. */
 enum status execution_settle_failure(struct execution *execution, const struct run *run, enum status status,
                                      const char *word, struct error *error);
 /* Searches among `count` runs from `first` on: the fastest is then run like any other, and the others are skipped

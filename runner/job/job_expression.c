@@ -25,7 +25,8 @@ int job_max_inputs(enum op op, const struct yaml_node *node) {
 static void note_unnamed_inputs(struct job_reader *reader, const struct job_operation *operation,
                                 const struct expression *expression, const struct array_names *arrays) {
     const struct yaml_node *list = yaml_get(operation->node, "inputs");
-    for (int i = 0; i < arrays->count && !expression_names(expression, -1); i++) {
+    if (expression_names(expression, -1)) return; /* it uses an index, `i0`, whose range the inputs' shapes set */
+    for (int i = 0; i < arrays->count; i++) {
         int first = 0; /* of the same name, which is the one that the expression means */
         while (strcmp(arrays->names[first], arrays->names[i]) != 0) first++;
         if (expression_names(expression, first)) continue;

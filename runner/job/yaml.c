@@ -203,7 +203,8 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
     entries->count++;
 }
 
-/* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. */
+/* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. false:
+ * the document has become too large, and parsing must stop. */
 static bool add_merged(struct tree_builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;

@@ -39,8 +39,10 @@ static bool is_own_or_packing_or_units(const char *name) {
     return is_own_or_packing(name) || strcmp(name, "units") == 0;
 }
 
-/* Copies the attributes of the input that `array` was moved from, except those that no longer hold. */
-static void copy_from(const struct results *results, const struct array *array, hid_t output) {
+/* Copies the attributes of the input that `array` was moved from, except those that the writer sets itself. If the
+ * numbers changed (decoded, or stored numbers in another type), also leaves out units and packing; if they are still
+ * packed, packing, which h5cf_write writes. Prints a warning if the attributes cannot be read. */
+static void copy_moved_attributes(const struct results *results, const struct array *array, hid_t output) {
     const struct array *input = array->moved_from;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
@@ -60,12 +62,11 @@ static void copy_from(const struct results *results, const struct array *array, 
 }
 
 /* If `array` is a moved input, copies that input's attributes to the data set `output`, which holds the array. If the
- * numbers are still packed as they were stored, also writes the attributes that state how to decode them. If the
- * input's attributes cannot be read any more, prints a warning and continues, so that the result is not lost. */
+ * numbers are still packed as they were stored, also writes the attributes that state how to decode them. */
 static enum status carry_attributes(const struct results *results, const struct array *array, hid_t output,
                                     struct error *error) {
     if (!array->moved_from) return STATUS_OK;
-    copy_from(results, array, output);
+    copy_moved_attributes(results, array, output);
     return array->packed ? h5cf_write(output, array->decoding, error) : STATUS_OK;
 }
 
@@ -223,11 +224,11 @@ void copy_close(struct stored *from) {
 
 /* Removes the group and the attributes that a part has and a results file has not. */
 static enum status strip_part(hid_t file, struct error *error) {
+    /* A part of an earlier version has only some of them. */
     static const char *const names[] = {"schema",     "key",          "job_runs",   "job_skipped", "job_name",
                                         "job_sha256", "tool_version", "git_commit", "inputs"};
     bool failed = H5Ldelete(file, "runs", H5P_DEFAULT) < 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !failed;
-         i++) /* a part of an earlier version has only some */
+    for (size_t i = 0; i < sizeof names / sizeof *names && !failed; i++)
         failed = H5Aexists(file, names[i]) > 0 && H5Adelete(file, names[i]) < 0;
     return failed ? FAIL_CALL(error, STATUS_IO, "H5Ldelete", h5_error_text()) : STATUS_OK;
 }

@@ -107,8 +107,9 @@ struct shard_state {
  * no manifests, or the chosen one is incomplete. Free with shard_job_free, whatever it returns. */
 bool shards_find_job(const char *output, struct shard_job *job);
 void shard_job_free(struct shard_job *job);
-/* Finds how shards of another number have divided this job: units_make(plan, *divided, *by) makes the units that these
- * shards have finished, too. false: there are no such shards, or they divided the job in another way than *by. */
+/* Finds how earlier shards, more or fewer than `shards` (0: any number), divided this job: units_make(plan, *divided,
+ * *by) makes the units that they finished. *by: SHARD_AUTO, or the way it must have been; becomes the way that it was.
+ * false: there are no such shards, or they divided the job in another way. */
 bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
 
 /* For `resume`: takes the hashes of inputs from the parts that were made of them, if the inputs' files have not changed

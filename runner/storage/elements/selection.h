@@ -6,7 +6,8 @@
 #include "../../../kernels/core/operation.h"
 #include "decode.h"
 
-/* A packed selection is a box of `count` elements along each axis. */
+/* Every step[i]-th element of axis i, count[i] of them from start[i] on. Packed in memory, they are a box of `count`
+ * elements. */
 struct selection {
     int rank;
     int64_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
