@@ -29,8 +29,8 @@ static enum status open_directly(const struct destination *destination, int *des
     if (*descriptor >= 0 || S_ISREG(destination->about.st_mode)) return STATUS_OK;
     if (!S_ISCHR(destination->about.st_mode) && !S_ISFIFO(destination->about.st_mode))
         return fail(error, STATUS_USAGE, "%s %s: is not a regular file", destination->kind, destination->name);
-    *descriptor =
-        open(destination->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC); /* O_NONBLOCK: does not wait for a reader */
+    /* O_NONBLOCK: does not wait for a pipe's reader */
+    *descriptor = open(destination->name, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
     if (*descriptor < 0)
         return fail(error, STATUS_USAGE, "%s %s: cannot be written: %s", destination->kind, destination->name,
                     errno == ENXIO ? "the pipe has no reader" : strerror(errno));

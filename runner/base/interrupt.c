@@ -86,8 +86,8 @@ void interrupt_write(int descriptor, const char *text) {
     for (size_t remaining = strlen(text); remaining > 0;) {
         struct pollfd ready = {.fd = descriptor, .events = POLLOUT};
         if (poll(&ready, 1, WRITE_MS) != 1) return;
-        ssize_t written =
-            write(descriptor, text, remaining < PIPE_BUF ? remaining : PIPE_BUF); /* a ready pipe takes PIPE_BUF */
+        /* A pipe that is ready takes PIPE_BUF bytes at once. */
+        ssize_t written = write(descriptor, text, remaining < PIPE_BUF ? remaining : PIPE_BUF);
         if (written <= 0) return;
         text += written;
         remaining -= (size_t)written;

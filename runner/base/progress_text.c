@@ -113,8 +113,8 @@ static void detail_text(const struct progress_view *view, char text[96]) {
 
 static void time_left_text(const struct progress_view *view, char text[96]) {
     char spent[32], remaining[32];
-    bool known = view->left_s >= 0 && view->left_s < 1e8 && view->phase != PHASE_ASSEMBLE &&
-                 view->phase != PHASE_WAIT; /* the length of these phases is unknown */
+    bool endless = view->phase == PHASE_ASSEMBLE || view->phase == PHASE_WAIT; /* of unknown length */
+    bool known = view->left_s >= 0 && view->left_s < 1e8 && !endless;
     int length = snprintf(text, 96, "  job %s", clock_text(view->job_s, spent));
     if (known) snprintf(text + length, 96 - (size_t)length, ", ~%s left", clock_text(view->left_s, remaining));
 }

@@ -163,8 +163,8 @@ static bool is_bimodal(const struct samples *samples) {
     for (int i = 0; i < count; i++) sum += sorted[i], squares += sorted[i] * sorted[i];
     for (int i = 1; i < count; i++) {
         lower_sum += sorted[i - 1];
-        double distance = lower_sum / i - (sum - lower_sum) / (count - i),
-               between = distance * distance * i * (count - i) / count;
+        double distance = lower_sum / i - (sum - lower_sum) / (count - i);
+        double between = distance * distance * i * (count - i) / count;
         if (between > max_between) max_between = between, split = i;
     }
     lower_sum = 0;

@@ -53,8 +53,8 @@ static enum status execute(const struct units *units, const struct execute_optio
 static enum status execute_whole(const struct plan *whole, const struct execute_options *options, struct error *error) {
     enum shard_by by = SHARD_AUTO;
     int divided = 1;
-    bool found =
-        options->resume && shards_find_division(whole->job->output, whole->job, 0 /* any number */, &divided, &by);
+    const int any = 0; /* number of shards */
+    bool found = options->resume && shards_find_division(whole->job->output, whole->job, any, &divided, &by);
     FREED_BY(units_release) struct units *units = units_make(whole, divided, found ? by : SHARD_CHECKPOINTED);
     return execute(units, options, error);
 }

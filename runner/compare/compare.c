@@ -215,8 +215,8 @@ static void judge_cycles(struct run_pair *pair, const struct samples *base, cons
                          double threshold) {
     const struct ratio times = pair->ratio;
     bool base_each, new_each;
-    OWNED double *base_cycles = cycles_of(base, pair->base, &base_each),
-                 *new_cycles = cycles_of(new, pair->new, &new_each);
+    OWNED double *base_cycles = cycles_of(base, pair->base, &base_each);
+    OWNED double *new_cycles = cycles_of(new, pair->new, &new_each);
     if (base_cycles && new_cycles && times.verdict != RATIO_UNKNOWN) {
         struct ratio cycles = ratio_of(base_cycles, base->count, new_cycles, new->count, times.floor, threshold);
         bool firm = base_each && new_each && strcmp(pair->new->bound_by, "memory") != 0;

@@ -188,8 +188,8 @@ static void compare_line(struct context *context, const char *base, const char *
     int length = (int)(name_end - skip) - (quoted ? 2 : 0);
     OWNED char *what = must_printf("job, %.*s", length, base + skip + quoted);
     /* The bytes that both lines have at their start, and at their end. */
-    size_t start = new ? common_prefix(base, base_length, new, new_length) : 0,
-           end = new ? common_suffix(base, base_length, new, new_length, start) : 0;
+    size_t start = new ? common_prefix(base, base_length, new, new_length) : 0;
+    size_t end = new ? common_suffix(base, base_length, new, new_length, start) : 0;
     if (start < name_end) start = new ? name_end + strspn(base + name_end, ": ") : 0;
     if (start + end > base_length || start + end > new_length) end = 0;
     OWNED char *before = must_printf("%.*s", (int)(base_length - start - end), base + start);

@@ -57,8 +57,7 @@ static void append_value(char **text, const struct map_node *node) {
                            .integer = node->integer,
                            .real = node->real};
     const char *number = scalar_format(&value, digits);
-    bool looks_integer =
-        value.kind == SCALAR_REAL && number[strspn(number, "-0123456789")] == '\0'; /* stays a real number */
+    bool looks_integer = value.kind == SCALAR_REAL && number[strspn(number, "-0123456789")] == '\0';
     must_append(text, *number == '-' ? "(%s%s)" : "%s%s", number, looks_integer ? ".0" : "");
 }
 

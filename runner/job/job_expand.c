@@ -65,8 +65,8 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         return;
     }
     if (file && random) {
-        OWNED char *file_position = yaml_place(reader->document, file),
-                   *random_position = yaml_place(reader->document, random);
+        OWNED char *file_position = yaml_place(reader->document, file);
+        OWNED char *random_position = yaml_place(reader->document, random);
         if (file->source == random->source)
             job_error(reader, node, "an input must have either 'file' or 'random', not both");
         else /* `include` has merged them */

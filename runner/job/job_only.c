@@ -58,8 +58,7 @@ void only_forget(struct definition *definition) {
 }
 
 void only_keep(struct job_reader *reader, struct definitions *definitions, const char *list, bool winners) {
-    OWNED bool *without_variant =
-        must_zeroed((size_t)definitions->count * sizeof *without_variant); /* listed without a variant */
+    OWNED bool *without_variant = must_zeroed((size_t)definitions->count * sizeof *without_variant);
     for (int i = 0; i < definitions->count; i++) definitions->items[i].kept = false;
     for (const char *rest = list;;) {
         size_t length = strcspn(rest, ",:");

@@ -94,7 +94,7 @@ static uint64_t used_by_scalar(const struct parameters *parameters, const struct
         if (!next_token(&rest, &token)) {
             if (reports)
                 yaml_error(parameters->document, scalar,
-                           "'$' begins a parameter, $name or ${name}; '$$' is a plain dollar");
+                           "'$' must begin a parameter, $name or ${name}; '$$' is a plain dollar");
             yaml_set_wrong(scalar);
             return used;
         }
@@ -154,9 +154,8 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
     bool again = parameter->latest && choice;
     for (int i = 0; i < parameters->count && again; i++)
         again = !(parameter->uses >> i & 1) || parameter->choice[i] == choice[i];
-    if (again)
-        return parameter
-            ->latest; /* if each of n parameters doubled the one before it, the last would need 2^n evaluations */
+    if (again) /* else n parameters, each of which uses the one before it twice, would need 2^n evaluations */
+        return parameter->latest;
     const struct yaml_node *value = NULL;
     struct scalar scalar;
     parameter->failed = true; /* until it has a value: it may use itself, which was reported */

@@ -176,8 +176,8 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
     }
     int choice[MAX_PARAMETERS];
     bool failed = false;
-    int max_holding =
-        0; /* the largest number of conditions, from the first, that held at once; the next one is reported */
+    /* The largest number of conditions, from the first, that held at once; the next one is reported. */
+    int max_holding = 0;
     conditions->holds = must_malloc((unsigned long)conditions->count + 1);
     for (int64_t number = 0; number < conditions->count && !failed; number++) {
         combination_at(parameters, conditions->uses, number, choice);

@@ -34,8 +34,8 @@ bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, 
     if (run->skip || !run->kernel) return true;
     sizes[0] = tile;
     sizes[1] = tile > 0 ? extent % tile : 0;
-    for (int longer = 0; longer < 2;
-         longer++) { /* the lengths of parts differ by one: full and last tiles of both lengths */
+    /* The lengths of parts differ by one: full and last tiles of both lengths. */
+    for (int longer = 0; longer < 2; longer++) {
         int64_t part = extent / parts + longer, part_tile = tile < part ? tile : part;
         sizes[2 + 2 * longer] = part_tile;
         sizes[3 + 2 * longer] = part_tile > 0 ? part % part_tile : 0;

@@ -255,8 +255,8 @@ static struct stored_outputs expected_of(const struct results_file *file, const 
 char *results_file_output(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    OWNED char *variant_output = variant_path(row),
-               *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    OWNED char *variant_output = variant_path(row);
+    OWNED char *operation_output = results_path_of("outputs", row->parameters, row->operation);
     if (is_stored(file, variant_output)) return disown(&variant_output);
     if (expected.variant) return NULL;
     OWNED char *by = results_file_text(file, operation_output, "variant");
@@ -267,8 +267,8 @@ char *results_file_output(const struct results_file *file, const struct result_r
 char *results_file_missing(const struct results_file *file, const struct result_row *row) {
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
-    OWNED char *variant_output = variant_path(row),
-               *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    OWNED char *variant_output = variant_path(row);
+    OWNED char *operation_output = results_path_of("outputs", row->parameters, row->operation);
     char *why = expected.variant ? why_missing(file, variant_output) : NULL;
     return why || !expected.result ? why : why_missing(file, operation_output);
 }

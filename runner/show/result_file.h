@@ -18,10 +18,9 @@ struct results_file {
     } * expected;             /* one for each row, according to the job; NULL: not known */
     int tag_count;            /* number of the job's tags; 0 while it is unfinished */
     struct tag *tags;
-    char *
-        standing; /* the state of an unfinished job, for people: "unfinished: 2 of 4 runs are done; ..."; NULL: it is done */
-    char *missing; /* a line about each shard that lacks units; NULL: none does */
-    char **parts;  /* the path of each row's part; NULL: all runs are in the file */
+    char *standing; /* of an unfinished job, for people: "unfinished: 2 of 4 runs are done; ..."; NULL: it is done */
+    char *missing;  /* a line about each shard that lacks units; NULL: none does */
+    char **parts;   /* the path of each row's part; NULL: all runs are in the file */
 };
 
 /* Opens a results file, complete or not, or a part. STATUS_USAGE: it is neither. The caller frees *file with

@@ -98,8 +98,8 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
     if (!array->parts) return true;
     const struct box *part = &array->parts->items[number].box;
     for (int axis = 0; axis < seen->rank; axis++) { /* the steps of concatenated inputs are 1 */
-        int64_t first = seen->start[axis], end = first + seen->count[axis],
-                stop = part->start[axis] + part->count[axis];
+        int64_t first = seen->start[axis], end = first + seen->count[axis];
+        int64_t stop = part->start[axis] + part->count[axis];
         if (first < part->start[axis]) first = part->start[axis];
         if (end > stop) end = stop;
         if (end <= first) return false;

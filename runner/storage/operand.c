@@ -98,8 +98,8 @@ static void rearrange(const struct operand *operand, const struct box *part, con
                       size_t size, char *to) {
     const struct axes *axes = &operand->axes;
     /* In elements: array_stride along the axes of `box`, axis_stride along those of `part`; `at`: index in `part`. */
-    int64_t axis_stride[MAX_RANK] = {0}, array_stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0,
-            remaining = box_elements(part);
+    int64_t axis_stride[MAX_RANK] = {0}, array_stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0;
+    int64_t remaining = box_elements(part);
     int last = axes->rank - 1;
     for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
         array_stride[axis] = elements;

@@ -125,8 +125,8 @@ static void fill_piece(const struct random_terms *terms, double max, enum dtype 
 
 void random_fill(const struct random_terms *terms, const struct shape *shape, enum dtype dtype, const struct box *box,
                  void *data) {
-    const int64_t piece_elements =
-        2 * PAIRS - 1; /* a piece less one: the first element may be the second of its pair */
+    /* One element less than the pairs have: the first element may be the second of its pair. */
+    const int64_t piece_elements = 2 * PAIRS - 1;
     const struct selection all = selection_of_box(box);
     const struct rows rows = layout_rows(&all, shape, true, piece_elements);
     const int64_t size = (int64_t)dtype_size(dtype);

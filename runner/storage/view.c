@@ -104,15 +104,15 @@ double view_excess(const struct data_view *view, const struct shape *shape, cons
     double excess = 1;
     for (int source_axis = 0, axis = 0; source_axis < view->source.rank; source_axis++) {
         int64_t step = view->step[source_axis], size = chunk->rank ? chunk->size[source_axis] : 1;
-        int64_t source_size = view->source.size[source_axis],
-                count = view->dropped[source_axis] ? 1 : shape->size[axis];
+        int64_t source_size = view->source.size[source_axis];
+        int64_t count = view->dropped[source_axis] ? 1 : shape->size[axis];
         axis += !view->dropped[source_axis];
         bool last = source_axis == view->source.rank - 1;
         if (chunk->rank == 0) {
             if (last) excess *= (double)step; /* a row is read with the gaps between its elements */
         } else if (count > 0) {
-            double span = (double)((count - 1) * step + 1),
-                   chunks = step > size ? (double)count : span / (double)size + 1;
+            double span = (double)((count - 1) * step + 1);
+            double chunks = step > size ? (double)count : span / (double)size + 1;
             double read = chunks * (double)size;
             excess *= (read < (double)source_size ? read : (double)source_size) / (double)count;
         }

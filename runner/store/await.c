@@ -197,8 +197,8 @@ char *awaited_host(const struct awaited *awaited, bool *at_work) {
 
 char *awaited_stop(const struct awaited *awaited, bool *earlier) {
     const char *own_folder = awaited->results->folder.parts;
-    OWNED char *folder = folder_of(awaited, first_missing(awaited)), *path = must_printf("%s/" SHARD_MANIFEST, folder),
-               *own_path = must_printf("%s/" SHARD_MANIFEST, own_folder);
+    OWNED char *folder = folder_of(awaited, first_missing(awaited)), *path = must_printf("%s/" SHARD_MANIFEST, folder);
+    OWNED char *own_path = must_printf("%s/" SHARD_MANIFEST, own_folder);
     struct stat about, own;
     if (parts_are_locked(folder) || stat(path, &about) != 0 || stat(own_path, &own) != 0) return NULL;
     *earlier = results_later(&own.st_mtim, &about.st_mtim);

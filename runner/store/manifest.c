@@ -89,8 +89,8 @@ static enum status write_manifest(hid_t file, const struct results *results, con
 
 enum status results_write_manifest(struct results *results, const char *command_line, bool partial, const char *stopped,
                                    struct error *error) {
-    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.parts),
-               *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->folder.parts);
+    OWNED char *path = must_printf("%s/" SHARD_MANIFEST, results->folder.parts);
+    OWNED char *new = must_printf("%s/" SHARD_MANIFEST_NEW, results->folder.parts);
     hid_t file;
     enum status status = h5_create_file(new, &file, error);
     if (!status) {
@@ -304,7 +304,8 @@ static enum status write_origin(hid_t to, hid_t manifest, const char *name, int 
     TRY(h5_group(to, path, &group, error));
     if (environment < 0 || H5Aiterate2(manifest, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) < 0 ||
         H5Aiterate2(environment, H5_INDEX_NAME, H5_ITER_INC, NULL, h5_copy_attribute, &group) < 0)
-        return fail(error, STATUS_IO, "%s cannot be copied from its shard: %s", path, h5_error_text());
+        return fail(error, STATUS_IO, "the manifest of shard %s cannot be copied to %s: %s", name, path,
+                    h5_error_text());
     return results_write_vector(to, list, INT32, count, runs, "1", error);
 }
 

@@ -109,8 +109,8 @@ char *results_difference(const struct results *results, hid_t file, const char *
 /* Fails with a sentence that names the job whose results OUTPUT holds, and the difference to this job. */
 static enum status refuse(const struct results *results, hid_t file, struct error *error) {
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
-    OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256"),
-               *why = results_difference(results, file, sha256);
+    OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256");
+    OWNED char *why = results_difference(results, file, sha256);
     return fail(
         error, STATUS_USAGE,
         "output %s: holds the %s results of job '%.64s', which %s; `--resume --overwrite` replaces them, another -o "

@@ -25,8 +25,8 @@
  * frees. */
 static char *absolute_pattern(const char *pattern) {
     int length = match_folder_length(pattern);
-    OWNED char *folder = must_printf("%.*s", length, pattern),
-               *real = length ? must_realpath(folder) : must_realpath(".");
+    OWNED char *folder = must_printf("%.*s", length, pattern);
+    OWNED char *real = length ? must_realpath(folder) : must_realpath(".");
     return must_printf("%s/%s", real ? real : folder, pattern + length);
 }
 

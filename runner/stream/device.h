@@ -94,8 +94,8 @@ struct device {
     const struct device_operations *operations;
     struct device_facts facts;
     bool unified; /* device memory is host memory: operands are read directly into it, without copies */
-    struct sample_conditions (*conditions)(
-        struct device *device); /* reads what may disturb a sample: clock, heat, load */
+    /* Reads what may disturb a sample: clock, heat, load. */
+    struct sample_conditions (*conditions)(struct device *device);
 };
 
 /* The number of CUDA GPUs, without opening one; 0: no driver, no GPU or a build without CUDA. */

@@ -124,8 +124,8 @@ static void find_bounds(struct decoding *decoding) {
         if (marks[i]->decoded || dtype_is_float(read_as)) continue;
         if (is_whole(bounds[i]) && (represents(decoding->stored, bounds[i]) || represents(read_as, bounds[i])))
             *marks[i] = integer_mark(decoding, bounds[i]);
-        int64_t extreme =
-            dtype_is_signed(read_as) ? (i ? INT64_MAX : INT64_MIN) : -i; /* bits of the bound of the 64-bit type */
+        /* The bits of the bound of the 64-bit type. */
+        int64_t extreme = dtype_is_signed(read_as) ? (i ? INT64_MAX : INT64_MIN) : -i;
         bool excludes = i == 0 ? marks[i]->real > minimum_of(read_as) : marks[i]->real < largest_of(read_as);
         *has[i] = excludes || (marks[i]->exact && marks[i]->integer != extreme);
     }
@@ -249,8 +249,7 @@ static void decode_block(const struct decoding *decoding, bool exact, struct dec
                          void *to, struct casts *casts) {
     int64_t count = block->count, missing = 0;
     enum dtype result = decoding->result;
-    bool copies_bits =
-        result == decoding->read_as && !decoding->scales; /* masked floats keep the bits of valid elements */
+    bool copies_bits = result == decoding->read_as && !decoding->scales; /* of valid elements; others are masked */
     char buffer[BLOCK * sizeof(double)], *values = result == wanted ? to : buffer;
     memset(block->missing, 0, (size_t)count);
     convert_to_double(decoding->read_as, block->from, count, block->doubles);
@@ -360,8 +359,8 @@ char *decoding_text(const struct decoding *decoding) {
     char *text = must_strdup(""), number[CF_NUMBER_TEXT], *product, *sum;
     if (decoding->read_as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->read_as)));
     if (decoding->scales) {
-        bool factor = attributes->factor.given && attributes->factor.real != 1,
-             offset = attributes->offset.given && attributes->offset.real != 0;
+        bool factor = attributes->factor.given && attributes->factor.real != 1;
+        bool offset = attributes->offset.given && attributes->offset.real != 0;
         product =
             factor ? must_printf("stored * %s", cf_number_text(&attributes->factor, number)) : must_strdup("stored");
         struct cf_number magnitude = attributes->offset;

@@ -248,8 +248,8 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                                size_t stored, size_t plain_bytes, size_t bound, char *to, const char **why) {
     bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
-    size_t length = 0, capacity = plain_bytes ? plain_bytes : 4 * stored,
-           limit = plain_bytes ? plain_bytes : MAX_SHRUNK * stored;
+    size_t length = 0, capacity = plain_bytes ? plain_bytes : 4 * stored;
+    size_t limit = plain_bytes ? plain_bytes : MAX_SHRUNK * stored;
     /* Data of codecs.h state their decoded size. */
     if (!plain_bytes && claims) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
     if (!plain_bytes && limit > bound) limit = bound;
@@ -400,9 +400,8 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     memcpy(values, given, (value_count < CODEC_VALUES ? value_count : CODEC_VALUES) * sizeof *values);
     if (can_decode(id, values, &needs) && filter_buffers_reserve(buffers, bytes)) {
         memcpy(buffers->data, *data, bytes);
-        if (flags & H5Z_FLAG_REVERSE)
-            length =
-                decompress_chunk(buffers, id, values, bytes, 0, UINT32_MAX, NULL, &why); /* UINT32_MAX: HDF5's limit */
+        if (flags & H5Z_FLAG_REVERSE) /* UINT32_MAX: HDF5's limit of a chunk's bytes */
+            length = decompress_chunk(buffers, id, values, bytes, 0, UINT32_MAX, NULL, &why);
         else if (can_encode(id))
             length = compress_chunk(buffers, id, values[0], bytes);
     }

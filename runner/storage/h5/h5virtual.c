@@ -54,8 +54,8 @@ bool h5_is_linked(hid_t file) {
 static bool overlaps(hid_t creation, size_t mapping, const struct selection *seen) {
     hsize_t first[H5S_MAX_RANK], last[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Pget_virtual_vspace(creation, mapping);
-    bool overlap = true,
-         bounded = H5Sget_select_bounds(space, first, last) >= 0; /* an unlimited selection has no bounds */
+    bool overlap = true;
+    bool bounded = H5Sget_select_bounds(space, first, last) >= 0; /* an unlimited selection has no bounds */
     for (int axis = 0; bounded && axis < seen->rank; axis++)
         overlap = overlap && (int64_t)last[axis] >= seen->start[axis] &&
                   (int64_t)first[axis] <= seen->start[axis] + (seen->count[axis] - 1) * seen->step[axis];

@@ -35,8 +35,8 @@ struct file_mapping {
 
 /* ---- missing pages ---- */
 
-static _Thread_local sigjmp_buf
-    *volatile writing; /* where mapping_write continues after SIGBUS; NULL: the thread is not in it */
+/* Where mapping_write continues after SIGBUS; NULL: the thread is not in it. */
+static _Thread_local sigjmp_buf *volatile writing;
 
 static void bus_error(int number) {
     if (writing) siglongjmp(*writing, 1);

@@ -75,8 +75,8 @@ static uintptr_t crash_address(const ucontext_t *context) {
 /* Writes a text with a `?` for each character that is not safe to print. */
 static void write_stderr(const char *text) {
     for (size_t length = strlen(text); length > 0;) {
-        int shown = text_shown(text, length),
-            bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, length);
+        int shown = text_shown(text, length);
+        int bytes = shown || *text == '\n' ? shown + !shown : utf8_length(text, length);
         bool clean = shown || (*text == '\n' && length == 1); /* end of the message */
         if (bytes == 0) bytes = 1;
         if (write(STDERR_FILENO, clean ? text : "?", clean ? (size_t)bytes : 1) < 0) return;

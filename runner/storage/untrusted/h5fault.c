@@ -162,8 +162,8 @@ enum status h5_fail_object(hid_t file, const char *path, const char *name, struc
     OWNED char *reason = must_strdup(h5_error_text()); /* later failures replace the text */
     bool missing;
     H5_GUARD(guard, EXTERNAL_ALLOW, path, name);
-    OWNED char *fault = find_fault(file, path, name, guard.links, &missing),
-               *newer = h5_needs_newer(file, name, reason);
+    OWNED char *fault = find_fault(file, path, name, guard.links, &missing);
+    OWNED char *newer = h5_needs_newer(file, name, reason);
     if (missing) return fail_missing(file, path, name, error);
     if (fault) return fail(error, STATUS_USAGE, "%s: '%s' is %s", path, name, fault);
     return fail(error, STATUS_USAGE, "%s: '%s' %s%s", path, name,

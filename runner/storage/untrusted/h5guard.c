@@ -137,8 +137,8 @@ static bool check_blocks(void *context, const char *file, const char *dataset) {
     int last_block = 0, ignored;
     for (int block = 0; block <= last_block && !guard->error.status; block++) {
         bool file_numbered, dataset_numbered;
-        OWNED char *in_file = h5_block_name(file, block, &file_numbered),
-                   *in_dataset = h5_block_name(dataset, block, &dataset_numbered);
+        OWNED char *in_file = h5_block_name(file, block, &file_numbered);
+        OWNED char *in_dataset = h5_block_name(dataset, block, &dataset_numbered);
         check_source(guard, path, in_file, in_dataset);
         if (block > 0 || guard->error.status || !(file_numbered || dataset_numbered)) continue;
         last_block = h5_last_block(path, file, dataset, guard->links, &ignored);

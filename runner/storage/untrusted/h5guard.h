@@ -12,12 +12,11 @@
 
 struct h5_guard {
     enum job_external rule;
-    const char *path, *dataset; /* the file and the data set where the walk begins, for messages */
-    hid_t links;                /* link access properties that every H5Oopen through external links is given: a link
+    const char *path, *dataset;   /* the file and the data set where the walk begins, for messages */
+    hid_t links;                  /* link access properties that every H5Oopen through external links is given: a link
                                    that is not permitted fails, and sets `error` */
-    struct error error;         /* the first refusal */
-    const struct selection
-        *seen; /* NULL, or a part of the first data set: only the sources of this part are followed */
+    struct error error;           /* the first refusal */
+    const struct selection *seen; /* the part of the first data set whose sources are followed; NULL: all of it */
     void (*visit)(const char *path, const char *name, struct error *error); /* NULL, or called for each source */
     /* The rest is private. */
     char *folder[2];           /* the folder of `path`, and that of the file behind links; NULL: not known */

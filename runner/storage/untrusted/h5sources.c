@@ -187,8 +187,8 @@ static char *fit_to_source(struct source_walk *walk, struct source_mapping *mapp
     hsize_t size[H5S_MAX_RANK], last[H5S_MAX_RANK], first[H5S_MAX_RANK];
     OWNED_ID hid_t space = H5Dget_space(source);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
-    bool has_shape = H5Sget_select_type(mapping->source_part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space),
-         is_inside = true;
+    bool has_shape = H5Sget_select_type(mapping->source_part) != H5S_SEL_ALL || fit_whole_source(walk, mapping, space);
+    bool is_inside = true;
     char text[SHAPE_TEXT];
     struct shape shape = {.rank = rank < MAX_RANK ? rank : MAX_RANK};
     for (int i = 0; i < shape.rank; i++) shape.size[i] = (int64_t)size[i];
@@ -215,8 +215,8 @@ static hssize_t shared_points(hid_t virtual_part, hid_t part, hid_t seen) {
 /* Visits the elements of a source that the seen elements of the virtual data set show. */
 static void visit_part(struct source_walk *walk, const struct source_mapping *mapping, hid_t source, hid_t seen,
                        hid_t memory) {
-    OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->virtual_part, mapping->source_part, seen),
-                   space = H5Dget_space(source);
+    OWNED_ID hid_t shown = H5Sselect_project_intersection(mapping->virtual_part, mapping->source_part, seen);
+    OWNED_ID hid_t space = H5Dget_space(source);
     hid_t target = walk->absent ? H5S_ALL : H5Sselect_project_intersection(seen, memory, mapping->virtual_part);
     if (h5_slab_points(shown) > 0) {
         H5Sselect_copy(space, shown); /* keeps the extent of the source */
