@@ -134,7 +134,8 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
             char hint[HINT_TEXT];
             const struct yaml_node *key = yaml_key(variant->entry, variant->names[given]);
             yaml_error(document, key ? key : variant->parameter_where[given], "variant '%s' has no parameter '%s'%s",
-                       run->kernel->name, variant->names[given], name_hint(variant->names[given], names, p, "; `tilerun list` shows those it has", hint));
+                       run->kernel->name, variant->names[given],
+                       name_hint(variant->names[given], names, p, "; `tilerun list` shows those it has", hint));
             continue;
         }
         while (parameters[p].values[v] && strcmp(parameters[p].values[v], variant->values[given]) != 0) v++;
