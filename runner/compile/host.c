@@ -22,7 +22,10 @@
 
 #define MAX_WORDS 64
 
-static const char *const flags[] = {"-O3", "-march=native", "-fopenmp", "-fPIC", "-fdiagnostics-color=never", "-g1"};
+/* A kernel that would end the process at once calls `exit`, which fence_catch_exits reports. */
+static const char *const flags[] = {
+    "-O3",          "-march=native", "-fopenmp",         "-fPIC", "-fdiagnostics-color=never", "-g1",
+    "-D_exit=exit", "-D_Exit=exit",  "-Dquick_exit=exit"};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 /* A command line: the words of $CC, then those that add_word appends. */

@@ -12,9 +12,11 @@
 #include "../compile/nvrtc.h"
 #include "../compile/rehearse.h"
 #include "../expression/expression.h"
+#include "../storage/untrusted/fence.h"
 
 #include <ctype.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,11 +186,24 @@ bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch
     return true;
 }
 
+/* Runs if the kernel ends its thread, for which others would wait for ever. */
+static void end_process(void *unused) {
+    (void)unused;
+    exit(STATUS_DEVICE);
+}
+
+/* Only the first launch of a shape is rehearsed: a later one may end the process, which the fence then reports. */
 static int launch_host(const struct launch *launch) {
     const struct user_kernel *user = user_kernel_of(launch->kernel);
     int (*function)(const struct launch *launch);
+    volatile int code = 1; /* volatile: pthread_cleanup_push may be a setjmp */
     *(void **)&function = user->host.function;
-    return function ? function(launch) : 1;
+    fence_set_kernel(launch->kernel->name);
+    pthread_cleanup_push(end_process, NULL);
+    if (function) code = function(launch);
+    pthread_cleanup_pop(false);
+    fence_set_kernel(NULL);
+    return code;
 }
 
 /* Launches the kernel, after the map whose values it takes, if there is one. */

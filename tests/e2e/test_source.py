@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from harness import OK, ROOT, RUN, USAGE, Results, run_job, tilerun, write_job
+from harness import DEVICE, OK, ROOT, RUN, USAGE, Results, run_job, tilerun, write_job
 
 HEADER = '#include "tilerun.h"\n'
 SCALE = HEADER + (
@@ -267,6 +267,7 @@ def test_work_that_goes_on_after_the_launch(tmp_path):
         ("*(volatile int *)16 = 1;", "crashes: Segmentation fault"),
         ("__builtin_trap();", "crashes: "),
         ("extern void exit(int); exit(0);", "ends the process"),
+        ("extern void pthread_exit(void *); pthread_exit(0);", "ends the process"),
         ("((T *)x)[3000] = 5;", "writes to its inputs"),
         ("y[-1] = 5;", "written before its output"),
         ("extern int fork(void); fork();", "leaves a process running"),
@@ -283,12 +284,22 @@ def test_what_a_kernel_does_costs_its_run_only(tmp_path, body, said):
     assert "library" not in tilerun(*words, expect=RUN, preexec_fn=ignore).stderr
 
 
-def test_an_output_that_is_not_written(tmp_path):
+LATE = "#include <pthread.h>\n#include <stdlib.h>\n#include <unistd.h>\n" + SCALE
+EXITS = ["exit(0)", "_exit(0)", "_Exit(0)", "quick_exit(0)", "\n#pragma omp parallel\n_exit(0)", "pthread_exit(0)"]
+
+
+@pytest.mark.parametrize("call, code", [(call, DEVICE) for call in EXITS] + [("abort()", -6), ("*(int *)16 = 1", -11)])
+def test_a_later_launch_that_ends_the_process_is_reported(tmp_path, call, code):
+    bad = source(tmp_path, "bad.c", LATE % ("bad", f"static int calls;\n    if (++calls == 6) {{ {call}; }}"))
+    path = write_job(tmp_path / "job.yaml", **scale_job("cpu", bad, repeat=20))
+    said = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", expect=code).stderr
+    what = "ended the process, or its thread," if code == DEVICE else "crashed"
+    assert f"kernel 'bad' {what} in a launch after its first; finished runs are kept" in said, said
+
+
+def test_an_output_that_is_not_written_and_a_code(tmp_path):
     status, message = status_of(tmp_path, "y[0] = __builtin_nanf(\"\");")
     assert status == "wrong" and "[0] is nan, " in message
-
-
-def test_a_code_is_a_failure(tmp_path):
     assert status_of(tmp_path, "return 7;")[0] == "failed"
 
 
@@ -348,8 +359,7 @@ def test_warnings_have_a_place(tmp_path, place):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/it.h").write_text("static inline int it(void) { int unused; return 0; }\n" if "sub" in place else "")
     text = '#include "sub/it.h"\n' * ("sub" in place) + SCALE % ("mine", "" if "sub" in place else "int unused;")
-    mine = source(tmp_path, "mine.c", text) | {"tile": [1, 2]}
-    path = write_job(tmp_path / "job.yaml", **scale_job(mine))
+    path = write_job(tmp_path / "job.yaml", **scale_job(source(tmp_path, "mine.c", text) | {"tile": [1, 2]}))
     for options in ([], ["--verbose"], ["--verbose"]):  # also of code that the cache has
         done = tilerun("run", path, "-o", tmp_path / "out.h5", "--allow-source", "--overwrite", *options, expect=OK)
         assert done.stderr.count(place) == len(options)  # once, though two combinations are compiled
@@ -475,18 +485,16 @@ def test_resume_notices_a_changed_source(tmp_path):
     text = SCALE % ("mine", "")
     job = scale_job("cpu", source(tmp_path, "mine.c", text))
     run(tmp_path, **job)
-    again = tilerun("run", tmp_path / "job.yaml", "-o", tmp_path / "results.h5", "--resume", "--allow-source")
+    words = ["run", tmp_path / "job.yaml", "-o", tmp_path / "results.h5", "--resume", "--allow-source"]
+    again = tilerun(*words)
     assert again.returncode == OK and "mine: ok" not in again.stderr
     (tmp_path / "mine.c").write_text(text + "/* another one */\n")
-    changed = tilerun("run", tmp_path / "job.yaml", "-o", tmp_path / "results.h5", "--resume", "--allow-source")
+    changed = tilerun(*words)
     assert changed.returncode == USAGE and "before its kernel source mine.c changed" in changed.stderr
-    both = tilerun(
-        "run", tmp_path / "job.yaml", "-o", tmp_path / "results.h5", "--resume", "--overwrite", "--allow-source"
-    )
+    both = tilerun(*words, "--overwrite")
     assert both.returncode == OK and "mine: ok" in both.stderr
     (tmp_path / "results.h5").rename(tmp_path / "other.h5")
     run(tmp_path, **scale_job("cpu", source(tmp_path, "mine.c", text)))
     compared = tilerun("compare", tmp_path / "results.h5", tmp_path / "other.h5").stdout
-    assert "source mine.c: " in compared and "source mine.c: " not in tilerun(
-        "compare", tmp_path / "other.h5", tmp_path / "other.h5"
-    ).stdout
+    same = tilerun("compare", tmp_path / "other.h5", tmp_path / "other.h5").stdout
+    assert "source mine.c: " in compared and "source mine.c: " not in same

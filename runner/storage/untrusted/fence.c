@@ -57,7 +57,7 @@ void fence_leave(const char *const *outer) {
     if (!fenced) set_time_limit(0);
 }
 
-static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 enum { CRASH_SIGNALS = sizeof crash_signals / sizeof *crash_signals };
 static struct sigaction previous_actions[CRASH_SIGNALS];
 
@@ -87,6 +87,8 @@ static void write_stderr(const char *text) {
 
 static uintptr_t library_begin, library_end; /* HDF5's code */
 static atomic_bool exit_allowed;
+static pid_t process; /* not a child of it */
+enum { MAX_EXITS = 512 };
 
 /* Callback of dl_iterate_phdr: stores the segment that contains the address of an HDF5 function, unless HDF5 is linked
  * into the program. */
@@ -114,17 +116,40 @@ static void write_subject(void) {
     if (fenced || subject) write_stderr(": ");
 }
 
-static void library_exited(void) {
-    if (exit_allowed) return;
+static const char *_Atomic kernel; /* of the user, while it runs */
+
+void fence_set_kernel(const char *name) {
+    atomic_store(&kernel, name);
+}
+
+/* Writes what the user's kernel has done. false: none runs. */
+static bool write_kernel(const char *what) {
+    const char *name = atomic_load(&kernel);
+    if (!name) return false;
     write_subject();
-    write_stderr("a library ended the process, for lack of memory or threads, or a kernel in the job did\n");
+    write_stderr("kernel '");
+    write_stderr(name);
+    write_stderr("' ");
+    write_stderr(what);
+    write_stderr(" in a launch after its first; finished runs are kept, and --resume continues\n");
+    return true;
+}
+
+static void library_exited(void) {
+    static atomic_flag entered;
+    if (exit_allowed || getpid() != process) return;
+    while (atomic_flag_test_and_set(&entered)) pause();
+    if (write_kernel("ended the process, or its thread,")) _exit(STATUS_DEVICE);
+    write_subject();
+    write_stderr("a library ended the process, for lack of memory or threads\n");
     _exit(fenced ? STATUS_IO : STATUS_DEVICE);
 }
 
 void fence_catch_exits(void) {
     void *hdf5 = dlsym(RTLD_DEFAULT, "H5open");
     if (hdf5) dl_iterate_phdr(find_code, hdf5);
-    atexit(library_exited);
+    process = getpid();
+    for (int i = 0; i < MAX_EXITS; i++) atexit(library_exited); /* one for each thread that calls exit at once */
 }
 
 void fence_allow_exit(void) {
@@ -166,8 +191,8 @@ static bool hdf5_was_running(uintptr_t at) {
 }
 
 /* Inside a fence, a crash outside the program's own code, or the timer, ends the process with a message that names
- * the fenced file. Outside a fence a crash inside HDF5 ends it with such a message, too. After any other crash the
- * signal has its usual effect. */
+ * the fenced file. Outside a fence a crash inside HDF5 ends it with such a message, too. After any other crash, of
+ * which a message names the user's kernel if one runs, the signal has its usual effect. */
 static void on_signal(int number, siginfo_t *about, void *context) {
     uintptr_t at = crash_address(context);
     bool ours = is_own(at);
@@ -184,6 +209,7 @@ static void on_signal(int number, siginfo_t *about, void *context) {
         write_stderr("the HDF5 library crashed: a file cannot be read, or the host is out of memory\n");
         _exit(STATUS_IO);
     }
+    if (!ours) write_kernel("crashed");
     /* Restores the previous handler; the process then repeats the instruction. */
     for (int i = 0; i < CRASH_SIGNALS; i++)
         if (crash_signals[i] == number) sigaction(number, &previous_actions[i], NULL);

@@ -12,6 +12,8 @@ void fence_install(void);
  * exits with code 4, or with code 3 inside a fence. From then on, a crash of HDF5, or of a library that it called,
  * exits with code 3 also outside a fence. Call it once, at the start. */
 void fence_catch_exits(void);
+/* Names the kernel of the user that runs; NULL: none. If it ends the process or crashes, a message says so. */
+void fence_set_kernel(const char *name);
 /* Allows the program itself to exit; main calls it last. */
 void fence_allow_exit(void);
 
