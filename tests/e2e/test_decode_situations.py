@@ -187,6 +187,19 @@ def test_unsigned_numbers_have_no_default_fill_value(folder, said, gone):
     assert np.isnan(values).sum() == gone and values[1] == (-1 if gone else 65535)
 
 
+def test_unsigned_integers_of_three_bytes(folder):
+    kind = h5py.h5t.STD_I32LE.copy()
+    kind.set_size(3)
+    kind.set_precision(24)
+    with h5py.File(folder / "t.h5", "w") as file:
+        space = h5py.h5s.create_simple((1, 2))
+        h5py.h5d.create(file.id, b"t", kind, space).write(space, space, np.array([[-1, 7]], "i4"))
+        file["t"].attrs["_Unsigned"] = "true"
+    job(folder, mean())
+    assert "'t': attribute _Unsigned is not of plain integers, and is ignored\n" in run(folder)
+    np.testing.assert_array_equal(output(folder)[0], [-1, 7])
+
+
 def test_attributes_that_change_nothing_are_not_mentioned(folder):
     write(folder / "t.h5", [[1, 2], [3, 4]], "float32", scale_factor=1.0, add_offset=0.0, _FillValue=np.float32("nan"),
           valid_min=np.float32("-inf"))  # fmt: skip

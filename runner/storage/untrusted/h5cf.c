@@ -134,6 +134,11 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     }
     struct cf_number fill = cf_netcdf_fill(dataset->dtype);
     bool other_sign = cf->sign && dtype_is_signed(dataset->dtype) == (cf->sign == CF_SIGN_UNSIGNED);
+    if (other_sign && !dataset->plain) { /* their bits are fewer than those of the type that they are read as */
+        cf->sign = CF_SIGN_AS_STORED;
+        free(*ignored);
+        *ignored = must_strdup("attribute _Unsigned is not of plain integers, and is ignored");
+    }
     if (cf->fill.given || !fill.given || other_sign || (any && H5Aexists(dataset->id, "_FillValue") > 0)) return;
     if (!is_netcdf(dataset, any)) return;
     cf->fill = fill;
