@@ -1,6 +1,7 @@
 #!/bin/bash
 # Folders are layers: a file includes only from its own folder and from folders below it. `make lint` checks that from
-# the #include lines. Usage: layers.sh [ROOT]. Prints nothing and exits 0 if no include breaks the rule.
+# the #include lines. Usage: layers.sh [ROOT]. Prints nothing and exits 0 if no include breaks the rule, and if the map,
+# runner/README.md, names functions that exist.
 set -uo pipefail
 cd "${1:-$(dirname "$0")/..}" || exit
 
@@ -84,3 +85,12 @@ BEGIN {
     bad = 1
 }
 END { exit bad }' || exit 1
+
+status=0
+# shellcheck disable=SC2016 # the backticks are the document's
+for name in $(grep -oE '`[a-z0-9]+(_[a-z0-9]+)+`' runner/README.md 2>/dev/null | tr -d '`' | sort -u); do
+    grep -rqw "$name" runner kernels --include='*.[ch]' && continue
+    echo "runner/README.md: no function or member is called $name"
+    status=1
+done
+exit $status

@@ -75,7 +75,7 @@ double samples_probe_s(const struct samples *samples) {
 /* Widens [low, high] so that it contains the 95 % interval of the median of these values. The number of values below
  * the median is binomial, n/2 +- 1.96 sqrt(n)/2, so the values with these two ranks enclose the median with 95 %
  * confidence, whatever the distribution (Hahn and Meeker, Statistical Intervals). */
-static void widen(const double *values, int count, double *low, double *high) {
+static void widen_interval(const double *values, int count, double *low, double *high) {
     OWNED double *sorted = sorted_doubles(values, count);
     double spread = 1.96 * sqrt(count);
     int lower = (int)floor((count - spread) / 2), upper = (int)ceil(1 + (count + spread) / 2);
@@ -100,14 +100,14 @@ static int medians_of(const struct samples *samples, int blocks, double *medians
 void samples_interval(const struct samples *samples, double *low, double *high) {
     *low = *high = NAN;
     if (samples->count < MIN_INTERVAL) return;
-    widen(samples->seconds, samples->count, low, high);
+    widen_interval(samples->seconds, samples->count, low, high);
     if (!samples->turn) return;
     OWNED double *medians = must_malloc((size_t)samples->count * sizeof *medians);
     static const int blocks[] = {0, MIN_INTERVAL};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         if (samples->count < blocks[i]) continue;
         int count = medians_of(samples, blocks[i], medians);
-        if (count >= MIN_INTERVAL) widen(medians, count, low, high);
+        if (count >= MIN_INTERVAL) widen_interval(medians, count, low, high);
     }
 }
 

@@ -20,21 +20,21 @@ static const struct {
 
 /* ---- words ---- */
 
-static void add(char **text, const char *prefix, const char *word) {
+static void add_word(char **text, const char *prefix, const char *word) {
     must_append(text, "%s%s%s", **text ? " " : "", prefix, word);
 }
 
 static char *command_words(const struct command *const list[]) {
     char *words = must_strdup("");
-    for (; *list; list++) add(&words, "", (*list)->name);
+    for (; *list; list++) add_word(&words, "", (*list)->name);
     return words;
 }
 
 /* The words that an operand or an argument can be; "": unknown. The caller frees. */
 static char *known_words(enum word_kind kind, const char *const *choices) {
     char *words = must_strdup("");
-    for (int i = 0; kind == WORD_OPERATION && i < OP_COUNT; i++) add(&words, "", operations[i]->name);
-    for (; choices && *choices; choices++) add(&words, "", *choices);
+    for (int i = 0; kind == WORD_OPERATION && i < OP_COUNT; i++) add_word(&words, "", operations[i]->name);
+    for (; choices && *choices; choices++) add_word(&words, "", *choices);
     return words;
 }
 
@@ -62,15 +62,15 @@ static void bash_command(const struct command *command, FILE *to) {
     OWNED char *options = must_strdup("");
     for (const struct option_row *row = command->rows; row->name; row++) {
         char letter[] = {row->letter, '\0'};
-        if (row->letter) add(&options, "-", letter);
-        add(&options, "--", row->name);
+        if (row->letter) add_word(&options, "-", letter);
+        add_word(&options, "--", row->name);
         if (!row->argument) continue;
         OWNED char *pattern =
             row->letter ? must_printf("'%s --%s' | '%s -%c'", command->name, row->name, command->name, row->letter)
                         : must_printf("'%s --%s'", command->name, row->name);
         bash_case(pattern, "", row->kind, row->choices, to);
     }
-    add(&options, "--", "help");
+    add_word(&options, "--", "help");
     OWNED char *pattern = must_printf("'%s '*", command->name);
     bash_case(pattern, options, command->operands.kind, NULL, to);
 }

@@ -148,7 +148,8 @@ enum status candidate_describe(struct input_candidate *candidate) {
     return array_check_sources(&candidate->array, &candidate->unusable);
 }
 
-static void describe(struct listing *listing, struct input_candidate *candidate, const struct device_facts *cpu) {
+static void describe_candidate(struct listing *listing, struct input_candidate *candidate,
+                               const struct device_facts *cpu) {
     candidate->described = true;
     candidate->source =
         (struct job_input){.name = candidate->entry->name, .file = listing->path, .dataset = candidate->entry->name};
@@ -183,7 +184,7 @@ enum status listing_make(const char *path, const char *object, bool all, struct 
         struct input_candidate *candidate = &listing->candidates[i];
         /* A hidden candidate that another represents is described only if its files may be missing. */
         bool needed = candidate->entry->kind < H5_NO_INPUT && (!candidate->like || is_elsewhere(candidate->entry));
-        if (alone || needed || !candidate->hidden) describe(listing, candidate, &cpu);
+        if (alone || needed || !candidate->hidden) describe_candidate(listing, candidate, &cpu);
     }
     for (int i = 0; i < listing->list.count; i++) {
         const struct input_candidate *candidate = described_for(&listing->candidates[i]);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Reads a number of at most nine digits and no sign at *text, and moves *text past it. */
-static bool read_number(const char **text, int *number) {
+static bool read_count(const char **text, int *number) {
     char *end;
     if (!isdigit((unsigned char)**text)) return false;
     long value = strtol(*text, &end, 10);
@@ -20,7 +20,7 @@ static bool read_number(const char **text, int *number) {
 /* Reads the number in an environment variable; false: it is not set, or is not a number. */
 static bool read_variable(const char *name, int *number) {
     const char *text = getenv(name);
-    return text && read_number(&text, number) && *text == '\0';
+    return text && read_count(&text, number) && *text == '\0';
 }
 
 /* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) parts them. */
@@ -55,7 +55,7 @@ static enum status check_count(const struct option_row *row, const char *argumen
 enum status option_shard_count(const struct option_row *row, const char *argument, void *field, struct error *error) {
     const char *rest = argument;
     int *count = field;
-    if (!read_number(&rest, count) || *rest != '\0')
+    if (!read_count(&rest, count) || *rest != '\0')
         return fail(error, STATUS_USAGE, "--%s must be a number of shards, such as 8, not '%s'", row->name, argument);
     return check_count(row, argument, *count, error);
 }
@@ -77,7 +77,7 @@ enum status option_shard(const struct option_row *row, const char *argument, voi
     struct shard *shard = field;
     const char *rest = argument;
     if (strcmp(argument, "auto") == 0) return shard_of_environment(shard, error);
-    bool form = read_number(&rest, &shard->index) && *rest++ == '/' && read_number(&rest, &shard->count) && !*rest;
+    bool form = read_count(&rest, &shard->index) && *rest++ == '/' && read_count(&rest, &shard->count) && !*rest;
     if (!form) return fail(error, STATUS_USAGE, "--shard must be I/N, such as 0/4, or auto, not '%s'", argument);
     TRY(check_count(row, argument, shard->count, error));
     if (shard->index >= shard->count)
@@ -89,7 +89,7 @@ enum status option_shard(const struct option_row *row, const char *argument, voi
 enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error) {
     int number;
     const char *rest = argument;
-    if (!read_number(&rest, &number) || *rest != '\0')
+    if (!read_count(&rest, &number) || *rest != '\0')
         return fail(error, STATUS_USAGE, "--%s must be a whole number of seconds, such as 3600, not '%s'", row->name,
                     argument);
     *(double *)field = number;

@@ -11,14 +11,14 @@
 
 #define CLOCKS_DIFFER 0.01 /* smaller relative differences of clocks are noise */
 
-static void add(struct context *context, const char *what, const char *base, const char *new) {
+static void add_difference(struct context *context, const char *what, const char *base, const char *new) {
     *APPEND(context->items, context->count) =
         (struct context_difference){must_strdup(what), must_strdup(base), must_strdup(new)};
 }
 
 static void add_numbers(struct context *context, const char *what, double base, double new, const char *unit) {
     OWNED char *of_base = must_printf("%.15g%s", base, unit), *of_new = must_printf("%.15g%s", new, unit);
-    add(context, what, of_base, of_new);
+    add_difference(context, what, of_base, of_new);
 }
 
 static void item_free(struct context_difference *item) {
@@ -51,7 +51,7 @@ static void compare_text(struct context *context, const struct comparison *files
                          const char *what, bool always) {
     OWNED char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
     bool both = base && new, differ = both ? strcmp(base, new) != 0 : always && (base || new);
-    if (differ) add(context, what, base ? base : "", new ? new : "");
+    if (differ) add_difference(context, what, base ? base : "", new ? new : "");
 }
 
 static void compare_number(struct context *context, const struct comparison *files, const char *object,
@@ -194,7 +194,7 @@ static void compare_line(struct context *context, const char *base, const char *
     if (start + end > base_length || start + end > new_length) end = 0;
     OWNED char *before = must_printf("%.*s", (int)(base_length - start - end), base + start);
     OWNED char *after = new ? must_printf("%.*s", (int)(new_length - start - end), new + start) : must_strdup("");
-    add(context, what, new ? before : "present", new ? after : "absent");
+    add_difference(context, what, new ? before : "present", new ? after : "absent");
 }
 
 /* Does a line of the job affect the results? All do but `output` and `name`. */
@@ -245,7 +245,7 @@ static void compare_sources(struct context *context, const struct comparison *co
         if (!base || !new || strcmp(base, new) == 0) continue;
         OWNED char *what = must_printf("source %s", name), *before = must_printf("%.12s...", base);
         OWNED char *after = must_printf("%.12s...", new);
-        add(context, what, before, after);
+        add_difference(context, what, before, after);
     }
 }
 

@@ -54,8 +54,8 @@ static void close_output(struct stored_output *output) {
     h5_close(&output->dataset);
 }
 
-static enum status read_piece(const struct stored_output *from, const struct box *piece, void *data,
-                              struct error *error) {
+static enum status read_output_piece(const struct stored_output *from, const struct box *piece, void *data,
+                                     struct error *error) {
     FENCE(from->path);
     return h5_read(from->dataset, piece, data, error);
 }
@@ -77,8 +77,8 @@ static enum status compare_pieces(const struct stored_output *base_output, const
         struct box piece = cut_piece(&cut, number);
         int64_t elements = box_elements(&piece);
         char *other = data + elements * size;
-        TRY(read_piece(base_output, &piece, data, error));
-        TRY(read_piece(new, &piece, other, error));
+        TRY(read_output_piece(base_output, &piece, data, error));
+        TRY(read_output_piece(new, &piece, other, error));
         difference->identical &= memcmp(data, other, (size_t)(elements * size)) == 0;
         update_extremes(base->dtype, data, other, elements, &seen);
     }

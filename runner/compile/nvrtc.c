@@ -42,14 +42,14 @@ static const char *const error_kinds[] = {": error: ", ": catastrophic error: ",
 static const char *const warning_kinds[] = {": warning ", NULL};
 
 /* A line "FILE(NUMBER): error: MESSAGE" of a log, with the source line and the caret that follow it. */
-struct diagnostic {
+struct compiler_message {
     const char *file, *message, *code;
     int file_length, column; /* column 0: not known */
     long number;
 };
 
 /* Does a line have this form, with one of `kinds`? Then fills the diagnostic. */
-static bool read_diagnostic(const char *line, const char *const *kinds, struct diagnostic *diagnostic) {
+static bool read_diagnostic(const char *line, const char *const *kinds, struct compiler_message *diagnostic) {
     const char *end = line + line_length(line);
     for (; *kinds; kinds++) {
         const char *kind = strstr(line, *kinds);
@@ -59,15 +59,15 @@ static bool read_diagnostic(const char *line, const char *const *kinds, struct d
         const char *caret = next_line(code);
         int blanks = (int)strspn(caret, " ");
         bool pointed = line_length(caret) == blanks + 1 && caret[blanks] == '^' && blanks >= LOG_INDENT;
-        *diagnostic = (struct diagnostic){
+        *diagnostic = (struct compiler_message){
             line, message, code, (int)(open - line), pointed ? blanks - LOG_INDENT + 1 : 0, strtol(open + 1, NULL, 10)};
         return true;
     }
     return false;
 }
 
-/* "FILE:LINE:COLUMN: MESSAGE", the source line and a caret; the caller frees. */
-static char *diagnostic_text(const struct diagnostic *diagnostic, const char *kind) {
+/* "FILE:LINE:COLUMN: KIND MESSAGE", the source line and a caret; `kind`: "" or "warning ". The caller frees. */
+static char *diagnostic_text(const struct compiler_message *diagnostic, const char *kind) {
     char *text = must_printf("%.*s:%ld:", diagnostic->file_length, diagnostic->file, diagnostic->number);
     if (diagnostic->column) must_append(&text, "%d:", diagnostic->column);
     must_append(&text, " %s%.*s", kind, line_length(diagnostic->message), diagnostic->message);
@@ -79,7 +79,7 @@ static char *diagnostic_text(const struct diagnostic *diagnostic, const char *ki
 
 /* Reports the first error of a log. */
 static enum status fail_located(const struct nvrtc_source *source, const char *log, struct error *error) {
-    struct diagnostic diagnostic = {.file = NULL};
+    struct compiler_message diagnostic = {.file = NULL};
     for (const char *line = log; *line && !diagnostic.file; line = next_line(line))
         read_diagnostic(line, error_kinds, &diagnostic);
     if (!diagnostic.file) return fail(error, STATUS_USAGE, "%s cannot be compiled: %s", source->name, log);
@@ -93,7 +93,7 @@ static enum status fail_located(const struct nvrtc_source *source, const char *l
 }
 
 void nvrtc_warnings(const char *log, char **warnings) {
-    struct diagnostic diagnostic;
+    struct compiler_message diagnostic;
     for (const char *line = log; *line; line = next_line(line)) {
         if (!read_diagnostic(line, warning_kinds, &diagnostic)) continue;
         OWNED char *text = diagnostic_text(&diagnostic, "warning ");

@@ -123,7 +123,7 @@ static bool has_file(const struct sources *sources, const char *name) {
 }
 
 /* Adds a file, whose text the sources then own. */
-static void add(struct sources *sources, const char *name, const char *path, char *text) {
+static void add_source(struct sources *sources, const char *name, const char *path, char *text) {
     struct source_file *file = APPEND(sources->files, sources->count);
     *file = (struct source_file){.name = must_strdup(name), .path = must_strdup(path), .text = text};
     sha256_hex(text, strlen(text), file->sha256);
@@ -133,7 +133,7 @@ static void add(struct sources *sources, const char *name, const char *path, cha
 static bool add_if_readable(struct sources *sources, const char *name, const char *folder) {
     OWNED char *path = must_printf("%s/%s", folder, name);
     char *text = read_file(path);
-    if (text) add(sources, name, path, text);
+    if (text) add_source(sources, name, path, text);
     return text != NULL;
 }
 
@@ -179,7 +179,7 @@ enum status sources_read(const char *path, struct sources *sources, struct error
     *sources = (struct sources){.count = 0};
     char *text = read_file(path);
     if (!text) return fail(error, STATUS_USAGE, "%s cannot be read: %s", path, strerror(errno));
-    add(sources, path_name(path), path, text);
+    add_source(sources, path_name(path), path, text);
     OWNED char *folder = path_folder(path);
     for (int i = 0; i < sources->count; i++) TRY(add_includes(sources, i, folder, error));
     return STATUS_OK;

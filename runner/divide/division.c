@@ -108,7 +108,7 @@ static void add_up(struct division *division) {
     division->uneven = division->mean_s > 0 ? division->longest_s / division->mean_s : 1;
 }
 
-static void compare(struct division *division, const struct divisible *job) {
+static void compare_division(struct division *division, const struct divisible *job) {
     const struct division_outcome one_process = outcome_of(job, job->groups, 1);
     division->files_s = files_seconds(job, &division->sum);
     division->all_at_once_s = fmax(division->longest_s, division->files_s);
@@ -133,7 +133,7 @@ struct division *division_make(const struct plan *whole, const struct division_t
     division->write_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_WRITE_BYTES_PER_S;
     const struct divisible job = {whole, groups, terms->by, division->read_bytes_per_s, division->write_bytes_per_s};
     add_up(division);
-    compare(division, &job);
+    compare_division(division, &job);
     return division;
 }
 

@@ -120,7 +120,7 @@ static const char *sign(const struct scalar in[], struct scalar *out) {
 /* ---- comparisons ----------------------------------------------------------------------------------------------- */
 
 /* -1, 0 or 1; 2: they have no order: one is NaN, or only one is a text. */
-static int compare(const struct scalar in[]) {
+static int compare_scalars(const struct scalar in[]) {
     const struct scalar *a = &in[0], *b = &in[1];
     if (a->kind == SCALAR_TEXT && b->kind == SCALAR_TEXT) {
         int order = strcmp(a->text, b->text);
@@ -138,10 +138,10 @@ static const char *unordered(const struct scalar in[]) {
     return mixed ? "a text and a number have no order" : NULL;
 }
 
-/* `holds` is a condition on `order`, the result of compare. */
+/* `holds` is a condition on `order`, the result of compare_scalars. */
 #define COMPARISON(name, holds, fault)                                                                                 \
     static const char *name(const struct scalar in[], struct scalar *out) {                                            \
-        int order = compare(in);                                                                                       \
+        int order = compare_scalars(in);                                                                               \
         give_bool(out, holds);                                                                                         \
         return fault;                                                                                                  \
     }
@@ -187,13 +187,13 @@ static const char *hypot_of(const struct scalar in[], struct scalar *out) {
 
 /* NaN if either is NaN. */
 static const char *minimum(const struct scalar in[], struct scalar *out) {
-    bool first = isnan(real(&in[0])) || compare(in) <= 0;
+    bool first = isnan(real(&in[0])) || compare_scalars(in) <= 0;
     *out = in[first ? 0 : 1];
     return NULL;
 }
 
 static const char *maximum(const struct scalar in[], struct scalar *out) {
-    int order = compare(in);
+    int order = compare_scalars(in);
     bool first = isnan(real(&in[0])) || order == 0 || order == 1;
     *out = in[first ? 0 : 1];
     return NULL;

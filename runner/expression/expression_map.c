@@ -95,7 +95,7 @@ static void append_text(const struct map_builder *builder, char **text, int numb
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-static bool evaluate(struct map_builder *builder, const struct node *node, struct scalar *value) {
+static bool evaluate_node(struct map_builder *builder, const struct node *node, struct scalar *value) {
     return expression_evaluate(&(struct expression){.root = node}, builder->lookup, builder->context, value,
                                builder->fault);
 }
@@ -103,7 +103,7 @@ static bool evaluate(struct map_builder *builder, const struct node *node, struc
 /* Adds the value of a tree without arrays. */
 static int add_constant(struct map_builder *builder, const struct node *node) {
     struct scalar value;
-    if (!evaluate(builder, node, &value)) return -1;
+    if (!evaluate_node(builder, node, &value)) return -1;
     if (value.kind == SCALAR_TEXT)
         return fault_at(builder, node,
                         "a text cannot be an element of an array: numbers and expressions have no quotes");
@@ -118,7 +118,7 @@ static int add_constant(struct map_builder *builder, const struct node *node) {
 static int cast_type(struct map_builder *builder, const struct node *node) {
     struct scalar value;
     if (is_typed(node)) return fault_at(builder, node, "a data type in quotes is expected");
-    if (!evaluate(builder, node, &value)) return -1;
+    if (!evaluate_node(builder, node, &value)) return -1;
     int type = value.kind == SCALAR_TEXT ? type_of_text(value.text) : -1;
     return type >= 0 ? type : fault_at(builder, node, "the second operand is not a data type in quotes");
 }

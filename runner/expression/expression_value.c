@@ -16,7 +16,7 @@ bool scalar_is_true(const struct scalar *value) {
     return value->kind == SCALAR_REAL ? value->real != 0 : value->integer != 0;
 }
 
-static bool evaluate(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value);
+static bool evaluate_scalar(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value);
 
 /* Is the value true or false? A text is neither: `no` is one. */
 static bool is_truth(const struct scalar_evaluation *evaluation, const struct node *node, const struct scalar *value) {
@@ -30,12 +30,12 @@ static bool is_truth(const struct scalar_evaluation *evaluation, const struct no
 /* `if`, `where`, `and`, `or`: evaluates the first operand, and then only the one that gives the result. */
 static bool choose(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
     const struct node *operand = node->operands[0];
-    if (!evaluate(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
+    if (!evaluate_scalar(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
     bool truth = scalar_is_true(value);
-    if (node->function->choose == CHOOSE_IF) return evaluate(evaluation, node->operands[truth ? 1 : 2], value);
+    if (node->function->choose == CHOOSE_IF) return evaluate_scalar(evaluation, node->operands[truth ? 1 : 2], value);
     if (truth == (node->function->choose == CHOOSE_AND)) {
         operand = node->operands[1];
-        if (!evaluate(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
+        if (!evaluate_scalar(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;
         truth = scalar_is_true(value);
     }
     *value = (struct scalar){.kind = SCALAR_BOOL, .integer = truth};
@@ -43,7 +43,7 @@ static bool choose(const struct scalar_evaluation *evaluation, const struct node
 }
 
 /* Evaluates a subtree. Returns false, and fills the fault, if it has no value. */
-static bool evaluate(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
+static bool evaluate_scalar(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
     struct expression_fault *fault = evaluation->fault;
     if (node->kind == NODE_VALUE) {
         *value = node->value;
@@ -57,7 +57,7 @@ static bool evaluate(const struct scalar_evaluation *evaluation, const struct no
     if (node->function->choose) return choose(evaluation, node, value);
     struct scalar in[FUNCTION_OPERANDS];
     for (int i = 0; i < node->function->operands; i++) {
-        if (!evaluate(evaluation, node->operands[i], &in[i])) return false;
+        if (!evaluate_scalar(evaluation, node->operands[i], &in[i])) return false;
         if (in[i].kind != SCALAR_TEXT || node->function->takes_text) continue;
         fault->at = node->at;
         snprintf(fault->message, sizeof fault->message, "'%s' takes numbers, and '%.60s' is a text%s",
@@ -74,7 +74,7 @@ static bool evaluate(const struct scalar_evaluation *evaluation, const struct no
 
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault) {
-    return evaluate(&(struct scalar_evaluation){lookup, context, fault}, expression->root, value);
+    return evaluate_scalar(&(struct scalar_evaluation){lookup, context, fault}, expression->root, value);
 }
 
 bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,

@@ -313,8 +313,8 @@ static void read_select(struct job_reader *reader, const struct yaml_node *node,
     for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->slices[i]);
 }
 
-static void read_number(struct job_reader *reader, const struct yaml_node *node, const char *what,
-                        struct job_number *number) {
+static void read_job_number(struct job_reader *reader, const struct yaml_node *node, const char *what,
+                            struct job_number *number) {
     const struct yaml_node *value = node->text ? job_read_scalar(reader, node, what) : NULL;
     number->is_integer = value && value->kind == YAML_INT;
     if (number->is_integer)
@@ -331,7 +331,7 @@ static void read_numbers(struct job_reader *reader, const struct yaml_node *node
         return;
     }
     for (int i = 0; i < count; i++)
-        read_number(reader, node->kind == YAML_LIST ? node->items[i] : node, what, &missing->numbers[i]);
+        read_job_number(reader, node->kind == YAML_LIST ? node->items[i] : node, what, &missing->numbers[i]);
     missing->count = count;
 }
 

@@ -80,8 +80,8 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
 /* ---- the source -------------------------------------------------------------------------------------------------- */
 
 /* Reads an expression for a number of a launch. */
-static bool read_number(struct job_reader *reader, const struct yaml_node *node, const struct job_variant *values,
-                        const char *what, struct job_launch_number *number) {
+static bool read_launch_size(struct job_reader *reader, const struct yaml_node *node, const struct job_variant *values,
+                             const char *what, struct job_launch_number *number) {
     if (!node->text || node->kind == YAML_NULL)
         return job_error(reader, node,
                          "'%s' must be a number, an expression such as \"ceil(n / $tile)\", or a list of them", what);
@@ -98,7 +98,7 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
     if (given > 3 || (list && given == 0))
         return job_error(reader, node, "'%s' must have 1 to 3 sizes, not %d", what, given);
     for (int i = 0; i < given; i++) {
-        if (!read_number(reader, list ? node->items[i] : node, values, what, &numbers[i])) return false;
+        if (!read_launch_size(reader, list ? node->items[i] : node, values, what, &numbers[i])) return false;
         *count = i + 1;
     }
     return true;
@@ -127,7 +127,7 @@ static bool read_launch(struct job_reader *reader, struct job_source *source, co
     }
     return read_numbers(reader, map, values, "block", source->block, &source->block_count) &&
            read_numbers(reader, map, values, "grid", source->grid, &source->grid_count) &&
-           (!shared || read_number(reader, shared, values, "shared", &source->shared));
+           (!shared || read_launch_size(reader, shared, values, "shared", &source->shared));
 }
 
 struct job_source *job_read_source(struct job_reader *reader, const struct yaml_node *map,

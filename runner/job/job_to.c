@@ -35,7 +35,7 @@ void job_read_to(struct job_reader *reader, const struct yaml_node *node, struct
 }
 
 /* Orders by file, then by name so that names inside a group follow a result of the group's name: '/' sorts first. */
-static int compare(const void *a, const void *b) {
+static int compare_targets(const void *a, const void *b) {
     const struct job_operation *one = *(const struct job_operation *const *)a;
     const struct job_operation *other = *(const struct job_operation *const *)b;
     int files = strcmp(one->to_file, other->to_file);
@@ -93,7 +93,7 @@ void job_check_to(struct job_reader *reader) {
     int count = 0;
     for (int i = 0; i < job->operation_count; i++)
         if (job->operations[i].to_file) found[count++] = &job->operations[i];
-    qsort(found, (size_t)count, sizeof(*found), compare);
+    qsort(found, (size_t)count, sizeof(*found), compare_targets);
     const struct yaml_node *last = NULL; /* reports a swept operation once */
     for (int i = 1; i < count; i++)
         if (found[i]->to_where != last && report_collision(reader, found[i - 1], found[i])) last = found[i]->to_where;

@@ -80,7 +80,7 @@ int yaml_error_count(const struct yaml_document *document) {
 
 /* ---- printing -------------------------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b) {
+static int compare_errors(const void *a, const void *b) {
     const struct diagnostic *x = a, *y = b;
     if (x->source != y->source) return x->source->number < y->source->number ? -1 : 1;
     if (x->line != y->line) return x->line < y->line ? -1 : 1;
@@ -264,7 +264,7 @@ void yaml_print_errors(const struct yaml_document *document, FILE *to) {
     int kept = min(diagnostics->count, YAML_MAX_ERRORS);
     struct diagnostic sorted[YAML_MAX_ERRORS];
     memcpy(sorted, diagnostics->items, sizeof *sorted * (size_t)kept);
-    qsort(sorted, (size_t)kept, sizeof *sorted, compare);
+    qsort(sorted, (size_t)kept, sizeof *sorted, compare_errors);
     for (int i = 0; i < kept; i++) {
         const struct diagnostic *diagnostic = &sorted[i];
         const char *name = diagnostic->source->name, *text = diagnostic->source->text;

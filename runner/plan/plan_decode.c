@@ -14,7 +14,7 @@ static bool moves_stored(const struct job_operation *operation, const struct arr
 }
 
 /* Appends a copy of array entry `original` to the plan's `*count` entries, and links the two. */
-static struct array *append(struct plan *plan, int original, int *count) {
+static struct array *append_counterpart(struct plan *plan, int original, int *count) {
     struct array *array = &plan->arrays[*count];
     *array = array_copy(&plan->arrays[original]);
     array->counterpart = &plan->arrays[original];
@@ -39,14 +39,14 @@ void plan_pack_inputs(struct plan *plan) {
     }
     for (int i = 0; i < job->input_count; i++) {
         if (uses[i] == MOVED) array_pack(&plan->arrays[i]);
-        if (uses[i] == (MOVED | COMPUTED)) array_pack(append(plan, i, &plan->input_count));
+        if (uses[i] == (MOVED | COMPUTED)) array_pack(append_counterpart(plan, i, &plan->input_count));
     }
 }
 
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
     const struct array *named = &plan->arrays[array];
     if (!named->decoding || named->packed == moves_stored(operation, named)) return array;
-    if (!named->counterpart) array_unpack(append(plan, array, &plan->array_count));
+    if (!named->counterpart) array_unpack(append_counterpart(plan, array, &plan->array_count));
     return (int)(named->counterpart - plan->arrays);
 }
 

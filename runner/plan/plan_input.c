@@ -35,8 +35,8 @@ static enum status apply_rows(const struct job_input *input, struct array *array
 }
 
 /* Describes the input and applies its keys. */
-static enum status describe(const struct job *job, const struct job_input *input, struct array *array,
-                            struct error *error) {
+static enum status describe_input(const struct job *job, const struct job_input *input, struct array *array,
+                                  struct error *error) {
     TRY(array_describe(input, array, error));
     if (!input->random) TRY(check_chunk(job, input, array, error));
     if (input->select.rank) TRY(array_select(array, &input->select, error));
@@ -53,7 +53,7 @@ void plan_input(const struct job *job, const struct job_input *input, struct arr
     struct error error = {0};
     *array = (struct array){.name = input->name, .label = input->label, .input = input, .unknown = true};
     if (!input->unread) {
-        array->unknown = describe(job, input, array, &error) != STATUS_OK;
+        array->unknown = describe_input(job, input, array, &error) != STATUS_OK;
         const char *key = error.key ? error.key : input->random ? "random" : "dataset";
         const struct yaml_node *where = job_value(input->node, key, error.item, input->where);
         bool unreadable = strcmp(key, "file") == 0 || array->absent.elements > 0;

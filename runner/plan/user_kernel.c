@@ -110,8 +110,8 @@ static char *with_dollars(enum op op, const char *text) {
 }
 
 /* Evaluates one number for a launch. */
-static bool evaluate(const struct user_kernel *user, const struct launch *launch, int which, int64_t *number,
-                     struct expression_fault *fault) {
+static bool evaluate_size(const struct user_kernel *user, const struct launch *launch, int which, int64_t *number,
+                          struct expression_fault *fault) {
     *number = which != SHARED;
     if (!user->numbers[which]) return true;
     struct scalar value;
@@ -152,7 +152,7 @@ enum status user_kernel_check(const struct kernel *kernel, const struct launch *
     if (!user->source->cuda) return STATUS_OK;
     for (int i = 0; i < NUMBERS; i++) {
         *where = number_of(user->source, i)->where;
-        if (!evaluate(user, launch, i, &numbers[i], &fault))
+        if (!evaluate_size(user, launch, i, &numbers[i], &fault))
             return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
         if (i > GRID && i < SHARED && numbers[i] > 65535)
             return fail(error, STATUS_DEVICE,
@@ -232,7 +232,7 @@ static int launch_cuda(const struct launch *launch) {
     int64_t numbers[NUMBERS];
     unsigned block[3], grid[3];
     for (int i = 0; i < NUMBERS; i++)
-        if (!evaluate(user, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
+        if (!evaluate_size(user, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
     bool empty = false;
     for (int i = 0; i < 3; i++) {
         block[i] = (unsigned)numbers[BLOCK + i];

@@ -22,24 +22,24 @@ const char tilerun_git_commit[] = TILERUN_COMMIT;
 
 const char tilerun_sources[] = TILERUN_SOURCES;
 
-static struct environment_entry *append(struct environment *environment, const char *name) {
+static struct environment_entry *append_entry(struct environment *environment, const char *name) {
     struct environment_entry *entry = APPEND(environment->entries, environment->count);
     entry->name = name;
     return entry;
 }
 
 static void add_text(struct environment *environment, const char *name, const char *text) {
-    if (text && *text) append(environment, name)->text = must_strdup(text);
+    if (text && *text) append_entry(environment, name)->text = must_strdup(text);
 }
 
 static void add_integer(struct environment *environment, const char *name, double number) {
-    struct environment_entry *entry = append(environment, name);
+    struct environment_entry *entry = append_entry(environment, name);
     entry->number = number;
     entry->integral = true;
 }
 
 static void add_real(struct environment *environment, const char *name, double number) {
-    if (!isnan(number)) append(environment, name)->number = number;
+    if (!isnan(number)) append_entry(environment, name)->number = number;
 }
 
 static void add_host(struct environment *environment) {

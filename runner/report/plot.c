@@ -73,7 +73,7 @@ static double pixel_of(const struct scale *scale, double value) {
 }
 
 /* Extends the scale to a value. */
-static void widen(struct scale *scale, double value) {
+static void extend_scale(struct scale *scale, double value) {
     if (!isfinite(value)) return;
     scale->low = fmin(scale->low, value);
     scale->high = fmax(scale->high, value);
@@ -115,8 +115,8 @@ static void widen_all(const struct plot *plot, struct scale *x, struct scale *y)
         for (int i = 0; i < plot->series[s].count; i++) {
             const struct plot_point *point = &plot->series[s].points[i];
             const double heights[] = {point->y, point->low, point->high, point->mark};
-            widen(x, point->x);
-            for (int k = 0; k < 4; k++) widen(y, heights[k]);
+            extend_scale(x, point->x);
+            for (int k = 0; k < 4; k++) extend_scale(y, heights[k]);
         }
     round_out(x, x->axis->unit != UNIT_NONE);
     round_out(y, true);

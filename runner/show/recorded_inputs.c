@@ -14,14 +14,14 @@
 #define NAMED 3 /* inputs that a message names, at most */
 
 /* Appends a text to *list. */
-static void append(char **list, const char *separator, const char *more) {
+static void append_text(char **list, const char *separator, const char *more) {
     must_append(list, "%s%s", **list ? separator : "", more);
 }
 
 /* Appends a sentence to *list if it is among the first NAMED, and frees it. */
 static void append_sentence(char **list, int number, char *sentence) {
-    if (number < NAMED) append(list, "\n", sentence);
-    if (number == NAMED) append(list, "\n", "...");
+    if (number < NAMED) append_text(list, "\n", sentence);
+    if (number == NAMED) append_text(list, "\n", "...");
     free(sentence);
 }
 
@@ -50,7 +50,7 @@ static char *first_readable(char *paths[], int count, char **tried) {
             found = paths[i];
             continue;
         }
-        if (!twice) append(tried, ", ", paths[i]);
+        if (!twice) append_text(tried, ", ", paths[i]);
     }
     for (int i = 0; i < count; i++)
         if (paths[i] != found) free(paths[i]);

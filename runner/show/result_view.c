@@ -98,7 +98,7 @@ static bool read_integer(const char *text, int64_t *integer) {
 }
 
 /* Reads a number; a time may have a unit: "1.5ms". */
-static bool read_number(const char *text, bool time, double *number) {
+static bool read_measure(const char *text, bool time, double *number) {
     static const struct {
         const char *name;
         double seconds;
@@ -134,7 +134,7 @@ static enum status read_condition(const struct view *view, const char *text, str
     condition->number = NAN;
     condition->is_integer = read_integer(condition->value, &condition->integer);
     if (!*condition->value && equality) return STATUS_OK; /* "error=" selects unknown values */
-    if (read_number(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
+    if (read_measure(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "--where %s: '%s' is not a number, but column '%s' holds numbers", text,
                 condition->value, view_column_name(&condition->column));
 }

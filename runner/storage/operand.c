@@ -13,7 +13,7 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* One block of `widen`. */
+/* One block of widen_in_place. */
 struct operand_widening {
     enum dtype from_type, to_type;
     int64_t count; /* elements of the block */
@@ -33,7 +33,7 @@ static void widen_some(void *context, int64_t item, int thread) {
 
 /* Widens elements in place. The narrow ones are at the end of the memory; blocks are widened from the front, so none is
  * overwritten before it is read. */
-static void widen(const struct operand_reading *reading, int64_t count, void *elements) {
+static void widen_in_place(const struct operand_reading *reading, int64_t count, void *elements) {
     char *data = elements;
     enum dtype from = reading->reader->array->dtype, to = reading->operand->dtype;
     int64_t size = (int64_t)dtype_size(from), wide = (int64_t)dtype_size(to);
@@ -81,14 +81,14 @@ static enum status read_in_array(const struct operand_reading *reading, const st
     return STATUS_OK;
 }
 
-static enum status read_box(void *context, const struct box *part, struct error *error) {
+static enum status read_in_order(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     const struct operand_reading *reading = transfer->reading;
     struct box box = box_in_array(transfer->operand, part);
     int64_t elements = box_elements(&box), size = (int64_t)dtype_size(reading->reader->array->dtype);
     int64_t wide = (int64_t)dtype_size(reading->operand->dtype);
     TRY(read_in_array(reading, &box, reading->fresh, transfer->data + elements * (wide - size), error));
-    widen(reading, elements, transfer->data);
+    widen_in_place(reading, elements, transfer->data);
     transfer->data += elements * wide;
     return STATUS_OK;
 }
@@ -138,7 +138,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
         TRY(read_in_array(reading, &box, fresh, memory, error));
         int64_t elements = box_elements(&piece);
         rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
-        widen(reading, elements, transfer->data);
+        widen_in_place(reading, elements, transfer->data);
         transfer->data += elements * wide;
     }
     return STATUS_OK;
@@ -147,7 +147,7 @@ static enum status read_rearranged(void *context, const struct box *part, struct
 enum status operand_read(const struct operand_reading *reading, const struct box *box, void *data,
                          struct error *error) {
     struct transfer transfer = {.operand = reading->operand, .reading = reading, .data = data};
-    box_callback *read = operand_is_rearranged(reading->operand) ? read_rearranged : read_box;
+    box_callback *read = operand_is_rearranged(reading->operand) ? read_rearranged : read_in_order;
     return operand_boxes(reading->operand, box, read, &transfer, error);
 }
 

@@ -262,8 +262,8 @@ static enum status read_converted(struct reader *reader, const struct box *box, 
 }
 
 /* Reads a box from the array's generator, its pieces, its data set without HDF5, or its data set with HDF5. */
-static enum status read_box(struct reader *reader, const struct box *box, void *data, struct trace *trace,
-                            struct error *error) {
+static enum status read_from_source(struct reader *reader, const struct box *box, void *data, struct trace *trace,
+                                    struct error *error) {
     const struct array *array = reader->array;
     TRY(interrupt_check(error));
     struct selection selection = view_selection(&array->view, box);
@@ -287,7 +287,7 @@ static enum status read_box(struct reader *reader, const struct box *box, void *
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error) {
     reader->used = true;
-    return reader_note_failure(reader, read_box(reader, box, data, trace, error), error);
+    return reader_note_failure(reader, read_from_source(reader, box, data, trace, error), error);
 }
 
 /* ---- reading several data sets ---- */
@@ -301,8 +301,8 @@ static struct box relative_to(const struct box *box, const int64_t corner[MAX_RA
 
 /* Reads `part` of a piece into its position in `box`, whose packed elements are at `data`. `memory` has room for
  * `part`. */
-static enum status read_part(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
-                             char *memory, struct trace *trace, struct error *error) {
+static enum status read_into_box(struct array_piece *piece, const struct box *part, const struct box *box, char *data,
+                                 char *memory, struct trace *trace, struct error *error) {
     int64_t size = (int64_t)dtype_size(piece->reader.array->dtype);
     struct box source = relative_to(part, piece->box.start), target = relative_to(part, box->start);
     struct shape around = {.rank = box->rank};
@@ -320,8 +320,8 @@ static enum status read_part(struct array_piece *piece, const struct box *part, 
 
 /* Reads `overlap`, the elements that a piece and `box` share, in parts of bounded size that are cut along the chunks of
  * the piece. */
-static enum status read_piece(struct array_piece *piece, const struct box *overlap, const struct box *box, char *data,
-                              struct trace *trace, struct error *error) {
+static enum status read_overlap(struct array_piece *piece, const struct box *overlap, const struct box *box, char *data,
+                                struct trace *trace, struct error *error) {
     const struct h5_dataset *dataset = piece->reader.dataset;
     int64_t size = (int64_t)dtype_size(piece->reader.array->dtype), limit = PART_BYTES / size;
     int64_t chunk = dataset->filtered ? shape_elements(&dataset->chunk) : 1;
@@ -334,7 +334,7 @@ static enum status read_piece(struct array_piece *piece, const struct box *overl
     if (!memory) return fail(error, STATUS_IO, "%s: no memory left to read it", piece->reader.file);
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box part = cut_piece(&cut, number);
-        TRY(read_part(piece, &part, box, data, memory, trace, error));
+        TRY(read_into_box(piece, &part, box, data, memory, trace, error));
     }
     return STATUS_OK;
 }
@@ -349,7 +349,7 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
         if (!box_intersect(box, &piece->box, &overlap)) continue;
         TRY(open_piece(pieces, &piece->reader, error));
         piece->reader.counts = (struct read_counts){0};
-        TRY(read_piece(piece, &overlap, box, data, trace, error));
+        TRY(read_overlap(piece, &overlap, box, data, trace, error));
         read_counts_add(counts, &piece->reader.counts);
         if (reader_is_written(&piece->reader, &now)) TRY(accept_version(&piece->reader, &now, error));
     }

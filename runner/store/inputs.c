@@ -59,7 +59,7 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
 /* ---- in a part --------------------------------------------------------------------------------------------------- */
 
 /* Appends the line of an input. */
-static enum status describe(struct reader *reader, char **text, struct error *error) {
+static enum status describe_reader(struct reader *reader, char **text, struct error *error) {
     if (!reader->array->settled || !reader->array->input || !reader->hash[0]) return STATUS_OK;
     TRY(reader_share(reader, error));
     XXH128_hash_t identity = identity_of(reader);
@@ -77,7 +77,7 @@ enum status inputs_write(hid_t part, const struct results *results, const struct
     OWNED char *text = must_strdup("");
     for (int i = 0; i < task->geometry.inputs; i++) {
         bool again = i > 0 && task->in[i] == task->in[0];
-        if (!again) TRY(describe(&results->readers->items[task->in[i]], &text, error));
+        if (!again) TRY(describe_reader(&results->readers->items[task->in[i]], &text, error));
     }
     if (!*text) return STATUS_OK;
     must_append(&text, "%016" PRIx64 "\n", (uint64_t)XXH3_64bits(text, strlen(text)));

@@ -137,7 +137,7 @@ static bool is_elsewhere(const char *holder) {
 }
 
 /* Fails because another process has the lock of a folder. */
-static enum status refuse(const struct results *results, bool shared, const char *holder, struct error *error) {
+static enum status refuse_locked(const struct results *results, bool shared, const char *holder, struct error *error) {
     enum status status = STATUS_USAGE;
     const char *where = holder ? holder : "", *open = holder ? " (" : "", *close = holder ? ")" : "";
     if (holder && strncmp(holder, "shard ", 6) == 0)
@@ -186,7 +186,7 @@ static enum status hold(const struct results *results, bool shared, int lock, st
             if (begun < 0) begun = now_s();
             status = wait_for_other(results, holder, lock, waited, error);
         } else if (!shared || i >= MAX_WAITS) {
-            status = refuse(results, shared, holder, error);
+            status = refuse_locked(results, shared, holder, error);
         } else {
             nanosleep(&pause, NULL);
         }

@@ -137,7 +137,7 @@ static int64_t output_bytes(const struct part *part) {
     return shape_elements(&part->stored.shape) * (int64_t)dtype_size(part->stored.dtype);
 }
 
-static enum status read_part(void *context, const struct box *box, void *data, struct error *error) {
+static enum status read_back(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     FENCE(part->path);
     if (part->readback) return rawread_read(part->readback, box, data, error);
@@ -147,7 +147,7 @@ static enum status read_part(void *context, const struct box *box, void *data, s
 /* Reads a box of the output for verification. A large output is read on all cores, because reading takes most of the
  * time. */
 static enum status read_output(struct part *part, const struct box *box, void *data, struct error *error) {
-    const struct operand_visitor visitor = {read_part, part};
+    const struct operand_visitor visitor = {read_back, part};
     if (!part->readback && part->raw && output_bytes(part) > SMALL_OUTPUT) {
         TRY(h5_flush(part->output, error));
         part->readback = rawread_open(part->output);

@@ -107,7 +107,7 @@ char *results_difference(const struct results *results, hid_t file, const char *
 }
 
 /* Fails with a sentence that names the job whose results OUTPUT holds, and the difference to this job. */
-static enum status refuse(const struct results *results, hid_t file, struct error *error) {
+static enum status refuse_output(const struct results *results, hid_t file, struct error *error) {
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
     OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256");
     OWNED char *why = results_difference(results, file, sha256);
@@ -215,7 +215,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
         is_ours(previous, plan, results->keys);
     if (!ours) {
         if (!results->policy.overwrite)
-            status = is_results ? refuse(results, previous->file, error)
+            status = is_results ? refuse_output(results, previous->file, error)
                                 : fail(error, STATUS_USAGE, "output %s: %s", output->name, instead);
         previous_close(previous);
         return status;

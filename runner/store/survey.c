@@ -112,7 +112,7 @@ void results_print_missing(const struct results *results, const bool *missing) {
 #define HASHED_BYTES (INT64_C(256) << 20)
 
 /* Reads a part's row; false: the part is damaged, or gone. */
-static bool read_part(struct survey_part *part) {
+static bool read_unit_part(struct survey_part *part) {
     FENCE(part->path);
     struct stat about;
     bool regular = stat(part->path, &about) == 0 && S_ISREG(about.st_mode);
@@ -140,7 +140,7 @@ static void survey_parts(const char *root, struct survey *survey) {
     survey->parts = must_malloc((size_t)paths.count * sizeof *survey->parts + 1);
     for (int i = 0; i < paths.count; i++) {
         survey->parts[count].path = paths.items[i];
-        if (read_part(&survey->parts[count]))
+        if (read_unit_part(&survey->parts[count]))
             count++;
         else
             free(paths.items[i]);

@@ -118,7 +118,7 @@ static hid_t open_written(const char *path) {
     return H5I_INVALID_HID;
 }
 
-static enum status refuse(const struct results *results, const struct to_file *file, struct error *error) {
+static enum status refuse_to_file(const struct results *results, const struct to_file *file, struct error *error) {
     return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->destination.name,
                 results->policy.resume ? " and was not made by this version of the job, its inputs and tilerun" : "");
 }
@@ -132,7 +132,7 @@ static enum status check_file(const struct results *results, struct to_file *fil
         return fail(error, STATUS_USAGE, "file %s: is not a regular file", file->destination.name);
     if (results->policy.overwrite) return STATUS_OK;
     OWNED_ID hid_t id = results->policy.resume ? open_written(file->destination.path) : H5I_INVALID_HID;
-    return id < 0 ? refuse(results, file, error) : STATUS_OK;
+    return id < 0 ? refuse_to_file(results, file, error) : STATUS_OK;
 }
 
 static enum status check_files(const struct results *results, struct error *error) {
@@ -367,7 +367,7 @@ enum status to_resume(const struct results *results, bool *done, struct error *e
     for (int i = 0; results->to && i < results->to->count; i++) {
         const struct to_file *file = &results->to->items[i];
         enum earlier earlier = look_at(results, job, keys, file);
-        if (earlier == FOREIGN && !results->policy.overwrite) return refuse(results, file, error);
+        if (earlier == FOREIGN && !results->policy.overwrite) return refuse_to_file(results, file, error);
         if (*done && has_previous) *done = is_finished(results, job, file, earlier);
     }
     return STATUS_OK;

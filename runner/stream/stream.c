@@ -43,8 +43,8 @@
 
 /* Reads a packed box. If no step has read it before and the array's hash is wanted, hashes it while it is in the
  * cache. */
-static enum status read_box(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
-                            const struct box *box, void *memory, struct error *error) {
+static enum status read_for_step(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
+                                 const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
     int64_t bytes = box_elements(box) * in->element;
     struct read_counts before = in->reader->counts;
@@ -83,7 +83,7 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
     int64_t bytes = box_elements(&piece) * in->element;
     for (int i = 0; i < stream->bands.lanes; i++)
         TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[slot], slot, &stream->lanes[i].h2d_s, error));
-    TRY(read_box(stream, in, load->step->fresh[load->input], load->step->number, slot, &piece, staged, error));
+    TRY(read_for_step(stream, in, load->step->fresh[load->input], load->step->number, slot, &piece, staged, error));
     struct lane *owner = load->lanes[number % load->count];
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
@@ -160,8 +160,8 @@ static enum status load_in_place(struct stream *stream, const struct load *load,
         struct lane *lane = &stream->lanes[i];
         TRY(lane->device->operations->event_wait(lane->device, lane->in[load->input].used[load->buffer], error));
     }
-    return read_box(stream, in, load->step->fresh[load->input], load->step->number, load->buffer, &load->box,
-                    load->lanes[0]->in[load->input].memory[load->buffer], error);
+    return read_for_step(stream, in, load->step->fresh[load->input], load->step->number, load->buffer, &load->box,
+                         load->lanes[0]->in[load->input].memory[load->buffer], error);
 }
 
 /* Loads a step's box of one input into the next buffers: if the input is shared, all lanes need the whole box, which is

@@ -314,7 +314,7 @@ static struct cached_box *move_window(struct box_cache *cache, int input, const 
     return window;
 }
 
-static enum status read_box(void *context, int input, const struct box *box, void *data, struct error *error) {
+static enum status read_cached(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct box_cache *cache = context;
     const struct host_reader *reader = cache->reader;
     struct cached_box *held = find(cache, input, box);
@@ -342,5 +342,5 @@ static const void *lend_box(void *context, int input, const struct box *box) {
 
 struct host_reader box_cache_reader(struct box_cache *cache, const struct host_reader *reader) {
     cache->reader = reader;
-    return (struct host_reader){read_box, cache, lend_box};
+    return (struct host_reader){read_cached, cache, lend_box};
 }

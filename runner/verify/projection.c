@@ -49,7 +49,7 @@ static void widen_slice(void *context, int64_t slice, int thread) {
 }
 
 /* Converts a band's elements to float64 and scales them. true: at least one of them is NaN or infinite. */
-static bool widen(const struct matrix *matrix, const char *raw, const struct matrix_band *band) {
+static bool widen_band(const struct matrix *matrix, const char *raw, const struct matrix_band *band) {
     struct band_widening widening = {matrix, raw, band->count[0] * band->count[1], band->x, false};
     workers_run(ceil_div(widening.elements, SLICE), widen_slice, &widening);
     return atomic_load(&widening.nonfinite);
@@ -104,7 +104,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
         TRY(host_reader_get(matrix->reader, matrix->input, &box, raw, &at, error));
         band.start[0] = box.start[row], band.count[0] = box.count[row];
         band.start[1] = box.start[column], band.count[1] = box.count[column];
-        visit_band(visitors, count, &band, widen(matrix, at, &band));
+        visit_band(visitors, count, &band, widen_band(matrix, at, &band));
     }
     return STATUS_OK;
 }

@@ -325,7 +325,7 @@ const char *cf_number_text(const struct cf_number *number, char text[CF_NUMBER_T
 }
 
 /* Appends `more` to *text, separated by a comma, and frees it. */
-static void append(char **text, char *more) {
+static void append_freed(char **text, char *more) {
     must_append(text, "%s%s", **text ? ", " : "", more);
     free(more);
 }
@@ -345,19 +345,20 @@ static void append_missing(const struct decoding *decoding, char **text) {
     }
     const char *low = cf_number_text(&attributes->low, number_text), *high = cf_number_text(&attributes->high, other);
     const char *where[] = {decoding->low.decoded ? "decoded " : "", decoding->high.decoded ? "decoded " : ""};
-    if (*list) append(text, must_printf("missing where %s", list));
+    if (*list) append_freed(text, must_printf("missing where %s", list));
     if (decoding->has_low && decoding->has_high && decoding->low.decoded == decoding->high.decoded) {
-        append(text, must_printf("missing outside %s%s to %s", where[0], low, high));
+        append_freed(text, must_printf("missing outside %s%s to %s", where[0], low, high));
         return;
     }
-    if (decoding->has_low) append(text, must_printf("missing below %s%s", where[0], low));
-    if (decoding->has_high) append(text, must_printf("missing above %s%s", where[1], high));
+    if (decoding->has_low) append_freed(text, must_printf("missing below %s%s", where[0], low));
+    if (decoding->has_high) append_freed(text, must_printf("missing above %s%s", where[1], high));
 }
 
 char *decoding_text(const struct decoding *decoding) {
     const struct cf *attributes = &decoding->attributes;
     char *text = must_strdup(""), number[CF_NUMBER_TEXT], *product, *sum;
-    if (decoding->read_as != decoding->stored) append(&text, must_printf("read as %s", dtype_name(decoding->read_as)));
+    if (decoding->read_as != decoding->stored)
+        append_freed(&text, must_printf("read as %s", dtype_name(decoding->read_as)));
     if (decoding->scales) {
         bool factor = attributes->factor.given && attributes->factor.real != 1;
         bool offset = attributes->offset.given && attributes->offset.real != 0;
@@ -370,7 +371,7 @@ char *decoding_text(const struct decoding *decoding) {
         sum = offset ? must_printf("%s %c %s", product, negative ? '-' : '+', cf_number_text(&magnitude, number))
                      : must_strdup(product);
         free(product);
-        append(&text, sum);
+        append_freed(&text, sum);
     }
     append_missing(decoding, &text);
     return text;

@@ -135,7 +135,7 @@ void rawread_close(struct rawread **closed) {
 
 /* ---- reading: both kinds of storage ------------------------------------------------------------------------------ */
 
-/* One call of rawread_read. */
+/* One call of rawread_selected. */
 struct reading {
     struct rawread *raw;
     const struct rawread_visitor *visitor;
@@ -258,7 +258,7 @@ static const char *read_run(const struct reading *reading, const struct row_run 
 
 /* Reads the runs of a piece: directly into the target if the elements are stored as they are wanted, else through
  * a buffer. */
-static void read_piece(struct reading *reading, int64_t piece, int thread) {
+static void read_row_piece(struct reading *reading, int64_t piece, int thread) {
     const struct rows *rows = &reading->rows;
     struct read_counts counts = {0};
     struct row_run run;
@@ -284,7 +284,7 @@ static void read_rows(void *context, int64_t lane, int thread) {
     (void)lane;
     struct reading *reading = context;
     for (int64_t piece; (piece = atomic_fetch_add(&reading->next, 1)) < reading->rows.pieces;)
-        read_piece(reading, piece, thread);
+        read_row_piece(reading, piece, thread);
 }
 
 static atomic_int contiguous_threads; /* most workers that read contiguous storage; 0: all */

@@ -39,7 +39,7 @@ static bool is_below(const char *real, const char *folder) {
 }
 
 /* Sets guard->error to "PATH: 'DATASET' HOW FILE WHY"; returns REFUSED, which ends the walk. */
-static int refuse(struct h5_guard *guard, const char *how, const char *file, const char *why) {
+static int refuse_file(struct h5_guard *guard, const char *how, const char *file, const char *why) {
     OWNED char *name = text_clean(guard->dataset), *to = text_clean(file);
     fail(&guard->error, STATUS_USAGE, "%s: '%s' %s %s%s", guard->path, name, how, to, why);
     return REFUSED;
@@ -48,7 +48,7 @@ static int refuse(struct h5_guard *guard, const char *how, const char *file, con
 /* Stops the walk because it has reached the wanted file. */
 static int refuse_wanted(struct h5_guard *guard, const char *file) {
     guard->found = true;
-    return refuse(guard, "reads", file, "");
+    return refuse_file(guard, "reads", file, "");
 }
 
 static bool is_hdf5(const char *path) {
@@ -62,7 +62,7 @@ static int find_permitted(struct h5_guard *guard, const char *how, const char *n
                           bool plain) {
     for (int i = 0; guard->wanted && i < names->count; i++)
         if (path_is_file(names->items[i], guard->wanted)) return refuse_wanted(guard, names->items[i]);
-    if (guard->rule == EXTERNAL_DENY) return refuse(guard, how, name, ", and the job says 'external: deny'");
+    if (guard->rule == EXTERNAL_DENY) return refuse_file(guard, how, name, ", and the job says 'external: deny'");
     for (int i = 0; i < names->count; i++) {
         struct stat about;
         OWNED char *real = must_realpath(names->items[i]);
@@ -70,9 +70,9 @@ static int find_permitted(struct h5_guard *guard, const char *how, const char *n
         set_folders(guard);
         bool near = is_below(real, guard->folder[0]) || is_below(real, guard->folder[1]);
         if (guard->rule == EXTERNAL_SAME_FOLDER && !near)
-            return refuse(guard, how, names->items[i],
-                          ", which is outside of its folder: only 'external: allow' in the job file permits that");
-        if (!S_ISREG(about.st_mode)) return refuse(guard, how, names->items[i], ", which is not a regular file");
+            return refuse_file(guard, how, names->items[i],
+                               ", which is outside of its folder: only 'external: allow' in the job file permits that");
+        if (!S_ISREG(about.st_mode)) return refuse_file(guard, how, names->items[i], ", which is not a regular file");
         if (plain || is_hdf5(names->items[i])) return i;
     }
     return -1;
@@ -154,12 +154,12 @@ static void check_dataset(struct h5_guard *guard, hid_t dataset) {
     if (H5Iget_type(dataset) != H5I_DATASET || H5Oget_info2(dataset, &about, H5O_INFO_BASIC) < 0) return;
     for (int i = 0; i < guard->depth; i++)
         if (guard->chain[i].file == about.fileno && guard->chain[i].address == about.addr) {
-            refuse(guard, "is a virtual data set", "that reads itself", "");
+            refuse_file(guard, "is a virtual data set", "that reads itself", "");
             return;
         }
     guard->visited++;
     if (guard->depth == MAX_DEPTH || (guard->depth > NESTED && guard->visited > MAX_NESTED)) {
-        refuse(guard, "is made of", "too many virtual data sets of virtual data sets", "");
+        refuse_file(guard, "is made of", "too many virtual data sets of virtual data sets", "");
         return;
     }
     guard->chain[guard->depth++] = (struct h5_guarded){about.fileno, about.addr, path};

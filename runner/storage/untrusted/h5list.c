@@ -117,7 +117,7 @@ static struct h5_entry describe_unknown(hid_t dataset, hid_t creation) {
 }
 
 /* Describes a data set, except for its name and the other members that depend on the links to it. */
-static struct h5_entry describe(hid_t dataset, hid_t creation) {
+static struct h5_entry describe_dataset(hid_t dataset, hid_t creation) {
     OWNED_ID hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset);
     hsize_t size[H5S_MAX_RANK];
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
@@ -161,11 +161,11 @@ static bool is_permitted(const char *path, const char *name, hid_t dataset, hid_
 }
 
 /* Appends an entry to the list, which owns `name` from then on. `dataset` is negative if it cannot be opened. */
-static void append(struct h5_list *list, const char *path, hid_t dataset, char *name) {
+static void append_dataset(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     struct h5_entry *entry = APPEND(list->entries, list->count);
     OWNED_ID hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
     bool known = dataset >= 0 && is_permitted(path, name, dataset, creation);
-    *entry = (known ? describe : describe_unknown)(dataset, creation);
+    *entry = (known ? describe_dataset : describe_unknown)(dataset, creation);
     entry->name = name;
     if (dataset >= 0) entry->marks = h5_attribute_marks(dataset);
     H5O_info_t about;
@@ -197,12 +197,12 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     walk->guard->error.status = STATUS_OK;
     OWNED_ID hid_t object = H5Oopen(group, name, walk->guard->links);
     if (object >= 0 && H5Iget_type(object) == H5I_DATASET) {
-        append(walk->list, walk->path, object, disown(&path));
+        append_dataset(walk->list, walk->path, object, disown(&path));
         record_link(group, name, link, &walk->list->entries[walk->list->count - 1]);
     } else if (object < 0 && walk->guard->error.status) {
         if (walk->list->outside++ == 0) walk->list->first_outside = disown(&path);
     } else if (object < 0 && (link->type == H5L_TYPE_HARD || H5Oexists_by_name(group, name, walk->guard->links) > 0)) {
-        append(walk->list, walk->path, object, disown(&path));
+        append_dataset(walk->list, walk->path, object, disown(&path));
     } else if (object < 0 && walk->list->broken++ == 0) {
         OWNED char *fault = h5_link_fault(group, walk->path, name);
         walk->list->first_broken = fault ? must_printf("%s, %s", path, fault) : must_strdup(path);
@@ -235,7 +235,7 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
     H5I_type_t kind = H5Iget_type(object);
     struct link_walk walk = {list, path, name, &guard};
     if (kind == H5I_DATASET)
-        append(list, path, object, must_strdup(name));
+        append_dataset(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
     else if (h5_visit(object, H5_ITER_NATIVE, visit_link, &walk) < 0)
