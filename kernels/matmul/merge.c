@@ -22,8 +22,11 @@ enum status matmul_merge_axes(const struct op_options *options, const struct sha
             int input_axis = axis - stack + shapes[i].rank - 2;
             int64_t input_size = input_axis < 0 ? 1 : shapes[i].size[input_axis];
             if (input_size != 1 && size[axis] != 1 && input_size != size[axis])
-                return fail_key(error, "inputs", 1, "the stacks do not fit each other: %s x %s",
-                                shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]));
+                return fail_key(error, "inputs", 1,
+                                "the stacks of %s and %s cannot be broadcast: sizes before the last two are matched "
+                                "from the last on, and %lld and %lld meet",
+                                shape_format(&shapes[0], texts[0]), shape_format(&shapes[1], texts[1]),
+                                (long long)size[axis], (long long)input_size);
             if (input_size != 1) size[axis] = input_size;
         }
     }

@@ -32,8 +32,8 @@ static enum status check(const struct op_options *options, const struct shape sh
                         shape_format(&shapes[1], b), options->transpose_b ? " transposed" : "", (long long)k_of_a,
                         (long long)k_of_b);
     if (shapes[0].rank == 3 && shapes[1].rank == 3 && shapes[0].size[0] != shapes[1].size[0])
-        return fail_key(error, "inputs", 1, "the stacks differ in count: %s x %s", shape_format(&shapes[0], a),
-                        shape_format(&shapes[1], b));
+        return fail_key(error, "inputs", 1, "the stacks have different numbers of matrices: %s x %s",
+                        shape_format(&shapes[0], a), shape_format(&shapes[1], b));
     return STATUS_OK;
 }
 
@@ -247,10 +247,10 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
     return STATUS_OK;
 }
 
-/* Relative to |alpha| |A||B|: rounding errors of k additions in the accumulator's type, taken as independent, and the
- * rounding of the result. Classes below full add twice what rounding one input to fewer bits may cost (tensor cores may
- * cut TF32 off instead of rounding, hence 2^-9). Absolute: each of the k products may fall among the accumulator's
- * subnormal numbers and be rounded there, and so may the result. */
+/* operation->tolerance, relative to |alpha| |A||B|: rounding errors of k additions in the accumulator's type, taken as
+ * independent, and the rounding of the result. Classes below full add twice what rounding one input to fewer bits may
+ * cost (tensor cores may cut TF32 off instead of rounding, hence 2^-9). Absolute: each of the k products may fall among
+ * the accumulator's subnormal numbers and be rounded there, and so may the result. */
 static struct tolerance matmul_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     static const double inputs[ACCURACY_COUNT] = {
         [ACCURACY_TF32] = 0x1p-9, [ACCURACY_FLOAT16] = 0x1p-10, [ACCURACY_BFLOAT16] = 0x1p-7};

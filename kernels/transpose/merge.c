@@ -13,7 +13,8 @@ static enum status find_order(const struct op_options *options, int rank, int or
     for (int axis = 0; axis < rank; axis++) order[axis] = axis < rank - 2 ? axis : 2 * rank - 3 - axis;
     if (options->axis_count == 0) return STATUS_OK;
     if (options->axis_count != rank)
-        return fail_key(error, "axes", -1, "'axes' has %d entries, the input has %d axes", options->axis_count, rank);
+        return fail_key(error, "axes", -1, "'axes' must have %d entries, one for each axis of the input, not %d", rank,
+                        options->axis_count);
     for (int axis = 0; axis < rank; axis++) {
         int input_axis = options->axes[axis];
         if (input_axis < -rank || input_axis >= rank || seen[input_axis < 0 ? input_axis + rank : input_axis])

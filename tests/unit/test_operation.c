@@ -92,7 +92,7 @@ static void matmul_geometries(void **state) {
     refused(OP_MATMUL, (struct op_options){.transpose_b = true}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)}, floats,
             "inner dimensions differ: 2x3 x 3x5 transposed (3 and 5)");
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 2, 3), SHAPE(4, 3, 5)}, floats,
-            "the stacks differ in count: 2x2x3 x 4x3x5");
+            "the stacks have different numbers of matrices: 2x2x3 x 4x3x5");
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(3), SHAPE(3, 5)}, floats,
             "matmul takes matrices or stacks of them, input 1 has shape 3");
     refused(OP_MATMUL, (struct op_options){0}, (struct shape[]){SHAPE(2, 3), SHAPE(3, 5)},
