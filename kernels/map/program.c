@@ -11,7 +11,7 @@
 #define WEAK_TYPE (MAP_BOOL + 1)
 
 /* A value of a node: its type, and the number of the step that computes it. A constant has a node instead: as_type
- * makes its step when its type is known. */
+ * makes its step when its type is known. Operations on constants alone do not occur: expression_map.c computes them. */
 struct value {
     int type, step;
     const struct map_node *constant; /* NULL: it is no constant */
@@ -194,8 +194,8 @@ static struct value arithmetic(struct typing *typing, enum map_function function
     if (type == MAP_BOOL && function == MAP_MULTIPLY) function = MAP_AND;
     if (type == MAP_BOOL && function == MAP_SUBTRACT)
         mistake(typing, typing->node, "truth values have no difference: use '!='");
-    bool of_bools_int8 = function == MAP_FLOOR_DIVIDE || function == MAP_REMAINDER || function == MAP_POWER;
-    if (type == MAP_BOOL && of_bools_int8) type = INT8;
+    bool makes_int8_of_bools = function == MAP_FLOOR_DIVIDE || function == MAP_REMAINDER || function == MAP_POWER;
+    if (type == MAP_BOOL && makes_int8_of_bools) type = INT8;
     if (function == MAP_DIVIDE && !is_float(type)) type = FLOAT64;
     if (function == MAP_POWER && is_integer(type) && in[1].constant && in[1].constant->integer < 0)
         mistake(typing, typing->node,

@@ -98,8 +98,8 @@ struct batch {
         }                                                                                                              \
     }
 
-/* A NaN stays, and replaces any number, because every comparison with it is false. Between -0 and +0 min keeps -0, and
- * max keeps +0. */
+/* Adds the rows of a batch. A NaN stays, and replaces any number, because every comparison with it is false. Between -0
+ * and +0 min keeps -0, and max keeps +0. */
 CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct batch *batch,
                           struct column_sums *sums) {
     switch (operator_) {
@@ -157,7 +157,7 @@ CPU_BODY add_deviations_body(bool skip_nan, const struct batch *batch, struct co
 CPU_VERSIONS(add_deviations, (bool skip_nan, const struct batch *batch, struct column_sums *sums),
              (skip_nan, batch, sums))
 
-/* var and std of integers up to 32 bits: a chunk has fewer than 2^32 rows. */
+/* var and std of integers up to 32 bits: adds sums and squares, exactly, as a chunk has fewer than 2^32 rows. */
 CPU_BODY add_exactly_body(const struct batch *batch, struct column_sums *sums) {
     for (int64_t r = 0; r < batch->rows; r++) {
         const int64_t *restrict row = batch->x.i + r * batch->columns;
@@ -353,7 +353,7 @@ static union reduce_any reduce_few(const struct blocked_work *work, int64_t elem
     return sum;
 }
 
-/* var and std of 64-bit integers: their squares fit no vector. */
+/* var and std of 64-bit integers, one by one: their squares fit no vector. */
 static void reduce_wide_integers(const struct blocked_work *work, int64_t element, int64_t rows, int64_t columns,
                                  union reduce_any *states) {
     const int64_t row_stride = work->args->inner, column_stride = work->is_short ? work->args->length : 1;
@@ -444,7 +444,7 @@ static int reduce_blocked_launch(const struct launch *launch) {
     work.chunk_length = args->inner == 1 && !work.is_short ? ROWS * LANES : ROWS;
     work.blocks = ceil_div(work.inner, work.columns);
     work.chunks = args->length > 0 ? ceil_div(args->length, work.chunk_length) : 1;
-    int64_t blocks = (work.is_short ? 1 : args->outer) * work.blocks, tasks = blocks * work.chunks;
+    int64_t blocks = (work.is_short ? 1 : args->outer) * work.blocks, shares = blocks * work.chunks;
     const int threads = cpu_threads(launch, (double)(args->outer * args->length * args->inner));
     (void)threads; /* without OpenMP nothing uses it */
     if (work.chunks == 1) {
@@ -457,8 +457,8 @@ static int reduce_blocked_launch(const struct launch *launch) {
         return 0;
     }
     union reduce_any states[GROUP][COLUMNS];
-    for (int64_t group = 0; group < tasks; group += GROUP) {
-        int64_t count = min_int64(GROUP, tasks - group);
+    for (int64_t group = 0; group < shares; group += GROUP) {
+        int64_t count = min_int64(GROUP, shares - group);
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
         for (int64_t i = 0; i < count; i++)
             reduce_chunk(&work, (group + i) / work.chunks, (group + i) % work.chunks, states[i]);

@@ -400,6 +400,13 @@ static void set_truths(const struct pass *pass, int64_t count, struct truth *tru
 
 /* ---- the reference ----------------------------------------------------------------------------------------------- */
 
+/* What accumulators hold in the first pass. `in_double`: the elements are read as doubles. */
+static enum kind first_kind(enum reduce_operator operator_, bool in_double) {
+    if (reduce_is_variance(operator_)) return KIND_MEAN;
+    if (reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN) return KIND_STATE;
+    return operator_ == REDUCE_PROD ? KIND_PRODUCT : KIND_SUM;
+}
+
 /* Computes the truth about a part of a box, and stores it from output number `at` on. `piece`: memory for what is read.
  * `accumulators`: one for each output of the part, then 2 * PIECE_ELEMENTS / RUN for the runs of a piece. */
 static enum status reduce_part(const struct geometry *geometry, const struct host_reader *reader,
@@ -412,10 +419,7 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     pass.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
     if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype))
         in_double = true; /* NaNs are counted in the widened floats */
-    pass.kind = reduce_is_variance(operator_)                                              ? KIND_MEAN
-                : reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN ? KIND_STATE
-                : operator_ == REDUCE_PROD                                                 ? KIND_PRODUCT
-                                                                                           : KIND_SUM;
+    pass.kind = first_kind(operator_, in_double);
     pass.widened = in_double ? FLOAT64 : dtype_is_signed(dtype) ? INT64 : UINT64;
     struct box input = input_box(geometry, part, &pass);
     int64_t outputs = box_elements(part);

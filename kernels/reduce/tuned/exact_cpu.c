@@ -6,8 +6,8 @@
  * by one and replaced by zeros in the batch, so that add_rows still adds the other lanes' numbers. The key of a number
  * (exact_bins.h) decides whether it fits.
  *
- * A task is a block of lanes and a chunk of the reduced axis. If an output has several tasks or launches, all of them
- * add to its accumulator in the workspace. */
+ * A share of the work is a block of lanes and a chunk of the reduced axis. If an output has several shares or launches,
+ * all of them add to its accumulator in the workspace. */
 #include "exact_bins.h"
 
 #include "../../core/convert.h"
@@ -15,7 +15,7 @@
 
 #define LANES    16
 #define BATCH    64          /* rows of lanes */
-#define CHUNK    (64 * 1024) /* elements of the reduced axis in one task */
+#define CHUNK    (64 * 1024) /* elements of the reduced axis in one share */
 #define SHORT    (4 * LANES) /* a row of at most this many elements uses one lane */
 #define ADJACENT 1           /* the stride between the words of an accumulator here; on a GPU it is a block's threads */
 
@@ -24,11 +24,11 @@ struct exact_work {
     enum dtype dtype;
     struct exact_type type;
     int64_t blocks, chunks; /* blocks of columns, chunks of the reduced axis */
-    int64_t *sums;          /* [outputs][words]; NULL: a task finishes its outputs */
+    int64_t *sums;          /* [outputs][words]; NULL: a share finishes its outputs */
     int words;
 };
 
-/* The sums of one task, in bins and accumulators for each lane. */
+/* The sums of one share, in bins and accumulators for each lane. */
 struct lane_sums {
     int64_t count;
     struct exact_bins bins[LANES];
@@ -116,7 +116,7 @@ static void add_batch(struct exact_type type, struct lane_sums *lanes, double *x
         for (int i = 0; i < type.bins; i++) lanes->bins[c].bin[i] = bin[i][c];
 }
 
-/* ---- a task ------------------------------------------------------------------------------------------------------ */
+/* ---- a share ----------------------------------------------------------------------------------------------------- */
 
 /* Adds the lanes' columns of `length` rows; the first row begins at element `element` of x. */
 static void add_columns(const struct exact_work *work, struct lane_sums *lanes, int64_t element, int64_t length) {
@@ -172,9 +172,9 @@ static void add_to(const struct exact_work *work, int64_t *to, const int64_t *li
     }
 }
 
-/* Sums one chunk of one block of lanes. Stores the results, or, if other tasks add to the same outputs, adds the sums
+/* Sums one chunk of one block of lanes. Stores the results, or, if other shares add to the same outputs, adds the sums
  * to the accumulators in the workspace. */
-static void run_task(const struct exact_work *work, int64_t block, int64_t chunk) {
+static void sum_share(const struct exact_work *work, int64_t block, int64_t chunk) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * CHUNK, length = min_int64(CHUNK, args->length - start);
     int64_t outer = block / work->blocks, column = block % work->blocks * LANES;
@@ -201,8 +201,8 @@ static void run_task(const struct exact_work *work, int64_t block, int64_t chunk
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-/* Do several tasks or launches add to one output? The answer is the same for all launches of a run: if tiles divide the
- * reduced axis, every launch is shorter than the whole axis. */
+/* Do several shares or launches add to one output? The answer is the same for all launches of a run: if tiles divide
+ * the reduced axis, every launch is shorter than the whole axis. */
 static bool is_shared(const struct reduce_args *args) {
     return args->length < args->total || args->length > CHUNK;
 }
@@ -213,7 +213,7 @@ static size_t reduce_exact_cpu_workspace(const struct launch *launch) {
     return is_shared(args) ? (size_t)(args->outer * args->inner) * words * sizeof(int64_t) : 0;
 }
 
-/* Does all tasks. If outputs have accumulators in the workspace, the last launch rounds and stores these. */
+/* Sums all shares. If outputs have accumulators in the workspace, the last launch rounds and stores these. */
 static int reduce_exact_cpu_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct exact_work work = {.args = args, .dtype = launch->dtype, .type = exact_type_of(launch->dtype)};
@@ -226,7 +226,7 @@ static int reduce_exact_cpu_launch(const struct launch *launch) {
     (void)threads; /* without OpenMP nothing uses it */
 #pragma omp parallel for collapse(2) schedule(dynamic) num_threads(threads)
     for (int64_t block = 0; block < blocks; block++)
-        for (int64_t chunk = 0; chunk < work.chunks; chunk++) run_task(&work, block, chunk);
+        for (int64_t chunk = 0; chunk < work.chunks; chunk++) sum_share(&work, block, chunk);
     if (!work.sums) return 0;
 #pragma omp parallel for num_threads(threads)
     for (int64_t output = 0; output < outputs; output++) {
