@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shapes come from `merge`, or are all equal. An input lacks a loop along which its size is 1. */
+/* operation->geometry. The shapes come from `merge`, or are all equal. An input lacks a loop along which its size is 1.
+ * */
 static enum status map_geometry(const struct op_options *options, const struct shape shapes[],
                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
@@ -188,7 +189,7 @@ static void map_launch(const struct geometry *geometry, const struct tile *tile,
     launch->args.map = map_args_of(geometry, &geometry->out, tile, in, out);
 }
 
-/* The result is described by its expression. */
+/* operation->long_name: the expression. */
 static bool map_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
     (void)in;
     return snprintf(text, LONG_NAME_TEXT, "%s", options->map->text) < LONG_NAME_TEXT;
@@ -200,7 +201,7 @@ static bool map_unit(const struct op_options *options, const char *const in[], c
     return false;
 }
 
-/* Relative to |value|; reference.c adds the slack of functions such as exp. */
+/* operation->tolerance, relative to |value|; reference.c adds the slack of functions such as exp. */
 static struct tolerance map_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy;
     enum dtype dtype = geometry->out.dtype;

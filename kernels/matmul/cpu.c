@@ -52,7 +52,7 @@ static int matmul_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-/* For `auto`: of a Zen 3 core at 3 GHz. */
+/* The predicted time, for `auto`: that of a Zen 3 core at 3 GHz. */
 static double matmul_cpu_seconds(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     return 0.25e-6 + (double)args->batch * (double)args->m * (double)args->n * (1.2e-9 + 1.0e-9 * (double)args->k);

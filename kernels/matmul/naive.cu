@@ -56,7 +56,7 @@ static int matmul_naive_launch(const struct launch *launch) {
     });
 }
 
-/* Every element of C reads a row and a column. */
+/* The bytes that a launch moves: every element of C reads a row and a column. */
 static double matmul_naive_bytes(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     return double(args.batch) * args.m * args.n * (2.0 * args.k + 1) * dtype_size(launch->dtype);

@@ -50,7 +50,7 @@ static int reduce_atomic_launch(const struct launch *launch) {
     });
 }
 
-/* For every element read, a cell of 8 bytes is read and written. */
+/* The bytes that a launch moves: for every element read, a cell of 8 bytes is read and written. */
 static double reduce_atomic_bytes(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const double outputs = double(args.outer) * args.inner, elements = outputs * args.length;

@@ -19,7 +19,7 @@ static int reduce_operator_of(const struct op_options *options) {
     return (int)options->reduce;
 }
 
-/* Which loop runs along each axis: k along the reduced one; b, m, n where einsum would write them. */
+/* Names the loop along each axis: k along the reduced one; b, m, n where einsum would write them. */
 static void name_loops(int rank, int axis, enum loop loop[OPERAND_RANK]) {
     static const enum loop along[OPERAND_RANK + 1][OPERAND_RANK][OPERAND_RANK] = {
         [1] = {{LOOP_K}},
@@ -144,7 +144,8 @@ static struct tolerance reduce_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(dtype) + accumulation, dtype_smallest(dtype) + smallest};
 }
 
-/* An index and a count have the unit 1. A product has none: its exponent would be the length of the axis. */
+/* operation->unit. An index and a count have the unit 1. A product has none: its exponent would be the length of the
+ * axis. */
 static bool reduce_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     static const char *const number[] = {"1"};
     if (options->reduce == REDUCE_PROD) return false;

@@ -8,7 +8,7 @@
 
 #define RUN 16384 /* elements that one thread takes at a time for the reference */
 
-/* Integers compute modulo 2^64, so alpha and beta have to be 64-bit integers. */
+/* Is the value a 64-bit integer, as alpha and beta of integers must be, which are computed modulo 2^64? */
 static bool is_int64(double value) {
     return value >= (double)INT64_MIN && value < -(double)INT64_MIN && value == floor(value);
 }
@@ -115,7 +115,7 @@ static bool scale_unit(const struct op_options *options, const char *const in[],
     return options->beta == 0 && unit_of_input(options, in, text);
 }
 
-/* Relative to |alpha x| + |beta|: one rounding of the result. */
+/* operation->tolerance, relative to |alpha x| + |beta|: one rounding of the result. */
 static struct tolerance scale_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
     return (struct tolerance){dtype_epsilon(geometry->out.dtype), dtype_smallest(geometry->out.dtype)};

@@ -23,15 +23,15 @@ inline int64_t transpose_blocks(const transpose_args &args) {
     return args.batch * ceil_div(args.rows, TRANSPOSE_TILE) * ceil_div(args.cols, TRANSPOSE_TILE);
 }
 
-/* Tiles are numbered down the columns of x: blocks that run together then write neighbouring pieces of y's rows, and
- * scattered reads cost less than scattered writes. */
+/* The tile of a block. Tiles are numbered down the columns of x: blocks that run together then write neighbouring
+ * pieces of y's rows, and scattered reads cost less than scattered writes. */
 __device__ inline tile_position transpose_tile(const transpose_args &args) {
     const tile_position of_y = tile_of_block((args.cols + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE,
                                              (args.rows + TRANSPOSE_TILE - 1) / TRANSPOSE_TILE);
     return {of_y.batch, of_y.column, of_y.row};
 }
 
-/* PITCH: elements from one row of the shared tile to the next. */
+/* Transposes one tile. PITCH: elements from one row of the shared tile to the next. */
 template <typename T, int PITCH>
 __global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_STEP)
     transpose_tile_kernel(const __grid_constant__ transpose_args args) {

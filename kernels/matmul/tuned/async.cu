@@ -122,7 +122,8 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
-/* Operands whose row length is no multiple of 4 are copied element by element: 0.84 of the speed, 0.7 in a stack. */
+/* Chooses the tile and the cut of k. Operands whose row length is no multiple of 4 are copied element by element: 0.84
+ * of the speed, 0.7 in a stack. */
 static matmul_choice matmul_async_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     return matmul_choose(launch, cuts, launch->choice[0], matmul_in_groups(args, 4) ? 1 : args.batch == 1 ? 0.84 : 0.7);

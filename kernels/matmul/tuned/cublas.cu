@@ -99,7 +99,7 @@ static cudaDataType_t type_of(enum dtype dtype) {
     return CUDA_R_32F;
 }
 
-/* A row-major rows x columns matrix (or a stack of them) is a column-major columns x rows one. */
+/* Describes a row-major rows x columns matrix, or a stack of them, as a column-major columns x rows one. */
 static cudaError_t layout_fill(const lt_library &lt, cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
                                int64_t rows, int64_t columns, int64_t batch, int64_t stride) {
     const int32_t count = int32_t(batch);
@@ -206,7 +206,7 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
 
 #define NARROW_THREADS 256
 
-/* After several launches over k, a 16-bit type's scaled sums are in `partial`; this kernel rounds them into C. */
+/* Rounds into C the scaled sums that several launches over k of a 16-bit type have left in `partial`. */
 template <typename T>
 static __global__ void __launch_bounds__(NARROW_THREADS) narrow_kernel(const float *from, T *to, int64_t elements) {
     const int64_t at = block_number() * NARROW_THREADS + threadIdx.x;

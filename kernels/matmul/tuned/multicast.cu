@@ -58,7 +58,7 @@ static const int row_words[] = {0, 128, 64},
                  column_words[] = {0, 256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16},
                  multicast_piece_words[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 
-/* Comparing all configurations takes 50 us, and most launches equal an earlier one, so choices are remembered. */
+/* Chooses the configuration, and remembers it: comparing all takes 50 us, and most launches equal an earlier one. */
 static multicast_config matmul_multicast_config(const struct launch *launch) {
     thread_local recent<multicast_config> known;
     struct launch canonical = *launch;

@@ -57,7 +57,7 @@ struct multicast_position {
     }
 };
 
-/* x / y. A division takes a hundred cycles, so a y that is a power of 2 becomes a shift. */
+/* Returns x / y. A division takes a hundred cycles, so a y that is a power of 2 becomes a shift. */
 __device__ inline int shared_out(int x, int y) {
     return y & (y - 1) ? int(unsigned(x) / unsigned(y)) : x >> (31 - __clz(y));
 }
@@ -208,7 +208,7 @@ __device__ inline void multicast_fill(const matmul_args &args, const multicast_l
     }
 }
 
-/* What a copying warp does: one thread of it copies one operand, B if `is_b`. */
+/* Lets one thread of a copying warp copy one operand, B if `is_b`. */
 template <typename SHAPE, bool A_MN, bool B_MN>
 __device__ inline void multicast_produce(const matmul_args &args, const multicast_layout &layout,
                                          const multicast_block &block, const CUtensorMap *map, bool is_b,

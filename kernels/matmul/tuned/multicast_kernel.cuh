@@ -26,7 +26,7 @@ __device__ inline void multicast_consume(const multicast_work &work, const multi
     const auto moved = [](uint64_t operand, uint32_t by) { return operand >> 32 << 32 | (uint32_t(operand) + by); };
     multicast_release release(layout, block, (layout.clusters - first + clusters - 1) / clusters);
     multicast_position at;
-    int next_slab = 0;
+    int next_slab = 0; /* the slab that multicast_store fills next */
     if (layout.pieces > 1 && threadIdx.x % WARPGROUP == 0)
         mbarrier_expect(&ring.landed[consumer], uint32_t(multicast_landing<SHAPE>::bytes(layout.pieces, block.piece)));
     launch_wait();
@@ -148,20 +148,20 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
     const matmul_args &args = work.args;
     const bool a_mn = args.transpose_a, b_mn = !args.transpose_b;
     const auto [down, across] = config.share;
-    const multicast_layout layout = {config.stages,
-                                     down,
-                                     across,
-                                     config.pieces,
-                                     int(ceil_div(args.m, SHAPE::ROWS * down)),
-                                     int(ceil_div(args.n, SHAPE::COLUMNS * across)),
-                                     int(multicast_clusters(args, config.tile, config.share)),
-                                     config.once,
-                                     multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
-                                     multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
-                                     !multicast_plain<T>(args) ? OUT_SINGLY
-                                     : given.n % 8 == 0        ? OUT_COPIES
-                                     : config.pieces == 1      ? OUT_WORDS
-                                                               : OUT_SINGLY};
+    const multicast_layout layout = {.stages = config.stages,
+                                     .down = down,
+                                     .across = across,
+                                     .pieces = config.pieces,
+                                     .rows = int(ceil_div(args.m, SHAPE::ROWS * down)),
+                                     .columns = int(ceil_div(args.n, SHAPE::COLUMNS * across)),
+                                     .clusters = int(multicast_clusters(args, config.tile, config.share)),
+                                     .once = config.once,
+                                     .a_lines = multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
+                                     .b_lines = multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
+                                     .out = !multicast_plain<T>(args) ? OUT_SINGLY
+                                            : given.n % 8 == 0        ? OUT_COPIES
+                                            : config.pieces == 1      ? OUT_WORDS
+                                                                      : OUT_SINGLY};
     if (layout.clusters == 0) return 0;
     const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     CUtensorMap a_map = {}, b_map = {}, c_map = {};

@@ -10,7 +10,7 @@
 /* Everything that may decide how a product is computed, except its operands' addresses. */
 using matmul_key = std::array<int64_t, 15 + KERNEL_MAX_PARAMETERS>;
 
-/* `kernel` tells the entries of several kernels in one cache apart. */
+/* The key of a launch in a cache. `kernel` tells the entries of several kernels in one cache apart. */
 inline matmul_key matmul_cache_key(const struct launch *launch, int device, const void *kernel = nullptr) {
     const struct matmul_args &args = launch->args.matmul;
     matmul_key key = {args.m,

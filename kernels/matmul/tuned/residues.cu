@@ -271,7 +271,7 @@ static int residues_multiply(const struct launch *launch, const residues_plan &p
                         rectangle);
 }
 
-/* One matrix of a stack: `launch` has no other. */
+/* Computes the product of a launch of one matrix, rectangle by rectangle, and mends what failed. */
 static int residues_matrix(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const cudaStream_t stream = stream_of(launch);

@@ -197,7 +197,7 @@ static int matmul_ring_begin(const struct launch *launch) {
     });
 }
 
-/* Tiles, lines and k are counted in 32 bits. */
+/* Returns why the launch cannot run, or NULL. Tiles, lines and k are counted in 32 bits. */
 static const char *matmul_ring_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double tiles = double(args.batch) * double(ceil_div(args.m, 16)) * double(ceil_div(args.n, 24));

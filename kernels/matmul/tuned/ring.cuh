@@ -176,6 +176,7 @@ __global__ void __maxnreg__(WORKER::REGISTERS)
             begin += RING_STEP;
         } while (begin < k);
         if (exists) {
+            /* Computed again, so that `place` needs no registers in the loop. */
             const ring_place own =
                 ring_place(work, item, int(threadIdx.z) * WORKER::WARP_M, int(threadIdx.y) * WORKER::WARP_N);
             worker.leave(args, own);

@@ -231,7 +231,7 @@ template <int TILE_N> struct scaled_shared : wgmma_shared<wgmma_stage<1, TILE_N 
     alignas(1024) uint8_t staging[2 * WARPGROUP / 32][2][SCALED_PART];
 };
 
-/* What a consumer does: multiplies its 64 rows of each tile, and stores them. A_MN, B_MN: is A, is B MN-major? */
+/* A consumer multiplies its 64 rows of each tile, and stores the sums. A_MN, B_MN: is A, is B MN-major? */
 template <int TILE_N, bool A_MN, bool B_MN>
 __device__ inline void scaled_consume(const scaled_work &work, const CUtensorMap *c_map, scaled_shared<TILE_N> &shared,
                                       int consumer, int64_t tiles) {

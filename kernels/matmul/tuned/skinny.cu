@@ -104,9 +104,9 @@ static double matmul_skinny_traffic(const struct launch *launch) {
            (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
 }
 
-/* A launch that comes early saves up to 0.9 us, but its blocks come as others leave: each time to other
- * multiprocessors. If X nearly fills L2, less of it is found there, presumably since both halves of L2 then hold a
- * copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
+/* Should the launch begin before the one before it ends? That saves up to 0.9 us, but its blocks come as others leave:
+ * each time to other multiprocessors. If X nearly fills L2, less of it is found there, presumably since both halves of
+ * L2 then hold a copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
 static bool begins_early(const struct launch *launch) {
     return matmul_skinny_traffic(launch) <= EARLY_BYTES;
 }
@@ -197,7 +197,7 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
     return work;
 }
 
-/* Shared memory holds S, and at the end the sums. */
+/* The bytes of shared memory, which holds S, and at the end the sums. */
 template <typename W> static size_t bytes_of(const skinny_work &work) {
     using T = typename W::element;
     const size_t staged = size_t(W::staged(work.chunk, W::rows(work.small))) * sizeof(T);

@@ -17,7 +17,9 @@
  *     rows(), staged(), at()      lines of S in shared memory, its elements there, the index of an element
  *     SUMS                        sums that a warp leaves in shared memory
  *     start(), step(), leave()    the first loads; STEP of k, and the loads of the next; the sums to shared memory
- *     line(), total()             the number in X of a line of the block's tile; a sum over all warps that share it */
+ *     line(), total()             the number in X of a line of the block's tile; a sum over all warps that share it
+ *
+ * In functions x is a line of the block's tile, j a line of S, and l a k counted from the chunk's first. */
 #ifndef KERNELS_MATMUL_SKINNY_CUH
 #define KERNELS_MATMUL_SKINNY_CUH
 

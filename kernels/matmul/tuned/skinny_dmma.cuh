@@ -47,7 +47,8 @@ struct skinny_dmma_k_adjacent
         if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
-    /* A thread of a quad has one element of its lines: 0 and 1 of the first vector, 2 and 3 of the last. */
+    /* Adds what `load` skips, an element of its lines a thread: 0 and 1 of a quad of the first vector, 2 and 3 of the
+     * last. */
     __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
         const double *const matrix = static_cast<const double *>(work.x) + block.matrix * work.x_stride;

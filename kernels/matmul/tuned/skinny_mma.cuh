@@ -77,8 +77,8 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
         return k >= 0 && own_line < work.lines ? matrix[own_line * work.k + k] : narrow<T>(0.0f);
     }
 
-    /* 16 P adjacent lines are P groups of 16, each of lines that are P apart. Consecutive lines `x` of a block belong
-     * to its groups in turn. */
+    /* The number in X of line `x` of a tile. 16 P adjacent lines are P groups of 16, each of lines that are P apart;
+     * consecutive x belong to the groups of the block in turn. */
     __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
         const int64_t group = tile * work.abreast + x % work.abreast;
         return group / P * TOGETHER + group % P + P * (x / work.abreast);
@@ -120,7 +120,7 @@ struct skinny_mma_k_adjacent : skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4,
         if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
-    /* Thread 0 of a quad has the first vector of its lines, thread 1 the last; half a vector at a time. */
+    /* Adds what `load` skips: thread 0 of a quad the first vector of its lines, thread 1 the last, by halves. */
     __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
         const T *const matrix = static_cast<const T *>(work.x) + block.matrix * work.x_stride;
@@ -263,7 +263,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_lines_adjacent
         }
     }
 
-    /* Four k of eight lines. */
+    /* Adds the products of four k of eight lines. */
     __device__ void multiply_vectors(const uint4 (&v)[4], const uint2 (&s)[TILES]) {
         const uint32_t x[4][4] = {{v[0].x, v[0].y, v[0].z, v[0].w},
                                   {v[1].x, v[1].y, v[1].z, v[1].w},

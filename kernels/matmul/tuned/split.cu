@@ -326,7 +326,7 @@ static double matmul_split_seconds(const struct launch *launch) {
     return split_hands_over(launch, other) ? other.seconds : split_own_seconds(launch);
 }
 
-/* Enough for this kernel and for the one that it hands over to: smaller tiles of the same run may be handed over. */
+/* The bytes for this kernel and for the one that it hands over to, as smaller tiles of the same run may be. */
 static size_t matmul_split_workspace(const struct launch *launch) {
     return std::max(split_plan_make(launch).bytes, kernel_workspace(&matmul_async, launch));
 }
@@ -388,7 +388,7 @@ static int matmul_split_launch(const struct launch *launch) {
     return args.transpose_b ? split_multiply<false, false>(launch, plan) : split_multiply<false, true>(launch, plan);
 }
 
-/* Whether an element fails depends on that element alone. */
+/* A number of the order of additions (kernel->way). Whether an element fails depends on that element alone. */
 static uint64_t matmul_split_way(const struct launch *launch) {
     const split_other other = split_other_of(launch);
     if (!split_hands_over(launch, other)) return 1;

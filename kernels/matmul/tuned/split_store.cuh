@@ -116,7 +116,7 @@ __device__ inline uint64_t split_store(const matmul_args &args, const split_line
     return 0;
 }
 
-/* An element in float32, as the plainest kernel would. */
+/* Computes an element in float32, as the plainest kernel would. */
 __device__ inline float split_dot(const split_pair &pair, const matmul_args &args, const split_corner &corner,
                                   int64_t m, int64_t n) {
     const split_operand &a = pair.operand[0], &b = pair.operand[1];

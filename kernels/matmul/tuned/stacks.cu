@@ -56,7 +56,8 @@ template <enum layout LAYOUT, int COUNT, int THREADS> struct stacks_lines {
         return (i / ADJACENT * THREADS + thread) * ADJACENT + i % ADJACENT;
     }
 
-    /* LAYOUT == LINES: reads beyond the last line reach into the next row, or behind the buffer (stacks_cut). */
+    /* Finds where the lines begin. LAYOUT == LINES: reads beyond the last line reach into the next row, or behind the
+     * buffer (stacks_cut). */
     __device__ stacks_lines(const stacks_operand &o, int first, int thread) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++)
@@ -64,7 +65,7 @@ template <enum layout LAYOUT, int COUNT, int THREADS> struct stacks_lines {
                                          : (first + line(thread, 0)) * 4;
     }
 
-    /* Four of k, from l on. */
+    /* Loads four of k, from l on. */
     __device__ void load(float (&values)[COUNT][4], const stacks_operand &o, const char *from, int l) const {
         if constexpr (LAYOUT == K_KEPT) {
 #pragma unroll
@@ -233,7 +234,7 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<
     }
 };
 
-/* Rows begin on 16 bytes: ldmatrix. */
+/* A TILE for matrices whose rows begin on 16 bytes, which ldmatrix loads. */
 template <typename T, int ROWS, int COLUMNS, enum layout A, enum layout B>
 struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
     /* The offset of a thread's row for load_matrices(), which loads 16 lines by 16 k from line `first` on. LINE_FIRST:
@@ -269,7 +270,7 @@ struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
 template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_halves<T, ROWS, COLUMNS> {
     static constexpr int BLOCKS = ROWS > 1 ? 1 : 3;
 
-    /* Two neighbours along k. */
+    /* Loads two neighbours along k. */
     __device__ static uint32_t pair(const char *from, int k_step) {
         const uint32_t low = *reinterpret_cast<const uint16_t *>(from);
         return low | uint32_t(*reinterpret_cast<const uint16_t *>(from + k_step)) << 16;

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 #endif
 }
 
-/* Room for copies that TMA can read (pack.cuh). In the transposed problem b, the job's A, must lie along k. */
+/* The bytes for copies that TMA can read (pack.cuh). In the transposed problem b, the job's A, must be K-major. */
 inline size_t tf32_workspace(const struct launch *launch) {
     const matmul_args turned = matmul_turn(launch->args.matmul);
     return pack_bytes(wgmma_stack_a(turned), sizeof(float), false) +

@@ -244,7 +244,7 @@ template <typename F> int dispatch_product_lanes(enum dtype dtype, F &&f) {
     });
 }
 
-/* For min and max, argmin and argmax. */
+/* Calls f with the lane type of min, max, argmin or argmax. */
 template <typename F> int dispatch_extreme_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     return dispatch_mirrored(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;

@@ -49,7 +49,7 @@ template <typename T> struct spread_lane {
     }
 };
 
-/* For integers. A lane has fewer than 2^32 elements. */
+/* The lane of integers. A lane has fewer than 2^32 elements. */
 template <typename T> struct exact_spread_lane {
     using element_type = T;
     std::conditional_t<sizeof(T) == 8, wide_int, int64_t> sum;

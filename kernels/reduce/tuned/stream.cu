@@ -69,7 +69,7 @@ static uint64_t way_of(const stream_layout &layout, const stream_glue &glue) {
     return way;
 }
 
-/* Rows of up to 256 loads are always summed alike. */
+/* kernel->way. Rows of up to 256 loads are always summed alike. */
 static uint64_t reduce_stream_way(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     uint64_t way = 0;

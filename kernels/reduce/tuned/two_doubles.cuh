@@ -189,7 +189,7 @@ template <> struct norm_of<double> : two_doubles<norm_of<double>> {
         return quiet(with_exponent(sqrt(rounded()), SQUARE_SHIFT * level));
     }
 
-    /* The level replaces the last two bits of lo. */
+    /* Saves the level in the last two bits of lo. */
     __device__ reduce_state save() const {
         return {{hi}, (__double_as_longlong(lo) & ~int64_t(3)) | (level + 1)};
     }
@@ -210,7 +210,7 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
     static constexpr int EXACT = sizeof(T) == 8 ? 1 : sizeof(T) == 4 ? 2 : 4;
     static __device__ float_product_of identity() { return {{1.0, 0.0}, 0}; }
     static __device__ T neutral() { return narrow<T>(1.0f); }
-    /* A zero keeps its sign. */
+    /* The mantissa, rounded; a zero keeps its sign. */
     __device__ double mantissa() const { return this->hi == 0 ? this->hi : this->rounded(); }
     __device__ void multiply(double x) {
         const double product = this->hi * x;
@@ -247,8 +247,8 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         return quiet(narrow<T>(with_exponent(mantissa(), exponent)));
     }
 
-    /* Nine bits of the exponent go into hi. The state's index has the rest of the exponent in its upper 40 bits, enough
-     * for 2^38 elements of any size, and lo in its lower 24, in units of 2^-75. */
+    /* Saves nine bits of the exponent in hi. The state's index has the rest of the exponent in its upper 40 bits,
+     * enough for 2^38 elements of any size, and lo in its lower 24, in units of 2^-75. */
     __device__ reduce_state save() const {
         float_product_of saved = {{mantissa(), 0.0}, exponent};
         saved.lo = this->lo - (saved.hi - this->hi);

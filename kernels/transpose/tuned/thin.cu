@@ -142,7 +142,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
     }
 }
 
-/* tall, stack: the units of one run, with gaps between them that keep lanes in different banks. */
+/* tall, stack: copies the units of one run, with gaps between them that keep lanes in different banks. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const tiling &tiling,
                                 const thin_tile &tile, int units) {
@@ -163,8 +163,8 @@ __device__ inline void copy_run(unsigned char *shared, const transpose_args &arg
     }
 }
 
-/* Every unit that holds an element of the tile is copied whole, but for the end of x: if its last unit is not whole,
- * that one comes element by element. */
+/* Loads the tile. Every unit that holds an element of it is copied whole, but for the end of x: if its last unit is not
+ * whole, that one comes element by element. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling,
                             const thin_tile &tile) {
@@ -190,7 +190,7 @@ __device__ inline void load(unsigned char *shared, const transpose_args &args, c
 
 /* ---- from shared memory to y ------------------------------------------------------------------------------------- */
 
-/* wide, stack: one run. */
+/* wide, stack: stores one run. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
                                  const thin_tile &tile) {
@@ -253,8 +253,8 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     }
 }
 
-/* tall: a run per column, of whole matrices one after another. A column's units begin up to EACH - 1 rows behind the
- * tile's first one; the tile before stores these rows. */
+/* tall: stores a run per column, of whole matrices one after another. A column's units begin up to EACH - 1 rows behind
+ * the tile's first one; the tile before stores these rows. */
 template <typename T>
 __device__ inline void store_columns(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
                                      const thin_tile &tile) {
