@@ -196,6 +196,7 @@ static void doubles_to_integers(const double *from, int64_t count, enum dtype to
     }
 }
 
+/* Converts up to BLOCK elements between any two types; counts what overflowed and what was truncated. */
 static void convert_block(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
                           struct casts *casts) {
     double wide[BLOCK], back[BLOCK];

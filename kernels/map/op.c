@@ -78,6 +78,7 @@ struct broadcast {
     unsigned has[MAX_RANK]; /* the inputs that have more than one element along the axis */
 };
 
+/* Finds the shape of the result, and which inputs have each of its axes. */
 static enum status broadcast_shapes(const struct map *map, const struct shape shapes[], struct broadcast *all,
                                     struct error *error) {
     char text[SHAPE_TEXT], others[SHAPE_TEXT];

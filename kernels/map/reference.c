@@ -443,6 +443,7 @@ static enum status evaluate_pieces(const struct geometry *geometry, const struct
     return STATUS_OK;
 }
 
+/* Computes the map's values of a box piece by piece, and hands them to `to`. */
 static enum status evaluate(const struct geometry *geometry, const struct operand *result,
                             const struct host_reader *reader, const struct box *box, const struct sink *to,
                             struct error *error) {

@@ -157,6 +157,7 @@ struct piece_array {
     int64_t position;        /* the first element's position along the reduced axis */
 };
 
+/* Describes a piece of `box` as x[outer][length][inner], `length` along the reduced axis. */
 static struct piece_array array_of(const struct pass *pass, const struct box *box, const struct box *piece,
                                    const void *x) {
     const struct operand *in = &pass->geometry->in[0];

@@ -26,7 +26,7 @@ static enum status find_order(const struct op_options *options, int rank, int or
 }
 
 /* Appends the result's axes first .. end - 1 as a group; `named`: by their numbers in the input. */
-static void take_run(struct axes *axes, const struct shape *shape, const int *order, int first, int end, bool named) {
+static void append_run(struct axes *axes, const struct shape *shape, const int *order, int first, int end, bool named) {
     axes_begin(axes);
     for (int axis = first; axis < end; axis++) axes_append(axes, shape->size[order[axis]], named ? order[axis] : axis);
 }
@@ -41,12 +41,12 @@ enum status transpose_merge_axes(const struct op_options *options, const struct 
     /* The last two runs swap; those before them are the stack, of one matrix if there is only one run. */
     int last = begin[runs - 1], before = runs > 1 ? begin[runs - 2] : 0;
     if (before > 0) {
-        take_run(&merged->in[0], &shapes[0], order, 0, before, true);
-        take_run(&merged->out, &shapes[0], order, 0, before, false);
+        append_run(&merged->in[0], &shapes[0], order, 0, before, true);
+        append_run(&merged->out, &shapes[0], order, 0, before, false);
     }
-    take_run(&merged->in[0], &shapes[0], order, last, rank, true);
-    take_run(&merged->in[0], &shapes[0], order, before, last, true);
-    take_run(&merged->out, &shapes[0], order, before, last, false);
-    take_run(&merged->out, &shapes[0], order, last, rank, false);
+    append_run(&merged->in[0], &shapes[0], order, last, rank, true);
+    append_run(&merged->in[0], &shapes[0], order, before, last, true);
+    append_run(&merged->out, &shapes[0], order, before, last, false);
+    append_run(&merged->out, &shapes[0], order, last, rank, false);
     return STATUS_OK;
 }

@@ -43,6 +43,7 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
     static_assert(8 * COLUMNS == TILE, "two warps cover a row");
 
     static constexpr matmul_cut cut(int min_k, double flops, double alone, double start) {
+        /* rows, columns, slots, step, min_k, flops, alone, start, order, shares: struct matmul_cut. */
         return {TILE, TILE, BLOCKS, BK, min_k, flops, alone, start, 0, false};
     }
 };

@@ -109,6 +109,7 @@ static cudaError_t layout_fill(const lt_library &lt, cublasLtMatrixLayoutOpaque_
     return cudaSuccess;
 }
 
+/* Describes C^T = B^T A^T, because cuBLAS is column-major. */
 static cudaError_t product_fill(const lt_library &lt, const struct launch *launch, struct lt_product *product) {
     const matmul_args &args = launch->args.matmul;
     const bool in_one_launch = args.first && args.last;

@@ -43,6 +43,7 @@ template <int ROWS_, int COLUMNS_> struct exact_shape {
     static_assert(sizeof(float) * PARTS * PLANE <= offsetof(shared_t, a), "sums take the place of slices");
 
     static constexpr matmul_cut cut(double flops, double start) {
+        /* rows, columns, slots, step, min_k, flops, alone, start, order, shares, even, waits: struct matmul_cut. */
         return {ROWS, COLUMNS, 1, SLOT_K, 2 * SLOT_K, flops, 1, start, PARTS, true, 0, true};
     }
 };

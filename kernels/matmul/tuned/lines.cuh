@@ -48,19 +48,20 @@ struct split_operand {
     void *slice;      /* [SLICES][count][rows][pitch] */
     split_line *line; /* [count][lines] */
     int64_t count, rows, columns, stride, pitch;
-    bool by_row; /* lines are rows in memory */
-    bool fours;  /* x can be read 16 bytes at a time */
+    bool k_adjacent; /* lines are rows in memory */
+    bool fours;      /* x can be read 16 bytes at a time */
 
-    __host__ __device__ int64_t lines() const { return by_row ? rows : columns; }
+    __host__ __device__ int64_t lines() const { return k_adjacent ? rows : columns; }
 };
 
-inline split_operand split_describe(const void *x, bool transposed, bool by_row, int64_t lines, int64_t k,
-                                    int64_t count, int64_t stride) {
+/* Describes A or B. Its lines are rows in memory if exactly one of `is_a` and `transposed` is true. */
+inline split_operand split_describe(const void *x, bool transposed, bool is_a, int64_t lines, int64_t k, int64_t count,
+                                    int64_t stride) {
     split_operand o = {};
     o.x = static_cast<const float *>(x);
-    o.by_row = by_row != transposed;
-    o.rows = o.by_row ? lines : k;
-    o.columns = o.by_row ? k : lines;
+    o.k_adjacent = is_a != transposed;
+    o.rows = o.k_adjacent ? lines : k;
+    o.columns = o.k_adjacent ? k : lines;
     o.count = count;
     o.stride = stride;
     o.pitch = ceil_div(o.columns, 8) * 8;

@@ -16,6 +16,7 @@ template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
     static constexpr int THREADS = TILE / WARP_M * 64;
 
     static constexpr matmul_cut cut(int min_k, double flops, double alone) {
+        /* rows, columns, slots, step, min_k, flops, alone, start, order, shares: struct matmul_cut. */
         return {TILE, TILE, BLOCKS, BK, min_k, flops, alone, 1.5e-6, 0, false};
     }
 };

@@ -298,6 +298,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 #define ALONE   2000.0 /* cycles of a lone block, without its cost for each k */
 #define MEMORY  2.9e12 /* of the device, bytes in a second */
 
+/* The predicted time of a shape; INFINITY: its operands do not fit into shared memory. */
 template <typename SHAPE> static double outer_seconds_of(const struct launch *launch) {
     using T = typename SHAPE::T;
     const matmul_args &args = launch->args.matmul;

@@ -49,6 +49,7 @@ using residues_shared = wgmma_shared<residues_stage, STAGES>;
 
 /* ---- the tensor cores -------------------------------------------------------------------------------------------- */
 
+/* A consumer multiplies its 64 rows of each tile, and keeps their sums as bytes. */
 __device__ inline void residues_consume(const residues_rectangle &rectangle, const matmul_args &args,
                                         const residues_divisors &divisors, residues_shared &shared, int consumer,
                                         int64_t tiles) {
@@ -209,13 +210,13 @@ static uint64_t matmul_residues_way(const struct launch *launch) {
 }
 
 /* Describes the lines of an operand from `first` on. */
-static void residues_describe(residues_operand *o, const void *x, bool by_row, int64_t size, int64_t first,
+static void residues_describe(residues_operand *o, const void *x, bool k_adjacent, int64_t size, int64_t first,
                               int64_t lines, int64_t k) {
-    o->by_row = by_row;
+    o->k_adjacent = k_adjacent;
     o->lines = lines;
     o->k = k;
-    o->pitch = by_row ? k : size;
-    o->x = static_cast<const double *>(x) + first * (by_row ? k : 1);
+    o->pitch = k_adjacent ? k : size;
+    o->x = static_cast<const double *>(x) + first * (k_adjacent ? k : 1);
     o->pairs = uintptr_t(o->x) % 16 == 0 && o->pitch % 2 == 0;
 }
 

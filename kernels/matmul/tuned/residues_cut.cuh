@@ -50,7 +50,7 @@ struct alignas(16) residues_line {
 struct residues_operand {
     const double *x;         /* the first line */
     int64_t lines, k, pitch; /* pitch: elements from row to row of x */
-    bool by_row;             /* lines are rows of x */
+    bool k_adjacent;         /* lines are rows of x */
     bool pairs;              /* rows of x can be read 16 bytes at a time */
     residues_line *line;     /* [lines] */
     uint8_t *cut;            /* [PLANES][lines][cut_pitch]: a plane for each modulus, and the plane of highest bits */
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(32 * MEASURE_WARPS)
     launch_next();
     const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
     residues_measure found = {};
-    if (operand.by_row) {
+    if (operand.k_adjacent) {
         const int64_t line = block_number() * MEASURE_WARPS + warp;
         if (line >= operand.lines) return;
         const double *const x = operand.x + line * operand.pitch;
@@ -169,8 +169,8 @@ __device__ inline uint32_t bytes_pack(uint32_t a, uint32_t b, uint32_t c, uint32
 
 /* Loads a thread's 16 numbers of a line from k on, and zeros past its end. */
 __device__ inline void residues_load(const residues_operand &operand, int64_t line, int64_t k, double (&x)[CUT_EACH]) {
-    const double *const from = operand.x + (operand.by_row ? line * operand.pitch + k : k * operand.pitch + line);
-    if (operand.pairs && operand.by_row && k + CUT_EACH <= operand.k) {
+    const double *const from = operand.x + (operand.k_adjacent ? line * operand.pitch + k : k * operand.pitch + line);
+    if (operand.pairs && operand.k_adjacent && k + CUT_EACH <= operand.k) {
 #pragma unroll
         for (int i = 0; i < CUT_EACH; i += 2) {
             const double2 pair = *reinterpret_cast<const double2 *>(from + i);
@@ -178,7 +178,7 @@ __device__ inline void residues_load(const residues_operand &operand, int64_t li
         }
         return;
     }
-    const int64_t step = operand.by_row ? 1 : operand.pitch;
+    const int64_t step = operand.k_adjacent ? 1 : operand.pitch;
 #pragma unroll
     for (int i = 0; i < CUT_EACH; i++) x[i] = k + i < operand.k ? from[i * step] : 0;
 }
@@ -187,9 +187,9 @@ __device__ inline void residues_load(const residues_operand &operand, int64_t li
  * OPERAND: 0 is A. */
 template <int OPERAND> __device__ inline void residues_cut(const residues_operand &operand) {
     constexpr int GROUPS = CUT_K / CUT_EACH;
-    const int across = int(threadIdx.x), group = operand.by_row ? across % GROUPS : across / CUT_LINES;
+    const int across = int(threadIdx.x), group = operand.k_adjacent ? across % GROUPS : across / CUT_LINES;
     const int64_t along = (operand.k + CUT_K - 1) / CUT_K, patch = block_number(), down = quotient(patch, along);
-    const int64_t line = down * CUT_LINES + (operand.by_row ? across / GROUPS : across % CUT_LINES);
+    const int64_t line = down * CUT_LINES + (operand.k_adjacent ? across / GROUPS : across % CUT_LINES);
     const int64_t k = (patch - down * along) * CUT_K + group * CUT_EACH;
     if (line >= operand.lines || k >= operand.cut_pitch) return;
     residues_line *const known = &operand.line[line];

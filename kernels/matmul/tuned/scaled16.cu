@@ -293,6 +293,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
+/* Describes the operands, and divides the workspace. */
 static scaled_plan scaled_plan_make(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     split_operand a = split_describe(args.a, args.transpose_a, true, args.m, args.k,

@@ -48,11 +48,12 @@ __global__ void __launch_bounds__(8 * SAMPLE_LINES)
     if (threadIdx.x < SAMPLE_LINES) found[threadIdx.x] = 0;
     __syncthreads();
     /* Neighbouring threads read what is adjacent. */
-    const int line = int(operand.by_row ? threadIdx.x / 8 : threadIdx.x % SAMPLE_LINES);
-    const int group = int(operand.by_row ? threadIdx.x % 8 : threadIdx.x / SAMPLE_LINES);
-    const int64_t k = operand.by_row ? operand.columns : operand.rows, step = operand.by_row ? 1 : operand.columns;
+    const int line = int(operand.k_adjacent ? threadIdx.x / 8 : threadIdx.x % SAMPLE_LINES);
+    const int group = int(operand.k_adjacent ? threadIdx.x % 8 : threadIdx.x / SAMPLE_LINES);
+    const int64_t k = operand.k_adjacent ? operand.columns : operand.rows,
+                  step = operand.k_adjacent ? 1 : operand.columns;
     const int64_t begin = k < SAMPLE ? group * 8 : group * (k / 8);
-    const float *const x = operand.x + batch * operand.stride + (first + line) * (operand.by_row ? k : 1);
+    const float *const x = operand.x + batch * operand.stride + (first + line) * (operand.k_adjacent ? k : 1);
     uint32_t bits[8], high = 0;
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -69,11 +70,11 @@ __global__ void __launch_bounds__(8 * SAMPLE_LINES)
 /* ---- cut --------------------------------------------------------------------------------------------------------- */
 
 /* Cuts a thread's share of a patch (lines.cuh). AGAIN: only lines with a number that was too large, by their
- * largest. BY_ROW: lines are rows of the operand in memory, not columns. */
-template <bool BY_ROW, bool AGAIN>
+ * largest. K_ADJACENT: lines are rows of the operand in memory, not columns. */
+template <bool K_ADJACENT, bool AGAIN>
 __device__ inline void scaled_cut(const split_operand &operand, const split_place &at, uint32_t *again) {
-    constexpr int LINES = BY_ROW ? PATCH_EACH : 4;
-    const int64_t first = BY_ROW ? at.row : at.column, lines = operand.lines();
+    constexpr int LINES = K_ADJACENT ? PATCH_EACH : 4;
+    const int64_t first = K_ADJACENT ? at.row : at.column, lines = operand.lines();
     split_line *const line = operand.line + at.batch * lines + first;
     __half *const to =
         static_cast<__half *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
@@ -98,7 +99,7 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
         } cut;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            const int l = BY_ROW ? i : j;
+            const int l = K_ADJACENT ? i : j;
             const float x = number[j], scaled = scaled_by(x, shift[l]);
             cut.x[j] = __float2half_rn(scaled);
             tiny += uint32_t(is_tiny(x, scaled)) << l * 4;
@@ -112,8 +113,8 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
     for (int i = 0; i < LINES; i++) {
         uint32_t count = tiny >> i * 4 & 15;
         if (!__any_sync(~0u, count | high[i])) continue;
-        if (BY_ROW) count = __reduce_add_sync(~0u, count), high[i] = __reduce_max_sync(~0u, high[i]);
-        if ((BY_ROW && threadIdx.x % 32 > 0) || !(taken >> i & 1)) continue;
+        if (K_ADJACENT) count = __reduce_add_sync(~0u, count), high[i] = __reduce_max_sync(~0u, high[i]);
+        if ((K_ADJACENT && threadIdx.x % 32 > 0) || !(taken >> i & 1)) continue;
         if (count) atomicAdd(AGAIN ? &line[i].again : &line[i].tiny, count);
         if (!AGAIN && high[i]) line_widen(line + i, high[i], 0), *again = 1;
     }
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(PATCH_THREADS, AGAIN ? 2 : 4)
     const int64_t patches = split_patches(operand);
     for (int64_t number = block_number(); number < patches; number += int64_t(gridDim.x) * gridDim.y) {
         const split_place at = split_patch(operand, number);
-        if (operand.by_row)
+        if (operand.k_adjacent)
             scaled_cut<true, AGAIN>(operand, at, again);
         else
             scaled_cut<false, AGAIN>(operand, at, again);

@@ -58,7 +58,8 @@ struct share_shape {
     static constexpr int ORDER = WARPS_K == 1 ? 256 : WARPS_K * 256 + OWN;
     static_assert(WARPS_K < 16 && OWN < 256, "as matmul_way numbers them");
 
-    /* The shape as the model of cut.cuh sees it; a piece of k has at least 64. */
+    /* The shape as the model of cut.cuh sees it: rows, columns, slots, step, min_k, flops, alone, start, order, shares,
+     * even of struct matmul_cut. */
     static constexpr matmul_cut cut(double flops, double alone, double start, double even = 0) {
         return {ROWS, COLUMNS, BLOCKS, BK, 64, flops, alone, start, ORDER, true, even};
     }

@@ -53,12 +53,12 @@ static skinny_form form_of(const struct launch *launch) {
     const bool x_is_a = args.m >= args.n, k_adjacent = x_is_a ? !args.transpose_a : args.transpose_b;
     const int64_t stride = x_is_a ? args.a_batch_stride : args.b_batch_stride, lines = std::max(args.m, args.n);
     const int64_t vector = launch->dtype == FLOAT64 ? 2 : launch->dtype == FLOAT32 ? 4 : 8;
-    return {x_is_a,
-            k_adjacent,
-            (k_adjacent ? args.k : lines) % vector == 0 && stride % vector == 0,
-            lines,
-            std::min(args.m, args.n),
-            stride};
+    return {.x_is_a = x_is_a,
+            .k_adjacent = k_adjacent,
+            .aligned = (k_adjacent ? args.k : lines) % vector == 0 && stride % vector == 0,
+            .lines = lines,
+            .small = std::min(args.m, args.n),
+            .x_stride = stride};
 }
 
 template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_columns(const skinny_form &form, F f) {

@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
 #pragma unroll
         for (int j = 0; j < 4; j++)
             if (bits[i][j] >= 0x7f800000) bits[i][j] = 0; /* not finite */
-    if (operand.by_row) {
+    if (operand.k_adjacent) {
 #pragma unroll
         for (int i = 0; i < PATCH_EACH; i++) {
             uint32_t high = 0, low = 0;
@@ -156,13 +156,13 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
 /* ---- cut ------------------------------------------------------------------------------------------------------- */
 
 /* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns, and counts the tiny numbers of wide
- * lines. BY_ROW: lines are rows of the operand in memory (so k is adjacent), not columns. */
-template <typename WAY, bool BY_ROW>
+ * lines. K_ADJACENT: lines are rows of the operand in memory, not columns. */
+template <typename WAY, bool K_ADJACENT>
 __device__ inline void split_cut(const split_operand &operand, const split_place &at,
                                  const float4 (&four)[PATCH_EACH]) {
     using T = typename WAY::type;
-    constexpr int LINES = BY_ROW ? PATCH_EACH : 4;
-    const int64_t first = BY_ROW ? at.row : at.column, lines = operand.lines();
+    constexpr int LINES = K_ADJACENT ? PATCH_EACH : 4;
+    const int64_t first = K_ADJACENT ? at.row : at.column, lines = operand.lines();
     split_line *const line = operand.line + at.batch * lines + first;
     T *const to = static_cast<T *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
     const int64_t slice_stride = operand.count * operand.rows * operand.pitch;
@@ -183,7 +183,7 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
         } slices[WAY::SLICES];
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-            const int l = BY_ROW ? i : j;
+            const int l = K_ADJACENT ? i : j;
             const float scaled = number[j] * power_of_two(shift[l]);
             T found[WAY::SLICES];
             WAY::cut(scaled, found);
@@ -201,8 +201,8 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
     for (int i = 0; i < LINES; i++) {
         if (WAY::SLICES != 2 || !(wide >> i & 1)) continue; /* a row is wide for the whole warp */
         uint32_t count = tiny >> i * 4 & 15;
-        if (BY_ROW) count = __reduce_add_sync(~0u, count);
-        if (count > 0 && (!BY_ROW || threadIdx.x % 32 == 0)) atomicAdd(&line[i].tiny, count);
+        if (K_ADJACENT) count = __reduce_add_sync(~0u, count);
+        if (count > 0 && (!K_ADJACENT || threadIdx.x % 32 == 0)) atomicAdd(&line[i].tiny, count);
     }
 }
 
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(PATCH_THREADS, 3)
         float4 four[PATCH_EACH];
 #pragma unroll
         for (int i = 0; i < PATCH_EACH; i++) four[i] = split_load(operand, at, i);
-        if (operand.by_row)
+        if (operand.k_adjacent)
             split_cut<WAY, true>(operand, at, four);
         else
             split_cut<WAY, false>(operand, at, four);

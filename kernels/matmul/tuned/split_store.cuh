@@ -120,9 +120,9 @@ __device__ inline uint64_t split_store(const matmul_args &args, const split_line
 __device__ inline float split_dot(const split_pair &pair, const matmul_args &args, const split_corner &corner,
                                   int64_t m, int64_t n) {
     const split_operand &a = pair.operand[0], &b = pair.operand[1];
-    const float *x = a.x + (a.count > 1 ? corner.batch * a.stride : 0) + m * (a.by_row ? a.columns : 1);
-    const float *y = b.x + (b.count > 1 ? corner.batch * b.stride : 0) + n * (b.by_row ? b.columns : 1);
-    const int64_t x_step = a.by_row ? 1 : a.columns, y_step = b.by_row ? 1 : b.columns;
+    const float *x = a.x + (a.count > 1 ? corner.batch * a.stride : 0) + m * (a.k_adjacent ? a.columns : 1);
+    const float *y = b.x + (b.count > 1 ? corner.batch * b.stride : 0) + n * (b.k_adjacent ? b.columns : 1);
+    const int64_t x_step = a.k_adjacent ? 1 : a.columns, y_step = b.k_adjacent ? 1 : b.columns;
     float sum = 0;
 #pragma unroll 8
     for (int64_t l = 0; l < args.k; l++) sum = fmaf(x[l * x_step], y[l * y_step], sum);

@@ -72,6 +72,7 @@ __device__ inline void tf32_store(const matmul_args &args, const tf32_wanted &wa
         }
 }
 
+/* A consumer multiplies its 64 rows of each tile, A from registers, and stores the sums. */
 template <bool A_MN, bool MENDS>
 __device__ inline void tf32_consume(const matmul_args &args, const tf32_wanted &wanted, tf32_shared &shared,
                                     int consumer, int64_t tiles) {
