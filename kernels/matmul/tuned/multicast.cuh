@@ -151,6 +151,7 @@ struct multicast_source {
     int begin, boxes, matrix;
 };
 
+/* The number of boxes of an operand's tile. */
 template <typename SHAPE, bool IS_B, bool MN>
 constexpr int multicast_boxes_most = !MN    ? 1
                                      : IS_B ? SHAPE::template B_SLABS<true>

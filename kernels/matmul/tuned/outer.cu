@@ -177,7 +177,7 @@ __device__ inline void outer_multiply(int k, const typename SHAPE::sum *a, const
     }
 }
 
-/* A warp's sums by the tensor cores. A line of an operand lies in shared memory as it does in memory: beside its
+/* Computes a warp's sums on tensor cores. A line of an operand lies in shared memory as it does in memory: beside its
  * neighbours, or with its k side by side. On their way to the threads that store them the sums pass through shared
  * memory, where the operands were. */
 template <typename SHAPE>
