@@ -27,6 +27,7 @@ class Cluster:
             "XDG_CACHE_HOME": str(folder / "cache"),  # measured limits: not the user's
             "TILERUN": str(TILERUN),
             "TILERUN_DEVICE": "cpu",
+            "TILERUN_ALLOW_SOURCE": "1",
             "OMP_WAIT_POLICY": "passive",
             "OMP_NUM_THREADS": "1",  # a few jobs share the machine
         }

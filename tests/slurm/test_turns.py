@@ -5,10 +5,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from slurm import PATIENCE, ROOT, SCRIPTS, assert_same, kernel_seconds, outputs
+from slurm import PATIENCE, ROOT, SCRIPTS, assert_same, outputs
 
 JOB = ROOT / "configs/quickstart.yaml"
 
@@ -17,54 +16,52 @@ JOB = ROOT / "configs/quickstart.yaml"
 LIMIT = ("--time=1", "--signal=B:USR2@20")
 WARNED_AFTER = 40  # s, at most
 WORK = 50  # s of kernels that the warning is sure to find unfinished
+NAP = 0.02  # s
 
-
-@pytest.fixture(scope="module")
-def quickstart(cluster):
-    """The quickstart's results, made by one job that nothing disturbed."""
-    output = cluster.folder / "plain.h5"
-    cluster.complete(cluster.submit("run.sbatch", JOB, "-o", output))
-    return output
-
-
-def repeats_for(path, seconds):
-    """How often every kernel of a job must be timed so that the job takes about that long."""
-    return int(np.ceil(seconds / kernel_seconds(path)))
+# y = x, after a nap: tests beside it want the cores.
+KERNEL = f"""#include "tilerun.h"
+#include <string.h>
+#include <unistd.h>
+int nap(const struct launch *launch) {{
+    const struct scale_args *args = &launch->args.scale;
+    usleep({NAP * 1e6:.0f});
+    memcpy(args->y, args->x, sizeof(T) * args->count);
+    return 0;
+}}
+"""
 
 
 def two_chains(cluster):
     """A job of two shards, as operations that read each other stay together. Shard 0, the longest by prediction, is
-    done in seconds. Shard 1, whose task has the array's own number, takes `most` samples of each link but its first;
-    its samples are predicted by what every `until` takes at least."""
+    done in seconds. Shard 1, whose task has the array's own number, takes `most` naps in each link but its first; its
+    samples are predicted by what every `until` takes at least."""
 
-    def chain(name, *repeats):
-        links = [{"id": f"{name}{i}", "op": "matmul", "variants": ["cpu"], "repeat": r} for i, r in enumerate(repeats)]
-        return [{**link, "inputs": [f"{name}{i - 1}" if i else "a", "a"]} for i, link in enumerate(links)]
+    def chain(name, variant, *repeats):
+        links = [{"id": f"{name}{i}", "op": "scale", "variants": [variant], "repeat": r} for i, r in enumerate(repeats)]
+        return [{**link, "inputs": [f"{name}{i - 1}" if i else "a"]} for i, link in enumerate(links)]
 
+    (cluster.folder / "nap.c").write_text(KERNEL)
     quick, slow = ({"min": 1, "max": most, "until": until} for most, until in ((1000000, "80%"), ("$most", 1e-9)))
     return cluster.write_job(
         "chains",
-        chain("quick", *[quick] * 6) + chain("slow", 1, *[slow] * 4),
-        parameters={"most": 100},  # its medians say how many fill WORK
+        chain("quick", "cpu", *[quick] * 6) + chain("slow", {"source": "nap.c"}, 1, *[slow] * 4),
+        parameters={"most": 10000000},
         inputs={"a": {"random": {"shape": [96, 96], "low": -1}}},
         defaults={"warmup": 0},
     )
 
 
 @pytest.fixture(scope="module")
-def warned(cluster, quickstart):
+def warned(cluster):
     """A job and an array with its merge, as they were when Slurm had warned both and they were back in the queue. From
     there they go on."""
     output, joined, plain = (cluster.folder / name for name in ("warned.h5", "joined.h5", "chains.h5"))
-    chains = two_chains(cluster)
-    cluster.plain(chains, plain, "--only", ",".join(f"slow{i}" for i in range(5)))
-    most = repeats_for(plain, WORK)
-    cluster.plain(chains, plain, "--resume")
+    chains, most = two_chains(cluster), WORK / 4 / NAP
+    cluster.plain(chains, plain, "--set", "most=1")
 
-    repeats = f"repeat={repeats_for(quickstart, WORK)}"
-    job = cluster.submit("run.sbatch", JOB, "-o", output, "--set", repeats, options=LIMIT)
+    job = cluster.submit("run.sbatch", chains, "-o", output, "--set", f"most={most:.0f}", options=LIMIT)
     options = ("--array=0-1", "--output=%A_%a.out", *LIMIT)
-    array = cluster.submit("array.sbatch", chains, "-o", joined, "--set", f"most={most}", options=options)
+    array = cluster.submit("array.sbatch", chains, "-o", joined, "--set", f"most={most:.0f}", options=options)
     merge = cluster.submit("merge.sbatch", joined, options=[f"--dependency=afterany:{array}"])
 
     def back(facts):
@@ -81,12 +78,13 @@ def warned(cluster, quickstart):
     return SimpleNamespace(**locals())
 
 
-def test_runs_to_completion(quickstart):
-    assert any(name == "gram" for name in outputs(quickstart))
-    assert any(name == "means" for name in outputs(quickstart))
+def test_runs_to_completion(cluster):
+    output = cluster.folder / "plain.h5"
+    cluster.complete(cluster.submit("run.sbatch", JOB, "-o", output))
+    assert {"gram", "means"} <= set(outputs(output))
 
 
-def test_time_limit_requeues_and_resumes(cluster, quickstart, warned):
+def test_time_limit_requeues_and_resumes(cluster, warned):
     assert "back into the queue" in warned.said
     assert warned.kept, "nothing was finished before the warning"
 
@@ -96,7 +94,7 @@ def test_time_limit_requeues_and_resumes(cluster, quickstart, warned):
     assert not again, "the second turn did finished work again"
 
     cluster.complete(warned.job)
-    assert_same(warned.output, quickstart)
+    assert_same(warned.output, warned.plain)
 
 
 def test_time_limit_requeues_one_task_of_an_array(cluster, warned):
@@ -107,15 +105,15 @@ def test_time_limit_requeues_one_task_of_an_array(cluster, warned):
 
     cluster.complete(warned.array)
     turns = Path(last["StdOut"]).read_text().split("back into the queue")
-    done = [re.findall(r"^\[.*\] (\w+) cpu: ok, (?!.*kept)", turn, re.M) for turn in turns]
+    done = [re.findall(r"^\[.*\] (\w+) nap: ok, (?!.*kept)", turn, re.M) for turn in turns]
     assert done[0] and done[1] and done[0] + done[1] == [f"slow{i}" for i in range(5)], done
     cluster.complete(warned.merge)
     assert_same(warned.joined, warned.plain)
 
 
-def test_cancelled_stays_cancelled(cluster, quickstart):
+def test_cancelled_stays_cancelled(cluster):
     output = cluster.folder / "cancelled.h5"
-    job = cluster.submit("run.sbatch", JOB, "-o", output, "--set", f"repeat={repeats_for(quickstart, WORK)}")
+    job = cluster.submit("run.sbatch", two_chains(cluster), "-o", output)
     parts = Path(f"{output}.parts")
     cluster.until(lambda: any(parts.glob("*.h5")), job)
     cluster.call("scancel", job)
@@ -125,10 +123,10 @@ def test_cancelled_stays_cancelled(cluster, quickstart):
     assert not output.exists() and any(parts.glob("*.h5"))
 
 
-def test_a_turn_without_progress_is_the_last(cluster, quickstart):
+def test_a_turn_without_progress_is_the_last(cluster):
     job = two_chains(cluster)
     output = cluster.folder / "nothing.h5"
-    number = cluster.submit("run.sbatch", job, "-o", output, "--only", "slow0,slow1", "--set", "most=10000000")
+    number = cluster.submit("run.sbatch", job, "-o", output, "--only", "slow0,slow1")
     parts = Path(f"{output}.parts")
     cluster.until(lambda: list(parts.glob("**/*.h5")), number)  # slow0 is done, slow1 takes minutes
     cluster.call("scancel", "--batch", "--signal=USR2", number)
@@ -143,11 +141,10 @@ def test_a_turn_without_progress_is_the_last(cluster, quickstart):
     assert list(parts.glob("**/*.h5"))
 
 
-def test_the_last_turn_is_named(cluster, quickstart):
+def test_the_last_turn_is_named(cluster):
     output = cluster.folder / "turns.h5"
-    repeats = f"repeat={repeats_for(quickstart, WORK)}"
     options = ("--export=ALL,TILERUN_TURNS=0",)
-    number = cluster.submit("run.sbatch", JOB, "-o", output, "--set", repeats, options=options)
+    number = cluster.submit("run.sbatch", two_chains(cluster), "-o", output, options=options)
     cluster.until(lambda: list(Path(f"{output}.parts").glob("**/*.h5")), number)
     cluster.call("scancel", "--batch", "--signal=USR2", number)
     assert cluster.ends(number) == "FAILED" and cluster.records(number)[0]["ExitCode"] == "75:0"
