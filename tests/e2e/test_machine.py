@@ -22,10 +22,18 @@ STAGES = {"read", "inflate", "h2d", "kernel", "d2h", "deflate", "write"}
 
 def write_matrix(path, rows, columns, **layout):
     """Few rows that differ, so that making them and packing them takes little."""
-    values = np.resize(np.random.default_rng().standard_normal((min(rows, 97), columns), np.float32), (rows, columns))
+    high, wide = layout.get("chunks", (97, columns))
+    few = np.random.default_rng().standard_normal((min(rows, high), columns), np.float32)
     with h5py.File(path, "w") as file:
-        file.create_dataset("X", data=values, **layout)
-    return values
+        x = file.create_dataset("X", (rows, columns), "f4", **layout)
+        for row in range(0, rows, high):
+            if row == 0 or not layout:
+                x[row : row + high] = few[: rows - row]
+                file.flush()
+                continue
+            for column in range(0, columns, wide):
+                x.id.write_direct_chunk((row, column), x.id.read_direct_chunk((0, column))[1])
+    return np.resize(few, (rows, columns))
 
 
 def peak_memory(folder, *arguments):

@@ -209,21 +209,20 @@ def test_tools_that_print(moved, command):
         assert call(*command, file, folder=moved[0])
 
 
-@pytest.mark.parametrize("file", FILES)
-def test_h5py_copies_every_object(moved, file):
+def test_h5py_copies_every_object(moved):
     """In a process of its own: what failed was a crash."""
     script = """if True:
         import h5py, sys
-        with h5py.File(sys.argv[1]) as one, h5py.File(sys.argv[2], "w") as other:
-            names = []
-            one.visit(names.append)
-            for i, name in enumerate(names): one.copy(name, other, name=str(i))
-            one.copy("/", other, name="all")
-            print(len(names), len(other))"""
-    path = moved[0] / file
-    count, copies = call(sys.executable, "-c", script, path, "every.h5", folder=path.parent).split()
-    assert int(copies) == int(count) + 1 > 3
-    path.with_name("every.h5").unlink()
+        for file in sys.argv[1:]:
+            print(file, file=sys.stderr, flush=True)
+            with h5py.File(file) as one, h5py.File("every.h5", "w") as other:
+                names = []
+                one.visit(names.append)
+                for i, name in enumerate(names): one.copy(name, other, name=str(i))
+                one.copy("/", other, name="all")
+                assert len(other) == len(names) + 1 > 3"""
+    call(sys.executable, "-c", script, *FILES, folder=moved[0])
+    (moved[0] / "every.h5").unlink()
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ class Terminal:
         self.leader, follower = pty.openpty()
         self.resize(columns)
         command = [str(harness.TILERUN), *map(str, arguments)]
-        environment = {**os.environ, "TERM": "xterm", **environment}
+        environment = {**os.environ, "TERM": "xterm", "OMP_NUM_THREADS": "1", **environment}
         self.process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment)
         os.close(follower)
         self.began = time.monotonic()

@@ -233,10 +233,10 @@ def test_a_file_that_grows_while_it_is_read(folder):
         finally:
             ends.set()
             thread.join()
-    rows, sums = np.arange(12.0).reshape(4, 3), {}
-    while len(rows) < 100000 and rows.sum() < 1e9:
-        sums[tuple(rows.sum(axis=0))] = len(rows)
-        rows = np.vstack([rows, np.full((2, 3), len(rows) + 2.0)])
+    total, rows, sums = np.arange(12.0).reshape(4, 3).sum(axis=0), 4, {}
+    while rows < 100000 and total.sum() < 1e9:
+        sums[tuple(total)] = rows
+        total, rows = total + 2 * (rows + 2), rows + 2
     assert len({sums[tuple(results.output(f"y{i}"))] for i in range(40)}) == 1
 
 
