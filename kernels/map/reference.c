@@ -354,7 +354,7 @@ static struct number element(const struct evaluation *evaluation, int64_t number
 
 /* What evaluate() stores for the elements of a box; one member is set: their truth, their values in the map's type, or
  * their bounds. */
-struct sink {
+struct value_sink {
     struct truth *truth;
     void *data;
     double *bounds;
@@ -370,7 +370,7 @@ static double bound_of(enum map_bound bound, struct number last) {
 }
 
 /* Stores the bound, the value or the truth of element `at` of a box. */
-static void store_element(const struct sink *to, int type, struct number last, int64_t at) {
+static void store_element(const struct value_sink *to, int type, struct number last, int64_t at) {
     struct truth *truth = to->truth;
     const bool every_number_is_right = isinf(last.error);
     if (to->bounds) {
@@ -425,7 +425,7 @@ static enum status read_piece(struct evaluation *evaluation, const struct host_r
 
 static enum status evaluate_pieces(const struct geometry *geometry, const struct operand *result,
                                    const struct map_program *program, const struct host_reader *reader,
-                                   const struct box *box, void *const memory[], const struct sink *to,
+                                   const struct box *box, void *const memory[], const struct value_sink *to,
                                    struct error *error) {
     struct cut cut = cut_box(box, NULL, PIECE);
     int64_t at = 0;
@@ -445,7 +445,7 @@ static enum status evaluate_pieces(const struct geometry *geometry, const struct
 
 /* Computes the map's values of a box piece by piece, and hands them to `to`. */
 static enum status evaluate(const struct geometry *geometry, const struct operand *result,
-                            const struct host_reader *reader, const struct box *box, const struct sink *to,
+                            const struct host_reader *reader, const struct box *box, const struct value_sink *to,
                             struct error *error) {
     struct map_program *program = malloc(sizeof *program);
     char *elements = malloc((size_t)(PIECE * 8 * geometry->inputs)); /* a piece of each input */
@@ -469,17 +469,17 @@ static enum status evaluate(const struct geometry *geometry, const struct operan
 
 enum status map_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                           struct truth *truth, struct error *error) {
-    return evaluate(geometry, &geometry->out, reader, box, &(struct sink){.truth = truth}, error);
+    return evaluate(geometry, &geometry->out, reader, box, &(struct value_sink){.truth = truth}, error);
 }
 
 enum status map_values(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                        void *data, struct error *error) {
-    return evaluate(geometry, &geometry->map_result, reader, box, &(struct sink){.data = data}, error);
+    return evaluate(geometry, &geometry->map_result, reader, box, &(struct value_sink){.data = data}, error);
 }
 
 enum status map_bounds(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                        enum map_bound bound, double *data, struct error *error) {
-    return evaluate(geometry, &geometry->map_result, reader, box, &(struct sink){.bounds = data, .bound = bound},
+    return evaluate(geometry, &geometry->map_result, reader, box, &(struct value_sink){.bounds = data, .bound = bound},
                     error);
 }
 

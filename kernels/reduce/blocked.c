@@ -54,7 +54,7 @@ struct column_sums {
 
 /* A matrix of widened elements; element (r, c) has position `position + r * row_step + c * column_step` along the
  * reduced axis. */
-struct batch {
+struct row_batch {
     int64_t rows, columns, position, row_step, column_step;
     union {
         double f[BATCH];
@@ -100,7 +100,7 @@ struct batch {
 
 /* Adds the rows of a batch. A NaN stays, and replaces any number, because every comparison with it is false. Between -0
  * and +0 min keeps -0, and max keeps +0. */
-CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct batch *batch,
+CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const struct row_batch *batch,
                           struct column_sums *sums) {
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW_SPLIT() break;
@@ -120,11 +120,12 @@ CPU_BODY add_doubles_body(enum reduce_operator operator_, bool skip_nan, const s
     }
 }
 CPU_VERSIONS(add_doubles,
-             (enum reduce_operator operator_, bool skip_nan, const struct batch *batch, struct column_sums *sums),
+             (enum reduce_operator operator_, bool skip_nan, const struct row_batch *batch, struct column_sums *sums),
              (operator_, skip_nan, batch, sums))
 
 /* Counts the NaNs, or replaces each NaN by `neutral` and counts the other elements. */
-CPU_BODY count_or_replace_nans_body(bool counts_nans, double neutral, struct batch *batch, struct column_sums *sums) {
+CPU_BODY count_or_replace_nans_body(bool counts_nans, double neutral, struct row_batch *batch,
+                                    struct column_sums *sums) {
     for (int64_t r = 0; r < batch->rows; r++) {
         double *restrict row = batch->x.f + r * batch->columns;
         _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
@@ -135,11 +136,12 @@ CPU_BODY count_or_replace_nans_body(bool counts_nans, double neutral, struct bat
         }
     }
 }
-CPU_VERSIONS(count_or_replace_nans, (bool counts_nans, double neutral, struct batch *batch, struct column_sums *sums),
+CPU_VERSIONS(count_or_replace_nans,
+             (bool counts_nans, double neutral, struct row_batch *batch, struct column_sums *sums),
              (counts_nans, neutral, batch, sums))
 
 /* var and std of floats: adds deviations from the pivot. The first number of a column is its first pivot. */
-CPU_BODY add_deviations_body(bool skip_nan, const struct batch *batch, struct column_sums *sums) {
+CPU_BODY add_deviations_body(bool skip_nan, const struct row_batch *batch, struct column_sums *sums) {
     for (int64_t r = 0; r < batch->rows; r++) {
         const double *restrict row = batch->x.f + r * batch->columns;
         _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
@@ -154,11 +156,11 @@ CPU_BODY add_deviations_body(bool skip_nan, const struct batch *batch, struct co
         }
     }
 }
-CPU_VERSIONS(add_deviations, (bool skip_nan, const struct batch *batch, struct column_sums *sums),
+CPU_VERSIONS(add_deviations, (bool skip_nan, const struct row_batch *batch, struct column_sums *sums),
              (skip_nan, batch, sums))
 
 /* var and std of integers up to 32 bits: adds sums and squares, exactly, as a chunk has fewer than 2^32 rows. */
-CPU_BODY add_exactly_body(const struct batch *batch, struct column_sums *sums) {
+CPU_BODY add_exactly_body(const struct row_batch *batch, struct column_sums *sums) {
     for (int64_t r = 0; r < batch->rows; r++) {
         const int64_t *restrict row = batch->x.i + r * batch->columns;
         _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) {
@@ -169,11 +171,11 @@ CPU_BODY add_exactly_body(const struct batch *batch, struct column_sums *sums) {
         }
     }
 }
-CPU_VERSIONS(add_exactly, (const struct batch *batch, struct column_sums *sums), (batch, sums))
+CPU_VERSIONS(add_exactly, (const struct row_batch *batch, struct column_sums *sums), (batch, sums))
 
 /* norm2 of float64: raises each column to the level of its largest element, and scales the elements to that level
  * (reduce/state.h). */
-CPU_BODY scale_columns_body(struct batch *batch, struct column_sums *sums) {
+CPU_BODY scale_columns_body(struct row_batch *batch, struct column_sums *sums) {
     double largest[COLUMNS] = {0}, scale[COLUMNS];
     for (int64_t r = 0; r < batch->rows; r++) {
         const double *restrict row = batch->x.f + r * batch->columns;
@@ -195,10 +197,10 @@ CPU_BODY scale_columns_body(struct batch *batch, struct column_sums *sums) {
         _Pragma("omp simd") for (int64_t c = 0; c < batch->columns; c++) row[c] *= scale[c];
     }
 }
-CPU_VERSIONS(scale_columns, (struct batch * batch, struct column_sums *sums), (batch, sums))
+CPU_VERSIONS(scale_columns, (struct row_batch * batch, struct column_sums *sums), (batch, sums))
 
 /* Wraps modulo 2^64: sums and products are computed as uint64_t, where overflow is defined. */
-CPU_BODY add_integers_body(enum reduce_operator operator_, const struct batch *batch, struct column_sums *sums) {
+CPU_BODY add_integers_body(enum reduce_operator operator_, const struct row_batch *batch, struct column_sums *sums) {
     const bool skip_nan = false; /* EACH_ROW_INDEXED reads it; an integer is never NaN */
     switch (operator_) {
     case REDUCE_PROD: EACH_ROW(int64_t, i, (int64_t)((uint64_t)sum * (uint64_t)x)) break;
@@ -215,7 +217,7 @@ CPU_BODY add_integers_body(enum reduce_operator operator_, const struct batch *b
     case REDUCE_OPERATOR_COUNT: break; /* add_piece calls other loops for these */
     }
 }
-CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct batch *batch, struct column_sums *sums),
+CPU_VERSIONS(add_integers, (enum reduce_operator operator_, const struct row_batch *batch, struct column_sums *sums),
              (operator_, batch, sums))
 
 /* A launch, and what follows from its arguments. */
@@ -235,7 +237,7 @@ struct blocked_work {
 };
 
 /* Adds a piece's elements to the sums by the operator's loop. */
-static void add_batch(const struct blocked_work *work, struct batch *batch, struct column_sums *sums) {
+static void add_batch(const struct blocked_work *work, struct row_batch *batch, struct column_sums *sums) {
     enum reduce_operator operator_ = work->args->operator_;
     bool skip_nan = work->args->skip_nan;
     if (operator_ == REDUCE_COUNT_NAN) {
@@ -261,7 +263,8 @@ static void add_batch(const struct blocked_work *work, struct batch *batch, stru
 }
 
 /* Widens `count` adjacent elements of x into the piece, from element `at` of the piece on. */
-static void widen(const struct blocked_work *work, int64_t element, int64_t count, struct batch *batch, int64_t at) {
+static void widen(const struct blocked_work *work, int64_t element, int64_t count, struct row_batch *batch,
+                  int64_t at) {
     const char *x = (const char *)work->args->x + element * (int64_t)dtype_size(work->dtype);
     if (work->in_double)
         convert_to_double(work->dtype, x, count, batch->x.f + at);
@@ -277,8 +280,8 @@ static void recentre(struct column_sums *sums, int64_t columns) {
 }
 
 /* Widens `rows` elements of each short row, the first of them `element`, into a column of the piece. */
-static void widen_short(const struct blocked_work *work, int64_t element, int64_t rows, struct batch *batch) {
-    struct batch lines; /* [column][row] */
+static void widen_short(const struct blocked_work *work, int64_t element, int64_t rows, struct row_batch *batch) {
+    struct row_batch lines; /* [column][row] */
     for (int64_t c = 0; c < batch->columns; c++) widen(work, element + c * work->args->length, rows, &lines, c * rows);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < batch->columns; c++) batch->x.i[r * batch->columns + c] = lines.x.i[c * rows + r];
@@ -286,7 +289,7 @@ static void widen_short(const struct blocked_work *work, int64_t element, int64_
 
 /* Adds a matrix of x, whose rows begin `pitch` elements after each other, piece by piece. */
 static void add_matrix(const struct blocked_work *work, int64_t element, int64_t rows, int64_t pitch,
-                       struct batch *batch, struct column_sums *sums) {
+                       struct row_batch *batch, struct column_sums *sums) {
     int64_t columns = batch->columns;
     bool deviates = reduce_is_variance(work->args->operator_) && work->in_double;
     /* The number of rows after which pivots move first. It is the same in narrower blocks, so that the bits are. */
@@ -383,7 +386,7 @@ static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t
         return;
     }
     struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
-    struct batch batch; /* without an initialiser, which would clear 32 KiB */
+    struct row_batch batch; /* without an initialiser, which would clear 32 KiB */
     struct column_sums sums;
     batch.columns = lanes ? LANES : block_columns(work, block % work->blocks);
     batch.position = position;

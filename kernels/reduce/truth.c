@@ -37,7 +37,7 @@ struct accumulator {
 enum kind { KIND_STATE, KIND_SUM, KIND_PRODUCT, KIND_MEAN, KIND_DEVIATIONS };
 
 /* What a pass over the input needs. */
-struct pass {
+struct truth_pass {
     const struct geometry *geometry;
     enum reduce_operator operator_;
     enum kind kind;
@@ -47,7 +47,7 @@ struct pass {
     struct accumulator *acc;                                 /* one for each output of the part that is computed */
 };
 
-static struct accumulator empty_accumulator(const struct pass *pass) {
+static struct accumulator empty_accumulator(const struct truth_pass *pass) {
     return (struct accumulator){.state = reduce_state_empty(pass->operator_, pass->widened),
                                 .value = pass->kind == KIND_PRODUCT};
 }
@@ -63,7 +63,7 @@ static void normalize(struct accumulator *product) {
 }
 
 /* Merges `from`, which covers later elements, into `into`. */
-static void merge(const struct pass *pass, struct accumulator *into, const struct accumulator *from) {
+static void merge(const struct truth_pass *pass, struct accumulator *into, const struct accumulator *from) {
     into->non_nans += from->non_nans;
     if (pass->kind == KIND_MEAN || pass->kind == KIND_DEVIATIONS) {
         into->value += from->value;
@@ -135,7 +135,7 @@ static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t co
 }
 
 /* Adds neighbours to one sum: LANES at a time, then the rest. */
-static void add_neighbours(const struct pass *pass, const double *x, int64_t count, bool squares,
+static void add_neighbours(const struct truth_pass *pass, const double *x, int64_t count, bool squares,
                            struct accumulator *into) {
     struct accumulator lanes[LANES];
     int64_t rows = count >= 4 * LANES ? count / LANES : 0;
@@ -158,7 +158,7 @@ struct piece_array {
 };
 
 /* Describes a piece of `box` as x[outer][length][inner], `length` along the reduced axis. */
-static struct piece_array array_of(const struct pass *pass, const struct box *box, const struct box *piece,
+static struct piece_array array_of(const struct truth_pass *pass, const struct box *box, const struct box *piece,
                                    const void *x) {
     const struct operand *in = &pass->geometry->in[0];
     struct piece_array array = {.x = x, .outer = 1, .length = 1, .inner = 1, .out = pass->acc, .out_stride = 1};
@@ -184,7 +184,7 @@ static struct piece_array array_of(const struct pass *pass, const struct box *bo
 /* ---- variances --------------------------------------------------------------------------------------------------- */
 
 /* Does one of the two passes of a variance over elements. Long double holds 64-bit integers, but not sums of them. */
-static void add_deviations(const struct pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+static void add_deviations(const struct truth_pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
                            struct accumulator *acc) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < columns; c++) {
@@ -208,7 +208,7 @@ static void add_deviations(const struct pass *pass, const double *x, int64_t row
 }
 
 /* Computes the means, after the first pass. */
-static void finish_means(const struct pass *pass, int64_t count) {
+static void finish_means(const struct truth_pass *pass, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         struct accumulator *acc = &pass->acc[i];
         long double sum = pass->widened == FLOAT64 ? acc->value : (long double)acc->integer_sum;
@@ -218,7 +218,8 @@ static void finish_means(const struct pass *pass, int64_t count) {
 }
 
 /* Sets a variance or standard deviation. The sum of the deviations corrects the rounding of the mean. */
-static void set_variance(const struct pass *pass, const struct accumulator *acc, struct truth *truth, int64_t at) {
+static void set_variance(const struct truth_pass *pass, const struct accumulator *acc, struct truth *truth,
+                         int64_t at) {
     const struct op_options *options = &pass->geometry->options;
     long double non_nans = (long double)acc->non_nans, divisor = non_nans - (long double)options->ddof;
     long double squares = acc->value - acc->deviation * acc->deviation / non_nans;
@@ -257,7 +258,7 @@ static inline __attribute__((always_inline)) void add_states(enum reduce_operato
             add_states(operator_, UINT64, x, rows, pitch, columns, position, false, acc);                              \
         break
 
-static void add_any_states(const struct pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
+static void add_any_states(const struct truth_pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
                            int64_t position, struct accumulator *acc) {
     switch (pass->operator_) {
         ADD_STATES(REDUCE_SUM);
@@ -276,8 +277,8 @@ static void add_any_states(const struct pass *pass, const double *x, int64_t row
 }
 
 /* Adds elements [first, last) along the reduced axis to the accumulators of the outputs [from, to) of inner. */
-static void add_run(const struct pass *pass, const struct piece_array *array, int64_t o, int64_t first, int64_t last,
-                    int64_t from, int64_t to, struct accumulator *acc) {
+static void add_run(const struct truth_pass *pass, const struct piece_array *array, int64_t o, int64_t first,
+                    int64_t last, int64_t from, int64_t to, struct accumulator *acc) {
     const double *x = array->x + (o * array->length + first) * array->inner + from;
     int64_t rows = last - first, pitch = array->inner, columns = to - from;
     bool squares = pass->operator_ == REDUCE_NORM2;
@@ -299,8 +300,8 @@ static void add_run(const struct pass *pass, const struct piece_array *array, in
 }
 
 /* Replaces NaNs by 0 in sums and by 1 in products, and counts the other elements. */
-static void skip_nans(const struct pass *pass, const struct piece_array *array, int64_t o, int64_t first, int64_t last,
-                      int64_t from, int64_t to, struct accumulator *acc) {
+static void skip_nans(const struct truth_pass *pass, const struct piece_array *array, int64_t o, int64_t first,
+                      int64_t last, int64_t from, int64_t to, struct accumulator *acc) {
     for (int64_t r = first; r < last; r++)
         for (int64_t c = from; c < to; c++) {
             double *x = (double *)array->x + (o * array->length + r) * array->inner + c;
@@ -311,7 +312,7 @@ static void skip_nans(const struct pass *pass, const struct piece_array *array, 
 
 /* Adds one piece on all cores. A thread adds runs of RUN elements for up to COLUMNS outputs. The runs of one output
  * are merged in order, so the truth does not depend on the threads. */
-static void add_piece(const struct pass *pass, const struct box *box, const struct box *piece, const void *x,
+static void add_piece(const struct truth_pass *pass, const struct box *box, const struct box *piece, const void *x,
                       struct accumulator *partial) {
     const struct piece_array array = array_of(pass, box, piece, x);
     int64_t outer = array.outer, inner = array.inner;
@@ -338,7 +339,7 @@ static void add_piece(const struct pass *pass, const struct box *box, const stru
 }
 
 /* The box of the input that feeds a box of the output; also sets the strides. */
-static struct box input_box(const struct geometry *geometry, const struct box *out, struct pass *pass) {
+static struct box input_box(const struct geometry *geometry, const struct box *out, struct truth_pass *pass) {
     const struct operand *in = &geometry->in[0];
     struct box box = {.rank = in->shape.rank};
     int64_t out_stride = 1, position_stride = 1;
@@ -372,7 +373,7 @@ static void set_product(const struct accumulator *product, double relative, stru
 }
 
 /* Converts the accumulators of `count` outputs to truths, from element `at` on. */
-static void set_truths(const struct pass *pass, int64_t count, struct truth *truth, int64_t at) {
+static void set_truths(const struct truth_pass *pass, int64_t count, struct truth *truth, int64_t at) {
     enum reduce_operator operator_ = pass->operator_;
     double relative = operations[OP_REDUCE]->tolerance(pass->geometry, ACCURACY_FULL).relative;
     for (int64_t i = 0; i < count; i++, at++) {
@@ -416,7 +417,7 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
     enum reduce_operator operator_ = geometry->options.reduce;
     enum dtype dtype = geometry->in[0].dtype;
     bool in_double = reduce_in_double(operator_, dtype);
-    struct pass pass = {.geometry = geometry, .operator_ = operator_, .acc = accumulators};
+    struct truth_pass pass = {.geometry = geometry, .operator_ = operator_, .acc = accumulators};
     pass.skip_nan = geometry->options.skip_nan && dtype_is_float(dtype) && operator_ != REDUCE_COUNT_NAN;
     if (operator_ == REDUCE_COUNT_NAN && dtype_is_float(dtype))
         in_double = true; /* NaNs are counted in the widened floats */
@@ -444,7 +445,7 @@ static enum status reduce_part(const struct geometry *geometry, const struct hos
 enum status reduce_reference(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error) {
     struct cut cut = cut_box(box, NULL, OUTPUTS);
-    struct pass pass = {.geometry = geometry};
+    struct truth_pass pass = {.geometry = geometry};
     struct box input = input_box(geometry, box, &pass);
     int64_t outputs = min_int64(OUTPUTS, box_elements(box)), runs = 2 * PIECE_ELEMENTS / RUN; /* per piece */
     struct piece piece;

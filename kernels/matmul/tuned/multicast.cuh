@@ -157,6 +157,7 @@ constexpr int multicast_boxes_most = !MN    ? 1
                                      : IS_B ? SHAPE::template B_SLABS<true>
                                             : SHAPE::CONSUMERS;
 
+/* What is copied for the cluster's tile `number`. */
 template <typename SHAPE, bool IS_B, bool MN>
 __device__ inline multicast_source multicast_source_of(const matmul_args &args, const multicast_layout &layout,
                                                        const multicast_block &block, int number) {

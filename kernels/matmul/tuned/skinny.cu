@@ -144,23 +144,24 @@ template <typename W> static double time_of(const struct launch *launch, const s
     const bool in_l2 = matmul_skinny_traffic(launch) <= L2_BYTES;
 
     /* The time of a wave of `blocks` blocks, without what is beside. */
-    const auto together = [&](double blocks) {
+    const auto wave_seconds = [&](double blocks) {
         const double reading = std::max(blocks * bytes / device / (in_l2 ? FROM_L2 : STREAMED),
                                         bytes * W::RESIDENT / (in_l2 ? ALONE_L2 : ALONE));
         const double multiplying = std::ceil(blocks / device) * vectors * W::CLOCKS / CLOCK;
         return std::max(reading, multiplying) + NOT_HIDDEN * std::min(reading, multiplying);
     };
-    const bool picked = size == 2 && !(W::K_ADJACENT && W::ALIGNED && work.small_k_adjacent);
+    const bool copies_elements = size == 2 && !(W::K_ADJACENT && W::ALIGNED && work.small_k_adjacent);
     const double sums = work.tile_lines * work.small;
     const double ends =
         W::K_ADJACENT && !W::ALIGNED ? double(std::min<int64_t>(work.lines, work.tile_lines)) * AT_ENDS : 0;
-    const double beside =
-        WAVE + (launch->args.matmul.batch > 1 ? FOLLOWING + ends : 0) + sums * std::min(work.parts, WARPS) / ADDING +
-        ceil_div(work.k_each, work.chunk) * STAGED * (picked ? PICKED : 1) + small / STAGING * (picked ? PICKING : 1);
+    const double beside = WAVE + (launch->args.matmul.batch > 1 ? FOLLOWING + ends : 0) +
+                          sums * std::min(work.parts, WARPS) / ADDING +
+                          ceil_div(work.k_each, work.chunk) * STAGED * (copies_elements ? PICKED : 1) +
+                          small / STAGING * (copies_elements ? PICKING : 1);
     const double blocks = tiles * double(launch->args.matmul.batch) * work.splits;
-    const double full = std::floor(blocks / slots), rest = blocks - full * slots;
-    double seconds = STARTED - (begins_early(launch) ? EARLY : 0) + full * (together(slots) + beside);
-    if (rest > 0) seconds += together(rest) + beside;
+    const double full_waves = std::floor(blocks / slots), last_wave = blocks - full_waves * slots;
+    double seconds = STARTED - (begins_early(launch) ? EARLY : 0) + full_waves * (wave_seconds(slots) + beside);
+    if (last_wave > 0) seconds += wave_seconds(last_wave) + beside;
     if (work.splits > 1) seconds += GATHERED + work.splits * sums * std::max(size, 4.0) / GATHERING;
     return seconds;
 }

@@ -377,10 +377,10 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     work.c_begin = int(2 * work.buffer_bytes + behind);
     const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16;
     /* Threads that hold 16 bytes of a row of C write them just as fast themselves. */
-    const bool in_16 = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
+    const bool stores_16_bytes = size == 4 ? args.n % 4 == 0 && !args.transpose_b : size == 8 && args.n % 2 == 0;
     const int64_t max_staged = size == 2 && args.n % 2 ? STACKS_MAX_STAGED_ODD : STACKS_MAX_STAGED;
     work.staged = args.first && args.last && c_bytes <= max_staged && work.c_begin + c_bytes <= max_bytes &&
-                  !(products == 1 && in_16);
+                  !(products == 1 && stores_16_bytes);
     const int64_t bytes = work.c_begin + (work.staged ? c_bytes : 0);
     return bytes <= max_bytes ? bytes : 0;
 }

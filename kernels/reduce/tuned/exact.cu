@@ -53,9 +53,9 @@ template <typename T> constexpr int resident_of = sizeof(T) == 8 ? 6 : 3;
 
 /* Elements per load along rows; loads of a thread in flight: 128 bytes of rows, 64 if values must be unpacked. */
 template <typename T> constexpr int wide_load = 16 / int(sizeof(T));
-template <typename T, int LANES> constexpr int batch_of = LANES == 1 ? 16 : sizeof(T) == 2 ? 4 : 8;
+template <typename T, int ELEMENTS> constexpr int batch_of = ELEMENTS == 1 ? 16 : sizeof(T) == 2 ? 4 : 8;
 
-template <typename T, int LANES> struct alignas(LANES * sizeof(T)) loaded { T x[LANES]; };
+template <typename T, int ELEMENTS> struct alignas(ELEMENTS * sizeof(T)) loaded { T x[ELEMENTS]; };
 
 struct exact_layout {
     int groups, rows, columns; /* of a block; their product is its number of threads */
@@ -63,10 +63,13 @@ struct exact_layout {
     int64_t column_tiles, tiles;
 };
 
-static exact_layout lay_out(const reduce_args &args, int threads, int lanes, int blocks) {
+/* Divides a reduction among blocks and threads. `elements`: of a load; a thread gets 4 loads of several, or 16 of one.
+ * */
+static exact_layout lay_out(const reduce_args &args, int threads, int elements, int blocks) {
     exact_layout layout = {};
-    const int64_t steps = ceil_div(args.length, lanes);
-    layout.rows = power_of_two_up_to(ceil_div(steps, lanes > 1 ? 4 : 16), threads / power_of_two_up_to(args.inner, 32));
+    const int64_t steps = ceil_div(args.length, elements);
+    layout.rows =
+        power_of_two_up_to(ceil_div(steps, elements > 1 ? 4 : 16), threads / power_of_two_up_to(args.inner, 32));
     layout.columns = power_of_two_up_to(args.inner, threads / layout.rows);
     layout.groups = threads / (layout.rows * layout.columns);
     layout.column_tiles = ceil_div(args.inner, layout.columns);
@@ -79,12 +82,12 @@ static exact_layout lay_out(const reduce_args &args, int threads, int lanes, int
 
 /* Adds loads start, start + step, ... below `end`; load i is at from + i * stride. exact_bins_fit says why the least
  * key is kept less one. */
-template <typename T, int LANES>
+template <typename T, int ELEMENTS>
 __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, int64_t start, int64_t step, int64_t end,
                               int64_t stride) {
     constexpr exact_type type = exact_type_of(dtype_of<T>);
-    constexpr int threads = threads_of<T>, batch = batch_of<T, LANES>;
-    using load = loaded<T, LANES>;
+    constexpr int threads = threads_of<T>, batch = batch_of<T, ELEMENTS>;
+    using load = loaded<T, ELEMENTS>;
     for (int64_t at = start; at < end; at += batch * step) {
         load x[batch];
 #pragma unroll
@@ -98,7 +101,7 @@ __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, i
 #pragma unroll
             for (int b = 0; b < batch; b++)
 #pragma unroll
-                for (int l = 0; l < LANES; l++) {
+                for (int l = 0; l < ELEMENTS; l++) {
                     const uint32_t key = exact_key(type, widen(x[b].x[l]));
                     largest = max(largest, key);
                     smallest_minus_1 = min(smallest_minus_1, key - 1);
@@ -109,17 +112,17 @@ __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, i
                 fit = exact_bins_fit(&bins, largest, smallest_minus_1);
             }
         }
-        exact_bins_reserve(type, &bins, limbs, threads, batch * LANES);
+        exact_bins_reserve(type, &bins, limbs, threads, batch * ELEMENTS);
         if (fit) {
 #pragma unroll
             for (int b = 0; b < batch; b++)
 #pragma unroll
-                for (int l = 0; l < LANES; l++) exact_bins_add(type, &bins, widen(x[b].x[l]));
+                for (int l = 0; l < ELEMENTS; l++) exact_bins_add(type, &bins, widen(x[b].x[l]));
         } else { /* once more from memory: registers have no index */
 #pragma unroll 1
             for (int64_t again = at; again < end && again < at + batch * step; again += step)
 #pragma unroll 1
-                for (int l = 0; l < LANES; l++)
+                for (int l = 0; l < ELEMENTS; l++)
                     exact_bins_add_any(type, &bins, limbs, threads, widen(from[again * stride + l]));
         }
     }
@@ -188,7 +191,7 @@ __device__ inline bool merge_blocks(int64_t (&words)[WORDS][THREADS], const redu
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
-template <typename T, int LANES>
+template <typename T, int ELEMENTS>
 __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
     exact_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ exact_layout layout,
                  void *workspace) {
@@ -207,12 +210,12 @@ __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
     if (output >= 0) {
         exact_bins bins;
         exact_bins_begin(type, &bins);
-        const int64_t o = quotient(output, args.inner), loads = args.length / LANES;
+        const int64_t o = quotient(output, args.inner), loads = args.length / ELEMENTS;
         const T *const from = static_cast<const T *>(args.x) + o * args.length * args.inner + (output - o * args.inner);
         const int64_t start = int64_t(split) * layout.rows + row, step = int64_t(layout.splits) * layout.rows;
-        gather<T, LANES>(bins, limbs, from, start, step, loads, LANES == 1 ? args.inner : LANES);
+        gather<T, ELEMENTS>(bins, limbs, from, start, step, loads, ELEMENTS == 1 ? args.inner : ELEMENTS);
         /* The rest of the only row. */
-        for (int64_t i = loads * LANES + start; i < args.length && LANES > 1; i += step)
+        for (int64_t i = loads * ELEMENTS + start; i < args.length && ELEMENTS > 1; i += step)
             exact_add_number(type, limbs, threads, widen(from[i]));
         exact_bins_empty(type, &bins, limbs, threads);
         exact_carry(type, limbs, threads);
@@ -236,12 +239,12 @@ __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
     }
 }
 
-/* Launches the kernel with loads of LANES elements: 16 bytes of them, or 1. */
-template <typename T, int LANES> static int launch_with(const struct launch *launch) {
+/* Launches the kernel with loads of 16 bytes, or of 1 element. */
+template <typename T, int ELEMENTS> static int launch_with(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int blocks = std::min(launch->multiprocessors * resident_of<T>, MAX_BLOCKS);
-    const exact_layout layout = lay_out(args, threads_of<T>, LANES, blocks);
-    exact_kernel<T, LANES><<<grid_of(layout.tiles * layout.splits), threads_of<T>, 0, stream_of(launch)>>>(
+    const exact_layout layout = lay_out(args, threads_of<T>, ELEMENTS, blocks);
+    exact_kernel<T, ELEMENTS><<<grid_of(layout.tiles * layout.splits), threads_of<T>, 0, stream_of(launch)>>>(
         args, layout, launch->workspace);
     return cudaGetLastError();
 }

@@ -67,7 +67,7 @@ template <typename T> constexpr int UNIT = int(sizeof(unit<T>));     /* bytes */
 template <typename T> constexpr int EACH = UNIT<T> / int(sizeof(T)); /* elements of a unit */
 
 /* Describes the tiles of a launch. Sizes are those of a whole tile, in elements; the last tiles may be smaller. */
-struct tiling {
+struct thin_tiling {
     enum shape shape;
     bool skewed;                 /* stack */
     int64_t chunks;              /* tiles of a matrix */
@@ -120,7 +120,7 @@ template <typename T> __device__ inline void copy_unit(unsigned char *to, const 
 /* wide: copies the units of a tile's rows, wherever these begin; of the last row `last_units` units, because it must
  * not be read past the end of x (load). */
 template <typename T>
-__device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+__device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                  const thin_tile &tile, int last_units) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int across = tiling.across, at = int(threadIdx.x) & (across - 1), side = THREADS / across;
@@ -144,7 +144,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
 
 /* tall, stack: copies the units of one run, with gaps between them that keep lanes in different banks. */
 template <typename T, enum shape SHAPE, bool SKEWED>
-__device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+__device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                 const thin_tile &tile, int units) {
     constexpr int U = UNIT<T>, STEP = THREADS * U, SKEW = SKEWED ? STEP / LINE * U : 0;
     const int thread = int(threadIdx.x), width = tile.width, pad = tiling.pitch - width * U;
@@ -166,7 +166,7 @@ __device__ inline void copy_run(unsigned char *shared, const transpose_args &arg
 /* Loads the tile. Every unit that holds an element of it is copied whole, but for the end of x: if its last unit is not
  * whole, that one comes element by element. */
 template <typename T, enum shape SHAPE, bool SKEWED>
-__device__ inline void load(unsigned char *shared, const transpose_args &args, const tiling &tiling,
+__device__ inline void load(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                             const thin_tile &tile) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int begin = int(tile.x % V) * E, thread = int(threadIdx.x); /* offset of the first run within its unit */
@@ -192,7 +192,7 @@ __device__ inline void load(unsigned char *shared, const transpose_args &args, c
 
 /* wide, stack: stores one run. */
 template <typename T, enum shape SHAPE, bool SKEWED>
-__device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
+__device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                  const thin_tile &tile) {
     constexpr int V = EACH<T>, E = int(sizeof(T));
     const int thread = int(threadIdx.x), storing = tiling.storing;
@@ -256,7 +256,7 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
 /* tall: stores a run per column, of whole matrices one after another. A column's units begin up to EACH - 1 rows behind
  * the tile's first one; the tile before stores these rows. */
 template <typename T>
-__device__ inline void store_columns(const unsigned char *shared, const transpose_args &args, const tiling &tiling,
+__device__ inline void store_columns(const unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                      const thin_tile &tile) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const int along = tiling.along, side = THREADS / along, width = tile.width, rows = tile.height + tile.more;
@@ -312,7 +312,7 @@ __device__ inline void store_columns(const unsigned char *shared, const transpos
 
 template <typename T, enum shape SHAPE, bool SKEWED>
 __global__ void __launch_bounds__(THREADS, RESIDENT)
-    transpose_thin_kernel(const __grid_constant__ transpose_args args, const __grid_constant__ tiling tiling) {
+    transpose_thin_kernel(const __grid_constant__ transpose_args args, const __grid_constant__ thin_tiling tiling) {
     extern __shared__ __align__(16) unsigned char shared[];
     const int64_t group = quotient(block_number(), tiling.chunks), chunk = block_number() - group * tiling.chunks;
     const int64_t matrix = group * tiling.matrices, row = SHAPE == TALL ? chunk * tiling.height : 0;
@@ -377,7 +377,7 @@ static int storing_of(int height, int unit_elements) {
 
 /* tall: chooses how many threads go along a column and how many units each of them stores, for the least time for each
  * row of the tile. To begin a column takes a thread as long as to store COLUMN units. */
-static void lay_along(tiling &t, int64_t rows, int64_t columns, int unit_elements) {
+static void lay_along(thin_tiling &t, int64_t rows, int64_t columns, int unit_elements) {
     double shortest = HUGE_VAL;
     for (int along = THREADS; along >= 32; along /= 2) {
         const int64_t units_each = std::max<int64_t>(rows / (along * unit_elements), along == 32),
@@ -388,10 +388,10 @@ static void lay_along(tiling &t, int64_t rows, int64_t columns, int unit_element
 }
 
 /* Chooses the kind of tile (stack, tall, wide), its size, and how a block's threads share it. */
-template <typename T> static tiling tiling_of(const transpose_args &args) {
+template <typename T> static thin_tiling tiling_of(const transpose_args &args) {
     constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
     const bool small = is_small(args, E);
-    tiling t = {};
+    thin_tiling t = {};
     t.chunks = 1, t.matrices = 1, t.height = int(std::min(args.rows, int64_t(TILE)));
     t.width = int(std::min(args.cols, int64_t(TILE)));
     if (small) t.matrices = matrices_of(args.rows * args.cols * E, capacity(args, E), args.batch);
@@ -428,7 +428,7 @@ template <typename T> static tiling tiling_of(const transpose_args &args) {
 }
 
 template <typename T, enum shape SHAPE, bool SKEWED>
-static int launch_tiles(const struct launch *launch, const tiling &tiling) {
+static int launch_tiles(const struct launch *launch, const thin_tiling &tiling) {
     const transpose_args &args = launch->args.transpose;
     const int64_t blocks = ceil_div(args.batch, tiling.matrices) * tiling.chunks;
     transpose_thin_kernel<T, SHAPE, SKEWED>
@@ -445,7 +445,7 @@ static int transpose_thin_launch(const struct launch *launch) {
                                stream_of(launch));
     return dispatch_size(launch->dtype, [&](auto element) -> int {
         using T = decltype(element);
-        const tiling tiling = tiling_of<T>(args);
+        const thin_tiling tiling = tiling_of<T>(args);
         if (tiling.shape == WIDE) return launch_tiles<T, WIDE, false>(launch, tiling);
         if (tiling.shape == TALL) return launch_tiles<T, TALL, false>(launch, tiling);
         return tiling.skewed ? launch_tiles<T, STACK, true>(launch, tiling)
