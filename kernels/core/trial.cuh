@@ -58,8 +58,8 @@ template <typename START> struct trials {
         cudaGetLastError(); /* clears the error of what cannot be captured */
     }
 
-    /* The ways take turns, so that a change of the clock hits all alike. The first launch of each also loads its code,
-     * the second decides the number of launches in a timing; neither counts. */
+    /* Finds the fastest way. Ways take turns, so that a change of the clock hits all alike. The first launch of each
+     * also loads its code, the second decides the number of launches in a timing; neither counts. */
     int fastest(int rounds, float lasting_ms) {
         int best = 0;
         const int count = int(ways.size());
@@ -80,9 +80,9 @@ template <typename START> struct trials {
         return best;
     }
 
-    /* Long launches draw the card's full power, and its clock may sink within a second: the fastest is then the one
-     * that needs the least power. Each way that is not out runs for `lasting` milliseconds, and the second half
-     * counts. */
+    /* Finds the fastest way of long launches. These draw the card's full power, and its clock may sink within a second:
+     * the fastest is then the one that needs the least power. Each way that is not out runs for `lasting` milliseconds,
+     * and the second half counts. */
     int fastest_that_lasts(int best, float lasting) {
         const float launch = ways[best].milliseconds;
         ways[best].milliseconds = INFINITY;

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* operation->geometry. The shapes come from `merge`, or are all equal. An input lacks a loop along which its size is 1.
- * */
+/* operation->geometry. Shapes come from `merge`, or are all equal. An input lacks a loop along which its size is 1. */
 static enum status map_geometry(const struct op_options *options, const struct shape shapes[],
                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};

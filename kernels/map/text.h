@@ -46,8 +46,7 @@ struct map_kernel_args map_kernel_args(const struct map_args *args);
  *
  *     VALUE value(a, INDEX e)                   element e of the result, from 0 on in row-major order
  *     void load(a, INDEX k, loaded &in)         loads what elements k * N to k * N + N - 1 need...
- *     void values(a, k, in, VALUE (&value)[N])  ...and makes their values
- * */
+ *     void values(a, k, in, VALUE (&value)[N])  ...and makes their values */
 char *map_cuda_text(const struct map_program *program, const struct map_args *args, const struct map_form *form,
                     const char *constants, const char *kernel);
 /* The type of an element in memory (MAP_BOOL: a byte), and the function that makes such an element of a VALUE. */

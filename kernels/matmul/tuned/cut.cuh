@@ -167,8 +167,7 @@ struct matmul_cuts {
     int count;
 };
 
-/* Chooses a cut and the number of pieces of k. `tile`: 0 for the best of the cuts, else 1 + the index of the only one.
- * */
+/* Chooses a cut and the number of pieces of k. `tile`: 0 for the best cut, else 1 + the index of the only one. */
 inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cuts &cuts, int tile, double pace = 1) {
     const int begin = tile ? tile - 1 : 0, end = tile ? tile : cuts.count;
     matmul_choice best = {begin, 1, 1, INFINITY};

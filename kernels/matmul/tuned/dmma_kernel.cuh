@@ -19,8 +19,7 @@ static constexpr matmul_cut all_cuts[] = {
     dmma_shape<6>::cut(2.6e+11, 0.88, 3e-7),         dmma_shape<7>::cut(2.2e+11, 0.73, 2e-7)};
 static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
-/* Chooses the tile and the cut of k. Operands whose row length is odd are copied element by element: 0.85 of the speed.
- * */
+/* Chooses the tile and the cut of k. Operands with odd row lengths are copied element by element: 0.85 of the speed. */
 inline matmul_choice matmul_dmma_choice(const struct launch *launch) {
     return matmul_choose(launch, cuts, launch->choice[0], matmul_in_groups(launch->args.matmul, 2) ? 1 : 0.85);
 }

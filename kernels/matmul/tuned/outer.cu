@@ -152,7 +152,7 @@ template <typename SHAPE, int LINES, typename S> __device__ inline void outer_pa
 /* Elements of A for neighbouring rows, loaded at once. */
 template <typename T> struct alignas(16) outer_rows { T x[16 / sizeof(T)]; };
 
-/* A warp's sums by multiply-adds, from a and b, in which the lines of each k are adjacent. */
+/* Computes a warp's sums by multiply-adds, from a and b, in which the lines of each k are adjacent. */
 template <typename SHAPE>
 __device__ inline void outer_multiply(int k, const typename SHAPE::sum *a, const typename SHAPE::sum *b,
                                       typename SHAPE::sum (&sums)[SHAPE::ROWS][SHAPE::ACROSS]) {

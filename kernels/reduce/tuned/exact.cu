@@ -63,8 +63,7 @@ struct exact_layout {
     int64_t column_tiles, tiles;
 };
 
-/* Divides a reduction among blocks and threads. `elements`: of a load; a thread gets 4 loads of several, or 16 of one.
- * */
+/* Divides a reduction among blocks and threads. `elements`: of a load; a thread has 4 loads of several or 16 of 1. */
 static exact_layout lay_out(const reduce_args &args, int threads, int elements, int blocks) {
     exact_layout layout = {};
     const int64_t steps = ceil_div(args.length, elements);
