@@ -364,6 +364,10 @@ def write_refused(file):
         file.create_dataset(name, data=np.zeros(3)).attrs.update(marks)
     file["_nc4_non_coord_hidden"] = np.zeros(3)
     file["octave/value"] = [0, 3]
+    file.create_group("mass").attrs.update({"value": 9.1, "shape": [100]})
+    kind = h5t.IEEE_F64LE.copy()
+    kind.set_norm(h5t.NORM_MSBSET)
+    h5d.create(file.id, b"explicit bit", kind, h5s.create_simple((3,)))
     file["octave"].attrs["OCTAVE_EMPTY_MATRIX"] = np.uint8(1)
     return {
         ("dimension", None): ["is a netCDF dimension without a variable: it has a length, no elements"],
@@ -371,6 +375,9 @@ def write_refused(file):
         ("time", None): ["is a MATLAB object"],
         ("frame", None): ["is an empty array of pandas"],
         ("octave/value", None): ["is an empty Octave array"],
+        ("octave", None): ["is a group, not a data set; `tilerun inspect` lists what it holds"],
+        ("mass", None): ["is a constant record of openPMD", "attribute 'value'"],
+        ("explicit bit", None): ["of a type that this HDF5 library does not know"],
         ("table", None): ["a table", "`field: NAME`", "mass, at/x, at/y"],
         ("texts", None): ["a table without numeric fields"],
         ("complex", None): ["complex numbers", "`field: r`", "`field: i`"],

@@ -89,7 +89,10 @@ static bool find_number(hid_t type, struct h5_element *element) {
     case H5T_INTEGER:
         if (!find_integer(type, element)) return false;
         break;
-    case H5T_FLOAT: h5_find_float(type, &element->dtype, &element->plain); break;
+    case H5T_FLOAT:
+        if (H5Tget_norm(type) == H5T_NORM_MSBSET) return false; /* HDF5 converts no such floats */
+        h5_find_float(type, &element->dtype, &element->plain);
+        break;
     case H5T_ENUM: return find_enumeration(type, element);
     case H5T_BITFIELD: return find_bit_field(type, element);
     default: return false;

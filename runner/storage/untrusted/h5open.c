@@ -52,7 +52,14 @@ static enum status check_object(const struct opening *opening, struct h5_guard *
                                 struct error *error) {
     if (opening->checked) TRY(h5_guard_check_open(guard, object, error));
     H5I_type_t kind = H5Iget_type(object);
-    if (kind == H5I_GROUP) return fail_dataset(opening, "is a group, not a data set", error);
+    bool constant = kind == H5I_GROUP && H5Aexists(object, "value") > 0 && H5Aexists(object, "shape") > 0;
+    if (constant)
+        return fail_dataset(opening,
+                            "is a constant record of openPMD: a group whose attribute 'value' is the number that all "
+                            "elements have; `random: {distribution: constant}` makes such an array",
+                            error);
+    if (kind == H5I_GROUP)
+        return fail_dataset(opening, "is a group, not a data set; `tilerun inspect` lists what it holds", error);
     if (kind != H5I_DATASET) return fail_dataset(opening, "is a named data type, not a data set", error);
     return STATUS_OK;
 }
