@@ -150,8 +150,9 @@ static const char *storing_of(enum dtype result) {
     }
 }
 
-/* unsigned tickets[BLOCKS], zero before and after a launch, then accumulators partial[splits][outputs], which cover at
- * least MIN_CHUNK elements each, and fill at most 16 elements for each thread of BLOCKS. */
+/* The bytes of the workspace: unsigned tickets[BLOCKS], zero before and after a launch, then accumulators
+ * partial[splits][outputs], which cover at least MIN_CHUNK elements each, and fill at most 16 elements for each thread
+ * of BLOCKS. */
 static size_t reduce_fused_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t max_partials = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);

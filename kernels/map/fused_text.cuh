@@ -17,6 +17,7 @@ constexpr bool REAL = VALUE(0.5) != 0, SIGNED = VALUE(-1) < 0;
 constexpr int WIDTH = ALONG ? 1 : N, TAKEN = ALONG ? N : 1, RUN = STAGED ? 1 : TAKEN;
 __device__ inline bool is_number(VALUE x) { return x == x; }
 
+/* A sum in two doubles; SQUARES: of x^2, and the result is its root. */
 template <bool SQUARES> struct total {
     double hi, lo;
     __device__ static total empty() { return {0, 0}; }

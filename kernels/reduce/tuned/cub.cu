@@ -22,7 +22,8 @@ static bool wants_position(const reduce_args &args) {
     return args.operator_ == REDUCE_ARGMIN || args.operator_ == REDUCE_ARGMAX;
 }
 
-/* A run of several rows may end with a tile of one, which is reduced as a whole. */
+/* The bytes of workspace, also for runs of several rows: they may end with a tile of one row, which is reduced as a
+ * whole. */
 static size_t reduce_cub_workspace(const struct launch *) {
     return WORKSPACE_BYTES;
 }
