@@ -58,7 +58,7 @@ static void print_decoding(const struct array *array, FILE *to) {
     if (!array->decoding) return;
     OWNED char *how =
         array->mixed_decoding ? must_strdup("each file by its own attributes") : decoding_text(array->decoding);
-    text_print(to, "%s: %s: %s\n", title, array->packed ? "as stored, decoded later" : "decoded", how);
+    text_print(to, "%s: %s: %s\n", title, array->keeps_stored ? "as stored, decoded later" : "decoded", how);
 }
 
 void plan_print_detail(const struct plan *plan, FILE *to) {

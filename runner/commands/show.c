@@ -23,7 +23,7 @@ static enum status validate(const void *settings, struct error *error) {
     return fail(error, STATUS_USAGE, "--baseline needs --columns here: --csv and --json print all columns of /runs");
 }
 
-static void print(const struct view *view, const struct show_settings *settings, FILE *to) {
+static void print(const struct results_view *view, const struct show_settings *settings, FILE *to) {
     enum show_format format = settings->format;
     if (format == FORMAT_TABLE) {
         view_print(view, table_terminal_width(), "--columns chooses", to);
@@ -59,7 +59,7 @@ static enum status show(const struct invocation *invocation, struct error *error
                                    .where = settings->where.items,
                                    .where_count = settings->where.count};
     FREED_BY(results_file_release) struct results_file *file = NULL;
-    FREED_BY(view_release) struct view *view = NULL;
+    FREED_BY(results_view_release) struct results_view *view = NULL;
     struct error wrong = {.status = STATUS_OK};
     TRY(command_results_open(invocation->operands[0], &file, error));
     options.tags = file->tags;

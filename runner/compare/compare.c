@@ -113,7 +113,7 @@ static bool is_same_row(const struct result_row *one, const struct result_row *o
 /* Marks the rows of a file that meet the conditions; the caller frees. */
 static enum status rows_that_meet(const struct results_file *file, const struct view_options *options, bool **meet,
                                   int *count, struct error *error) {
-    FREED_BY(view_release) struct view *view = NULL;
+    FREED_BY(results_view_release) struct results_view *view = NULL;
     struct view_options of_file = *options;
     of_file.tags = file->tags;
     of_file.tag_count = file->tag_count;

@@ -287,7 +287,7 @@ static struct array *counterpart_of(const struct units *units, const struct arra
                               : NULL;
 }
 
-/* Appends the results to the complete list of inputs, then the counterparts of arrays that are read both packed and
+/* Appends the results to the complete list of inputs, then the counterparts of arrays that are read both as stored and
  * decoded. Lets all arrays point to their counterparts in this plan, and records which tasks read them. */
 static void make_results(struct units *units) {
     struct plan *plan = &units->plan;

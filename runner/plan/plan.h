@@ -113,8 +113,8 @@ struct plan {
     struct device_facts facts[2];
     int64_t budget[2]; /* device memory, in bytes */
     int input_count, array_count, task_count, run_count;
-    /* In order: the job's inputs; second entries of inputs that are read both decoded and packed (plan_decode.c); bands
-     * of inputs; the result of each task; second, decoded entries of packed results. */
+    /* In order: the job's inputs; second entries of inputs that are read both decoded and as stored (plan_decode.c); bands
+     * of inputs; the result of each task; second, decoded entries of results that keep stored numbers. */
     struct array *arrays;
     struct task *tasks;
     struct run *runs;
@@ -175,10 +175,10 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run);
 /* A tile passes through STAGING_BUFFERS pinned host buffers in each direction, piece by piece. */
 #define STAGING_BUFFERS 4
 #define STAGING_BYTES   (INT64_C(16) << 20) /* of a buffer: 0.3 ms on the bus; larger if a filtered chunk is larger */
-/* The part of an operand that one staging buffer holds, in elements and in bytes. `element`: bytes of an element;
+/* The part of an operand that one staging buffer holds, in elements and in bytes. `element_bytes`: bytes of an element;
  * `tile_bytes`: bytes of a tile. */
-int64_t plan_staging_elements(const struct storage *storage, int64_t element);
-int64_t plan_staging_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes);
+int64_t plan_staging_elements(const struct storage *storage, int64_t element_bytes);
+int64_t plan_staging_bytes(const struct storage *storage, int64_t element_bytes, int64_t tile_bytes);
 /* Bytes of pinned host memory that a run on a GPU uses. */
 int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling);
 

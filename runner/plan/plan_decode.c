@@ -1,6 +1,5 @@
-/* plan_decode.c - decides which array entries of the plan are packed: their elements are the stored numbers instead of
- * the decoded values. Operations that only move elements read packed entries; all others compute, and read decoded
- * ones. An array that both read has two entries, linked by `counterpart`. */
+/* plan_decode.c - decides which array entries of the plan keep the stored numbers instead of the decoded values.
+ * Operations that only move elements read the stored numbers; all others compute, and read decoded values. An array that both read has two entries, linked by `counterpart`. */
 #include "plan_parts.h"
 
 #include "../base/fail.h"
@@ -45,7 +44,7 @@ void plan_pack_inputs(struct plan *plan) {
 
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array) {
     const struct array *named = &plan->arrays[array];
-    if (!named->decoding || named->packed == moves_stored(operation, named)) return array;
+    if (!named->decoding || named->keeps_stored == moves_stored(operation, named)) return array;
     if (!named->counterpart) array_unpack(append_counterpart(plan, array, &plan->array_count));
     return (int)(named->counterpart - plan->arrays);
 }
@@ -54,13 +53,13 @@ void plan_describe_moved(const struct job_operation *operation, const struct arr
     if (!operations[operation->op]->exact) return;
     const struct job_input *input = in->input;
     out->moved_from = !input ? in->moved_from : input->random || input->field ? NULL : in;
-    if (!in->packed) return;
+    if (!in->keeps_stored) return;
     struct decoding decoding;
     char *useless;
     decoding_make(&in->decoding->attributes, out->dtype, &decoding, &useless);
     free(useless); /* it was reported for the input */
     out->decoding = decoding_copy(&decoding);
-    out->packed = true;
+    out->keeps_stored = true;
 }
 
 int plan_producer(const struct plan *plan, int array) {

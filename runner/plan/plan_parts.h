@@ -19,15 +19,16 @@ void plan_mistake_inside(const struct job *job, const struct yaml_node *where, i
  * larger than both the job's memory and 64 MiB are an error too. */
 void plan_input(const struct job *job, const struct job_input *input, struct array *array);
 
-/* ---- plan_decode.c: which operations read an input's decoded values, and which its stored ("packed") numbers ----
+/* ---- plan_decode.c: which operations read an input's decoded values, and which its stored numbers ----
  *
  * An operation that only moves elements moves the stored numbers, and its result gets the attributes for decoding them;
  * all other operations read decoded values. If both kinds read an array, the plan has two entries for it. */
 
-/* Marks inputs that are only moved as packed; for inputs that are also computed with, appends a packed second entry. */
+/* Has inputs that are only moved keep their stored numbers; for inputs that are also computed with, appends a second
+ * entry that keeps them. */
 void plan_pack_inputs(struct plan *plan);
-/* The index of the array entry, packed or decoded, that the operation reads where the job names array `array`. Appends
- * a decoded second entry for a packed result. */
+/* The index of the array entry, stored or decoded, that the operation reads where the job names array `array`. Appends
+ * a decoded second entry for a result that keeps stored numbers. */
 int plan_operand(struct plan *plan, const struct job_operation *operation, int array);
 /* Sets packing and decoding of the result of an operation whose first input is `in`. */
 void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out);

@@ -165,22 +165,22 @@ struct grid plan_grid(const struct array *input, const struct operand *operand, 
     return grid;
 }
 
-int64_t plan_staging_elements(const struct storage *storage, int64_t element) {
-    int64_t limit = STAGING_BYTES / element, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
+int64_t plan_staging_elements(const struct storage *storage, int64_t element_bytes) {
+    int64_t limit = STAGING_BYTES / element_bytes, chunk = storage->filtered ? shape_elements(&storage->chunk) : 1;
     return chunk > limit ? chunk : limit;
 }
 
-int64_t plan_staging_bytes(const struct storage *storage, int64_t element, int64_t tile_bytes) {
-    int64_t bytes = plan_staging_elements(storage, element) * element;
+int64_t plan_staging_bytes(const struct storage *storage, int64_t element_bytes, int64_t tile_bytes) {
+    int64_t bytes = plan_staging_elements(storage, element_bytes) * element_bytes;
     return tile_bytes < bytes ? tile_bytes : bytes;
 }
 
 int64_t plan_host_bytes(const struct geometry *geometry, const struct tiling *tiling) {
-    int64_t up = 0, element = (int64_t)dtype_size(geometry->out.dtype);
+    int64_t up = 0, element_bytes = (int64_t)dtype_size(geometry->out.dtype);
     for (int i = 0; i < geometry->inputs; i++) {
         int64_t bytes =
             plan_staging_bytes(&tiling->in_storage[i], (int64_t)dtype_size(geometry->in[i].dtype), tiling->in_bytes[i]);
         if (bytes > up) up = bytes;
     }
-    return STAGING_BUFFERS * (up + plan_staging_bytes(&tiling->out_storage, element, tiling->out_bytes));
+    return STAGING_BUFFERS * (up + plan_staging_bytes(&tiling->out_storage, element_bytes, tiling->out_bytes));
 }

@@ -8,9 +8,9 @@
 
 struct report_file {
     struct results_file *file;
-    char letter[8];    /* its file_letter if there are several files, else "" */
-    struct view *view; /* its rows as `tilerun show` has them */
-    int first;         /* the number of its first run in the report */
+    char letter[8];            /* its file_letter if there are several files, else "" */
+    struct results_view *view; /* its rows as `tilerun show` has them */
+    int first;                 /* the number of its first run in the report */
 };
 struct report_run {
     const struct result_row *row; /* points into its file's rows */

@@ -11,7 +11,7 @@
 /* ---- cells ---- */
 
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]) {
-    const struct view *view = run->file->view;
+    const struct results_view *view = run->file->view;
     int row = (int)(run->row - run->file->file->rows);
     struct view_column found;
     struct error error;

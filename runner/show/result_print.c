@@ -34,7 +34,7 @@ static void print_cell(const struct column_value *cell, bool json, FILE *to) {
 }
 
 /* The value of a view's row in a column; `text` holds a text. */
-static struct column_value view_cell(const struct view *view, const struct view_column *column, int row,
+static struct column_value view_cell(const struct results_view *view, const struct view_column *column, int row,
                                      char text[VIEW_CELL]) {
     struct column_value cell = {.kind = COLUMN_REAL};
     view_column_text(view, column, row, text);
@@ -52,13 +52,13 @@ static struct column_value view_cell(const struct view *view, const struct view_
 
 /* The data to print: the chosen columns of a view, or (`view` NULL) all columns of /runs. */
 struct data {
-    const struct view *view;
+    const struct results_view *view;
     const struct result_row *rows;
     struct columns all;
 };
 
 static void print_data(const struct data *data, int rows, int columns, bool json, FILE *to) {
-    const struct view *view = data->view;
+    const struct results_view *view = data->view;
     char text[VIEW_CELL];
     if (json) putc('[', to);
     for (int r = json ? 0 : -1; r < rows; r++) { /* CSV begins with the names */
@@ -91,6 +91,6 @@ void result_print_json(const struct result_row *rows, int count, FILE *to) {
     print_all(rows, count, true, to);
 }
 
-void view_print_data(const struct view *view, bool json, FILE *to) {
+void view_print_data(const struct results_view *view, bool json, FILE *to) {
     print_data(&(struct data){.view = view}, view->chosen, view->shown_count, json, to);
 }

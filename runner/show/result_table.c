@@ -51,7 +51,7 @@ static void group_add(struct group *group, const struct result_row *row) {
 
 /* The line about a group: "skipped: product naive n=512, product tiled and 3 more (12 runs): no GPU here". It names the
  * operation if the view has several, and the parameters of a variant with a single run. The caller frees. */
-static char *group_line(const struct view *view, const struct group *group, const char *word) {
+static char *group_line(const struct results_view *view, const struct group *group, const char *word) {
     bool several = false;
     for (int i = 1; i < view->count && !several; i++)
         several = strcmp(view->rows[i].operation, view->rows[0].operation) != 0;
@@ -98,12 +98,12 @@ static void groups_free(struct groups *groups) {
 }
 
 /* Is the row omitted from the table? Runs that did not begin are, unless the user has chosen the columns. */
-static bool is_omitted(const struct view *view, const struct result_row *row) {
+static bool is_omitted(const struct results_view *view, const struct result_row *row) {
     return !view->columns_chosen && (strcmp(row->status, "skipped") == 0 || strcmp(row->status, "interrupted") == 0);
 }
 
 /* Groups the omitted rows (`omitted`), or the rows that have a result and a message. */
-static struct groups groups_of(const struct view *view, bool omitted) {
+static struct groups groups_of(const struct results_view *view, bool omitted) {
     struct groups groups = {0};
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
@@ -113,7 +113,7 @@ static struct groups groups_of(const struct view *view, bool omitted) {
 }
 
 /* Does the row have a time but its baseline none? */
-static bool lacks_ratio(const struct view *view, int row) {
+static bool lacks_ratio(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
     bool wanted = (base || view->baseline_chosen) && !result_row_is_cold(result);
@@ -122,7 +122,7 @@ static bool lacks_ratio(const struct view *view, int row) {
 
 /* Names the tasks that have the same baseline as `row` and therefore no ratio: "product n=64, means and 3 more". Clears
  * `unexplained` for their rows. The caller frees. */
-static char *tasks_without(const struct view *view, int row, bool *unexplained) {
+static char *tasks_without(const struct results_view *view, int row, bool *unexplained) {
     FREED_BY(texts_clear) struct texts tasks = {0};
     const struct result_row *last = NULL;
     const char *base = view->base[row] ? view->base[row]->variant : NULL;
@@ -142,7 +142,7 @@ static char *tasks_without(const struct view *view, int row, bool *unexplained) 
 }
 
 /* Explains missing ratios: adds a line for each baseline without a time. */
-static void add_missing_ratios(const struct view *view, struct texts *lines) {
+static void add_missing_ratios(const struct results_view *view, struct texts *lines) {
     OWNED bool *unexplained = must_zeroed((size_t)view->count * sizeof *unexplained);
     for (int i = 0; i < view->chosen; i++) unexplained[view->order[i]] = lacks_ratio(view, view->order[i]);
     for (int row = 0; row < view->count; row++) {
@@ -157,7 +157,7 @@ static void add_missing_ratios(const struct view *view, struct texts *lines) {
 
 /* ", 41 of 60 samples": how many samples of the runs flagged busy were taken while other programs used the CPUs; "":
  * unknown. The caller frees. */
-static char *busy_text(const struct view *view) {
+static char *busy_text(const struct results_view *view) {
     int busy = 0, all = 0;
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
@@ -169,7 +169,7 @@ static char *busy_text(const struct view *view) {
 }
 
 /* Adds a line for each flag of the rows: "throttled (t): 3 runs: the GPU ...". */
-static void add_flags(const struct view *view, struct texts *lines) {
+static void add_flags(const struct results_view *view, struct texts *lines) {
     struct found {
         const char *flag;
         size_t length;
@@ -197,7 +197,7 @@ static void add_flags(const struct view *view, struct texts *lines) {
 
 /* Adds lines if runs exceed their roof: a roof of arithmetic was measured too low; a roof of memory does not hold for
  * data in a cache. */
-static void add_low_roof(const struct view *view, struct texts *lines) {
+static void add_low_roof(const struct results_view *view, struct texts *lines) {
     int count = 0, cached = 0;
     for (int i = 0; i < view->chosen; i++) {
         const struct result_row *row = &view->rows[view->order[i]];
@@ -217,7 +217,7 @@ static void add_low_roof(const struct view *view, struct texts *lines) {
 
 /* The lines below the table. `remarked`: groups of rows with a message; large groups get a line here instead of
  * remarks. */
-static struct texts lines_below(const struct view *view, const struct groups *remarked) {
+static struct texts lines_below(const struct results_view *view, const struct groups *remarked) {
     struct texts lines = {0};
     FREED_BY(groups_free) struct groups omitted = groups_of(view, true);
     for (int i = 0; i < omitted.count; i++)
@@ -237,7 +237,7 @@ static struct texts lines_below(const struct view *view, const struct groups *re
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 /* Writes the heading of the ratio's column, "x naive"; a long name is cut in its middle. */
-static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
+static void name_ratio(const struct results_view *view, char heading[VIEW_CELL]) {
     const char *name = view->baseline ? view->baseline : "first";
     for (int i = 0; i < view->count; i++)
         if (strcmp(view->rows[i].variant, name) == 0 && strstr(view->rows[i].message, "reference library"))
@@ -248,7 +248,7 @@ static void name_ratio(const struct view *view, char heading[VIEW_CELL]) {
 
 /* Makes the table of the rows that are not omitted. A row's message becomes a remark below it, unless its group in
  * `remarked` is so large that it gets a line (lines_below). */
-static struct table *table_of(const struct view *view, const struct groups *remarked) {
+static struct table *table_of(const struct results_view *view, const struct groups *remarked) {
     OWNED struct table_column *columns = must_malloc((size_t)view->shown_count * sizeof *columns + 1);
     char ratio[VIEW_CELL], text[VIEW_CELL];
     bool ends_in_status = false;
@@ -280,7 +280,7 @@ static struct table *table_of(const struct view *view, const struct groups *rema
     return table;
 }
 
-void view_print(const struct view *view, int width, const char *hint, FILE *to) {
+void view_print(const struct results_view *view, int width, const char *hint, FILE *to) {
     FREED_BY(groups_free) struct groups remarked = width > 0 ? groups_of(view, false) : (struct groups){0};
     FREED_BY(table_release) struct table *table = table_of(view, &remarked);
     FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
@@ -288,7 +288,7 @@ void view_print(const struct view *view, int width, const char *hint, FILE *to) 
     for (int i = 0; i < lines.count; i++) text_print_wrapped(lines.items[i], 0, width, to);
 }
 
-void view_print_markdown(const struct view *view, FILE *to) {
+void view_print_markdown(const struct results_view *view, FILE *to) {
     struct groups remarked = {0};
     FREED_BY(table_release) struct table *table = table_of(view, &remarked);
     FREED_BY(texts_clear) struct texts lines = lines_below(view, &remarked);
@@ -301,7 +301,7 @@ void view_print_markdown(const struct view *view, FILE *to) {
 }
 
 void result_print_table(const struct result_row *rows, int count, FILE *to) {
-    FREED_BY(view_release) struct view *view = NULL;
+    FREED_BY(results_view_release) struct results_view *view = NULL;
     if (view_make(rows, count, &(struct view_options){0}, &view, IGNORED) == STATUS_OK)
         view_print(view, table_terminal_width(), "`tilerun show --columns` chooses", to);
 }

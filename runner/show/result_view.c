@@ -12,12 +12,12 @@
 /* ---- baselines of ratios ---- */
 
 /* Is the row the first of a task? A task's rows are adjacent. */
-static bool begins_task(const struct view *view, int row) {
+static bool begins_task(const struct results_view *view, int row) {
     const struct result_row *one = &view->rows[row - (row > 0)], *other = &view->rows[row];
     return row == 0 || strcmp(one->operation, other->operation) != 0 || strcmp(one->parameters, other->parameters) != 0;
 }
 
-static enum status no_such_variant(const struct view *view, const char *name, struct error *error) {
+static enum status no_such_variant(const struct results_view *view, const char *name, struct error *error) {
     OWNED const char **names = must_malloc((size_t)view->count * sizeof *names + 1);
     for (int i = 0; i < view->count; i++) names[i] = view->rows[i].variant;
     const char *near = nearest_name(name, names, view->count);
@@ -27,7 +27,7 @@ static enum status no_such_variant(const struct view *view, const char *name, st
 
 /* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if that is
  * unambiguous. */
-static enum status find_base(const struct view *view, int first, int end, const char *name,
+static enum status find_base(const struct results_view *view, int first, int end, const char *name,
                              const struct result_row **found, struct error *error) {
     const struct result_row *other = NULL;
     *found = NULL;
@@ -50,7 +50,7 @@ static enum status find_base(const struct view *view, int first, int end, const 
 
 /* Sets the baselines of all rows. Without a name a task's baseline is its first variant, and a task with one variant
  * has none. */
-static enum status find_bases(struct view *view, const char *name, struct error *error) {
+static enum status find_bases(struct results_view *view, const char *name, struct error *error) {
     bool found = view->count == 0 || !name, any_base = false;
     view->baseline = name;
     view->baseline_chosen = name != NULL;
@@ -114,7 +114,7 @@ static bool read_measure(const char *text, bool time, double *number) {
 }
 
 /* Parses COLUMN=VALUE, or another comparison, and checks that the value fits the column. */
-static enum status read_condition(const struct view *view, const char *text, struct condition *condition,
+static enum status read_condition(const struct results_view *view, const char *text, struct condition *condition,
                                   struct error *error) {
     size_t length = strcspn(text, "=!<>");
     int sign = 0, sign_count = sizeof signs / sizeof *signs;
@@ -159,7 +159,7 @@ static bool text_matches(const struct view_column *column, const char *text, con
 }
 
 /* Does a row meet a condition of --where? Integers are compared exactly if the condition has an integer, too. */
-static bool meets_condition(const struct view *view, int row, const struct condition *condition) {
+static bool meets_condition(const struct results_view *view, int row, const struct condition *condition) {
     if (view_column_is_text(&condition->column)) {
         char text[VIEW_CELL];
         view_column_text(view, &condition->column, row, text);
@@ -183,7 +183,7 @@ static bool meets_condition(const struct view *view, int row, const struct condi
     return false;
 }
 
-static enum status choose_rows(struct view *view, const struct view_options *options, struct error *error) {
+static enum status choose_rows(struct results_view *view, const struct view_options *options, struct error *error) {
     OWNED struct condition *conditions = must_malloc((size_t)options->where_count * sizeof *conditions + 1);
     for (int i = 0; i < options->where_count; i++) TRY(read_condition(view, options->where[i], &conditions[i], error));
     for (int row = 0; row < view->count; row++) {
@@ -198,7 +198,7 @@ static enum status choose_rows(struct view *view, const struct view_options *opt
 /* ---- order ---- */
 
 struct sorting {
-    const struct view *view;
+    const struct results_view *view;
     struct view_column column;
     int sign; /* -1: the largest first */
 };
@@ -228,7 +228,7 @@ static int compare_rows(const void *one, const void *other, void *context) {
     return result ? sorting->sign * (result > 0 ? 1 : -1) : (a > b) - (a < b);
 }
 
-static enum status sort_rows(struct view *view, const char *by, struct error *error) {
+static enum status sort_rows(struct results_view *view, const char *by, struct error *error) {
     struct sorting sorting = {.view = view, .sign = *by == '-' ? -1 : 1};
     TRY(view_column_find(view, by + (*by == '-'), &sorting.column, error));
     qsort_r(view->order, (size_t)view->chosen, sizeof *view->order, compare_rows, &sorting);
@@ -237,7 +237,7 @@ static enum status sort_rows(struct view *view, const char *by, struct error *er
 
 /* ---- columns ---- */
 
-static enum status add_column(struct view *view, const char *name, int priority, struct error *error) {
+static enum status add_column(struct results_view *view, const char *name, int priority, struct error *error) {
     struct view_column *column = &view->shown[view->shown_count];
     TRY(view_column_find(view, name, column, error));
     column->priority = priority;
@@ -247,7 +247,7 @@ static enum status add_column(struct view *view, const char *name, int priority,
 
 /* Chooses the columns and the order in which narrow tables omit them. The shape goes first, because parameters usually
  * imply it. Columns that the user has chosen have no such order. */
-static enum status choose_columns(struct view *view, const char *names, struct error *error) {
+static enum status choose_columns(struct results_view *view, const char *names, struct error *error) {
     static const struct {
         const char *name;
         int priority;
@@ -269,11 +269,11 @@ static enum status choose_columns(struct view *view, const char *names, struct e
     return STATUS_OK;
 }
 
-enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
-                      struct error *error) {
-    FREED_BY(view_release) struct view *view = must_malloc(sizeof *view);
+enum status view_make(const struct result_row *rows, int count, const struct view_options *options,
+                      struct results_view **made, struct error *error) {
+    FREED_BY(results_view_release) struct results_view *view = must_malloc(sizeof *view);
     *made = NULL;
-    *view = (struct view){.rows = rows, .count = count, .columns = columns_of(rows, count)};
+    *view = (struct results_view){.rows = rows, .count = count, .columns = columns_of(rows, count)};
     view->tags = columns_of_tags(options->tags, options->tag_count, count);
     view->base = must_malloc((size_t)count * sizeof *view->base + 1);
     view->order = must_malloc((size_t)count * sizeof *view->order + 1);
@@ -285,7 +285,7 @@ enum status view_make(const struct result_row *rows, int count, const struct vie
     return STATUS_OK;
 }
 
-void view_free(struct view *view) {
+void view_free(struct results_view *view) {
     if (!view) return;
     columns_free(&view->columns);
     columns_free(&view->tags);
@@ -295,11 +295,11 @@ void view_free(struct view *view) {
     free(view);
 }
 
-bool view_is_empty(const struct view *view) {
+bool view_is_empty(const struct results_view *view) {
     return view->chosen == 0;
 }
 
-struct result_row *view_rows(const struct view *view, int *count) {
+struct result_row *view_rows(const struct results_view *view, int *count) {
     struct result_row *rows = must_malloc((size_t)view->chosen * sizeof *rows + 1);
     for (int i = 0; i < view->chosen; i++) rows[i] = view->rows[view->order[i]];
     *count = view->chosen;

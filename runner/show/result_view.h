@@ -18,26 +18,26 @@ struct view_options {
     int tag_count;
 };
 
-struct view;
+struct results_view;
 /* Makes a view of rows, which must outlive it. STATUS_USAGE: an option names an unknown column or variant, or is
  * malformed. The caller frees *made with view_free. */
-enum status view_make(const struct result_row *rows, int count, const struct view_options *options, struct view **made,
-                      struct error *error);
-void view_free(struct view *view); /* NULL: does nothing */
-RELEASED_BY(view, view_free)
+enum status view_make(const struct result_row *rows, int count, const struct view_options *options,
+                      struct results_view **made, struct error *error);
+void view_free(struct results_view *view); /* NULL: does nothing */
+RELEASED_BY(results_view, view_free)
 
 /* Did no row meet the conditions? */
-bool view_is_empty(const struct view *view);
+bool view_is_empty(const struct results_view *view);
 /* The rows of the view, in its order; the caller frees the array. */
-struct result_row *view_rows(const struct view *view, int *count);
+struct result_row *view_rows(const struct results_view *view, int *count);
 
 /* Prints the table within `width` characters (0: no limit), then lines about omitted columns, skipped runs and the
  * meaning of flags. `hint`: as for table_print. */
-void view_print(const struct view *view, int width, const char *hint, FILE *to);
+void view_print(const struct results_view *view, int width, const char *hint, FILE *to);
 /* Like view_print, but prints GitHub's Markdown. */
-void view_print_markdown(const struct view *view, FILE *to);
+void view_print_markdown(const struct results_view *view, FILE *to);
 /* The rows and columns of the view for programs, as numbers without units: as CSV or JSON. */
-void view_print_data(const struct view *view, bool json, FILE *to);
+void view_print_data(const struct results_view *view, bool json, FILE *to);
 
 /* Prints the table at the end of `run`, in the terminal's width; `tilerun show` without options prints the same. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);

@@ -51,19 +51,19 @@ static void write_percent(const char *sign, double percent, char text[VIEW_CELL]
 
 /* ---- computed columns ---- */
 
-static double median(const struct view *view, int row) {
+static double median(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return result_row_done(result) || result_row_lost(result) ? result->kernel_median_s : NAN;
 }
 
-static double interval(const struct view *view, int row) {
+static double interval(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return 50 * (result->kernel_ci_high_s - result->kernel_ci_low_s) / median(view, row);
 }
 
 /* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%". An upper side of ten medians or more is
  * ">10x". */
-static void interval_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void interval_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     const struct result_row *result = &view->rows[row];
     double middle = median(view, row), down = 100 * (1 - result->kernel_ci_low_s / middle);
     double up = 100 * (result->kernel_ci_high_s / middle - 1), half = interval(view, row);
@@ -82,7 +82,7 @@ bool view_counts_flops(const struct result_row *row) {
     return operation && operation->rate == RATE_FLOPS;
 }
 
-static double rate(const struct view *view, int row) {
+static double rate(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return result_row_done(result) ? view_counts_flops(result) ? result->gflops : result->gbytes_per_s : NAN;
 }
@@ -99,27 +99,27 @@ const char *view_rate_text(double per_second, bool flops, char text[VIEW_CELL]) 
     return text;
 }
 
-static void rate_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void rate_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     double giga = rate(view, row);
     if (!isnan(giga)) view_rate_text(1e9 * giga, view_counts_flops(&view->rows[row]), text);
 }
 
-static double roof(const struct view *view, int row) {
+static double roof(const struct results_view *view, int row) {
     return view->rows[row].percent_of_bound;
 }
 
-static void roof_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void roof_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     write_percent("", roof(view, row), text);
 }
 
-static double ratio_number(const struct view *view, int row) {
+static double ratio_number(const struct results_view *view, int row) {
     const struct result_row *base = view->base[row];
     if (!base || !result_row_done(base) || result_row_is_cold(base) || result_row_is_cold(&view->rows[row])) return NAN;
     return base->kernel_median_s / median(view, row);
 }
 
 /* `-` means that the run has a time but its baseline has none. */
-static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void ratio_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     double times = ratio_number(view, row);
     if (isnan(median(view, row)) || (!view->base[row] && !view->baseline_chosen)) return;
     if (result_row_is_cold(&view->rows[row])) return;
@@ -129,16 +129,16 @@ static void ratio_cell(const struct view *view, int row, char text[VIEW_CELL]) {
         snprintf(text, VIEW_CELL, times < 1e6 ? "%.*fx" : "%.*gx", times >= 999.5 ? 0 : times >= 0.0995 ? 2 : 4, times);
 }
 
-static double total(const struct view *view, int row) {
+static double total(const struct results_view *view, int row) {
     return view->rows[row].total_s;
 }
 
-static void error_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void error_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     if (!isnan(view->rows[row].error)) snprintf(text, VIEW_CELL, "%.1e", view->rows[row].error);
 }
 
 /* The letter of each flag: "t", "to". */
-static void flags_cell(const struct view *view, int row, char text[VIEW_CELL]) {
+static void flags_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     size_t length = 0;
     for (const char *flag = view->rows[row].flags; *flag; flag += strcspn(flag, ","), flag += *flag == ',')
         if (length < VIEW_CELL - 1) text[length++] = flag_advice(flag, strcspn(flag, ","))->letter;
@@ -159,7 +159,7 @@ enum { MEASURES = sizeof measures / sizeof *measures };
 
 /* ---- by name ---- */
 
-static const struct column *find_in_runs(const struct view *view, const char *name) {
+static const struct column *find_in_runs(const struct results_view *view, const char *name) {
     for (int i = 0; i < view->tags.count; i++)
         if (strcmp(view->tags.items[i].name, name) == 0) return &view->tags.items[i];
     for (int i = 0; i < view->columns.count; i++)
@@ -170,7 +170,7 @@ static const struct column *find_in_runs(const struct view *view, const char *na
     return NULL;
 }
 
-enum status view_column_find(const struct view *view, const char *name, struct view_column *found,
+enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
                              struct error *error) {
     *found = (struct view_column){.column = find_in_runs(view, name)};
     for (int i = 0; i < MEASURES; i++)
@@ -208,27 +208,29 @@ bool view_column_is_time(const struct view_column *column) {
     return !column->column->swept && length > 2 && strcmp(name + length - 2, "_s") == 0 && !strstr(name, "_per_s");
 }
 
-double view_column_number(const struct view *view, const struct view_column *column, int row) {
+double view_column_number(const struct results_view *view, const struct view_column *column, int row) {
     if (column->measure && column->measure->number) return column->measure->number(view, row);
     struct column_value cell = column_cell(column->column, &view->rows[row], row);
     return cell.kind == COLUMN_REAL ? cell.real : (double)cell.integer;
 }
 
-bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer) {
+bool view_column_integer(const struct results_view *view, const struct view_column *column, int row, int64_t *integer) {
     if (column->measure && column->measure->number) return false;
     struct column_value cell = column_cell(column->column, &view->rows[row], row);
     *integer = cell.integer;
     return !cell.absent && (cell.kind == COLUMN_INT32 || cell.kind == COLUMN_INT64);
 }
 
-void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
+void view_column_text(const struct results_view *view, const struct view_column *column, int row,
+                      char text[VIEW_CELL]) {
     text[0] = '\0';
     if (!view_column_is_text(column)) return;
     struct column_value cell = column_cell(column->column, &view->rows[row], row);
     if (!cell.absent) snprintf(text, VIEW_CELL, "%.*s", (int)cell.length, cell.text);
 }
 
-void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]) {
+void view_column_cell(const struct results_view *view, const struct view_column *column, int row,
+                      char text[VIEW_CELL]) {
     text[0] = '\0';
     if (column->measure && column->measure->cell) {
         column->measure->cell(view, row, text);

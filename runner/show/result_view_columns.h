@@ -9,10 +9,10 @@ enum { VIEW_CELL = 320 };
 /* A column that is computed for the table. */
 struct measure {
     const char *name;
-    bool joined;                                                          /* struct table_column's */
-    void (*cell)(const struct view *view, int row, char text[VIEW_CELL]); /* NULL: it shows a time */
+    bool joined;                                                                  /* struct table_column's */
+    void (*cell)(const struct results_view *view, int row, char text[VIEW_CELL]); /* NULL: it shows a time */
     /* The value for sorting and conditions; NaN: unknown. NULL: the column of /runs with this name is used. */
-    double (*number)(const struct view *view, int row);
+    double (*number)(const struct results_view *view, int row);
     bool seconds; /* `number` is a time */
 };
 
@@ -22,7 +22,7 @@ struct view_column {
     int priority;                  /* struct table_column's */
 };
 
-struct view {
+struct results_view {
     const struct result_row *rows;
     int count;
     struct columns columns;         /* columns of /runs */
@@ -38,20 +38,21 @@ struct view {
 };
 
 /* Finds the column of this name ("median", "p_n", "n"). STATUS_USAGE: there is none. */
-enum status view_column_find(const struct view *view, const char *name, struct view_column *found, struct error *error);
+enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
+                             struct error *error);
 const char *view_column_name(const struct view_column *column);
 /* Does the column hold texts? */
 bool view_column_is_text(const struct view_column *column);
 /* Does the column hold seconds? */
 bool view_column_is_time(const struct view_column *column);
 /* A row's number in a column of numbers; NaN: unknown. */
-double view_column_number(const struct view *view, const struct view_column *column, int row);
+double view_column_number(const struct results_view *view, const struct view_column *column, int row);
 /* A row's number as an exact integer; false: it is not one. */
-bool view_column_integer(const struct view *view, const struct view_column *column, int row, int64_t *integer);
+bool view_column_integer(const struct results_view *view, const struct view_column *column, int row, int64_t *integer);
 /* A row's text in a column of texts; "" in a column of numbers. */
-void view_column_text(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
+void view_column_text(const struct results_view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
 /* A row's cell in the table: rounded, with its unit. */
-void view_column_cell(const struct view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
+void view_column_cell(const struct results_view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
 
 /* Is the operation's rate counted in FLOP/s? */
 bool view_counts_flops(const struct result_row *row);

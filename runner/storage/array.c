@@ -54,12 +54,12 @@ bool array_can_pack(const struct array *array, enum dtype dtype) {
 }
 
 void array_pack(struct array *array) {
-    array->packed = true;
+    array->keeps_stored = true;
     array->dtype = array->decoding->stored;
 }
 
 void array_unpack(struct array *array) {
-    array->packed = false;
+    array->keeps_stored = false;
     array->dtype = array->decoding->result;
 }
 

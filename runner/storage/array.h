@@ -44,13 +44,11 @@ struct array {
     const char *name, *label; /* the input's or operation's; owned by the job */
     enum dtype dtype;
     struct shape shape;
-    bool unknown;            /* type and shape are unknown, because of a mistake in the job that was reported */
-    char *units, *long_name; /* unit and meaning of the elements; NULL: unknown */
-    /* Computes the values from stored numbers; NULL: the stored numbers are the values. `packed`: the elements are
-     * nevertheless the stored numbers, for operations that only move them. */
-    struct decoding *decoding;
-    bool packed;
-    struct array *counterpart; /* the same array in the plan with the opposite `packed`; NULL: none */
+    bool unknown;              /* type and shape are unknown, because of a mistake in the job that was reported */
+    char *units, *long_name;   /* unit and meaning of the elements; NULL: unknown */
+    struct decoding *decoding; /* computes the values from stored numbers; NULL: the stored numbers are the values */
+    bool keeps_stored;         /* the elements are nevertheless stored numbers, for operations that only move them */
+    struct array *counterpart; /* the same array in the plan with the opposite `keeps_stored`; NULL: none */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* first and last task that read it; -1: none */
     /* ---- a result: `input` is NULL ---- */
@@ -89,7 +87,7 @@ struct array array_copy(const struct array *array);
 bool array_can_pack(const struct array *array, enum dtype dtype);
 /* Makes its elements the stored numbers. */
 void array_pack(struct array *array);
-/* Makes the elements of a packed array the decoded values again. */
+/* Makes its elements the decoded values again. */
 void array_unpack(struct array *array);
 /* Narrows an axis to elements first .. first + count - 1. */
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);

@@ -28,7 +28,7 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
 /* ---- opening and closing ---- */
 
 void reader_init(struct reader *reader, const struct array *array) {
-    *reader = (struct reader){.array = array, .decoding = array->packed ? NULL : array->decoding};
+    *reader = (struct reader){.array = array, .decoding = array->keeps_stored ? NULL : array->decoding};
     if (!array->input || array->input->random) return;
     reader->foreign = true;
     reader->field = array->input->field;
@@ -167,7 +167,7 @@ struct pieces *pieces_create(const struct array *array, int count) {
     *pieces = (struct pieces){.count = count};
     pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
     pieces->plain.shape = array->shape;
-    if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.packed = array->packed;
+    if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.keeps_stored = array->keeps_stored;
     for (int i = 0; i < count; i++) {
         pieces->items[i] = (struct array_piece){.box.rank = array->shape.rank};
         reader_init(&pieces->items[i].reader, &pieces->plain);
@@ -216,7 +216,7 @@ static struct pieces *pieces_of_parts(const struct array *array, const char *obj
         pieces_set(pieces, i, &parts->items[i].box, parts->items[i].file, object, &parts->items[i].version);
         pieces->items[i].reader.foreign = true;
         pieces->items[i].reader.field = array->input->field;
-        if (!array->packed) pieces->items[i].reader.decoding = parts->items[i].decoding;
+        if (!array->keeps_stored) pieces->items[i].reader.decoding = parts->items[i].decoding;
     }
     return pieces;
 }

@@ -39,7 +39,7 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
     OWNED char *text =
         must_printf("%s %s %s %s %s %s %s %s %s %d %d %d %" PRId64, tilerun_version, tilerun_sources, array->name,
                     array->label, input->dataset, input->field ? input->field : "", dtype_name(array->dtype),
-                    shape_format(&array->shape, shape), decoding ? decoding : "", array->packed,
+                    shape_format(&array->shape, shape), decoding ? decoding : "", array->keeps_stored,
                     band->input ? band->axis : -1, array->parts ? input->concatenate : -1, band->first);
     XXH3_state_t *state = must_have(XXH3_createState());
     XXH3_128bits_reset(state);

@@ -47,13 +47,15 @@ static void copy_moved_attributes(const struct results *results, const struct ar
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
     bool cast = input->input->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
-    bool decoded = cast || (input->decoding && !array->packed);
+    bool decoded = cast || (input->decoding && !array->keeps_stored);
     struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);
     const struct h5_dataset *dataset = readers->items[number].dataset;
     if (!status && !dataset) status = pieces_open_first(readers->items[number].pieces, &dataset, &error);
-    bool (*leave_out)(const char *) = decoded ? is_own_or_packing_or_units : array->packed ? is_own_or_packing : is_own;
+    bool (*leave_out)(const char *) = decoded               ? is_own_or_packing_or_units
+                                      : array->keeps_stored ? is_own_or_packing
+                                                            : is_own;
     if (!status && !h5_copy_attributes(dataset->id, output, leave_out))
         status = fail(&error, STATUS_IO, "this HDF5 cannot read them");
     if (!status && !input->decoding && !cast && dataset->dtype != array->dtype) h5cf_retype(output, array->dtype);
@@ -67,7 +69,7 @@ static enum status carry_attributes(const struct results *results, const struct 
                                     struct error *error) {
     if (!array->moved_from) return STATUS_OK;
     copy_moved_attributes(results, array, output);
-    return array->packed ? h5cf_write(output, array->decoding, error) : STATUS_OK;
+    return array->keeps_stored ? h5cf_write(output, array->decoding, error) : STATUS_OK;
 }
 
 /* ---- `merge --link` ---------------------------------------------------------------------------------------------- */

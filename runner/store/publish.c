@@ -34,7 +34,7 @@ static char *absolute_pattern(const char *pattern) {
 static enum status write_decoded(hid_t group, const struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     int64_t missing;
-    if (!array->decoding || array->packed) return STATUS_OK;
+    if (!array->decoding || array->keeps_stored) return STATUS_OK;
     bool known = reader_missing_count(reader, &missing);
     OWNED char *change = reader_decoding_text(reader);
     if (known && !change) return STATUS_OK;

@@ -46,7 +46,7 @@
 static enum status read_for_step(struct stream *stream, struct input *in, bool fresh, int64_t step, int slot,
                                  const struct box *box, void *memory, struct error *error) {
     struct trace *trace = stream->sink->trace;
-    int64_t bytes = box_elements(box) * in->element;
+    int64_t bytes = box_elements(box) * in->element_bytes;
     struct read_counts before = in->reader->counts;
     double begin = range_begin(STAGE_READ);
     const struct operand_reading reading = {in->reader, in->operand, fresh, in->counted, in->hashed, trace};
@@ -80,7 +80,7 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
     int slot = (int)(stream->next_upload++ % STAGING_BUFFERS);
     void *staged = staging_buffer(stream, UP, slot);
     struct box piece = cut_piece(&load->cut, number);
-    int64_t bytes = box_elements(&piece) * in->element;
+    int64_t bytes = box_elements(&piece) * in->element_bytes;
     for (int i = 0; i < stream->bands.lanes; i++)
         TRY(span_collect(&stream->lanes[i], &stream->lanes[i].uploads[slot], slot, &stream->lanes[i].h2d_s, error));
     TRY(read_for_step(stream, in, load->step->fresh[load->input], load->step->number, slot, &piece, staged, error));
@@ -90,7 +90,8 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
         void *memory = lane->in[load->input].memory[load->buffer];
         if (load->passed_on && lane != owner) continue;
         TRY(span_begin(lane, &lane->uploads[slot], STAGE_H2D, load->step->number, bytes, error));
-        enum status queued = stream_copy(lane, QUEUE_UPLOAD, &load->box, memory, &piece, staged, in->element, error);
+        enum status queued =
+            stream_copy(lane, QUEUE_UPLOAD, &load->box, memory, &piece, staged, in->element_bytes, error);
         TRY(span_end(lane, &lane->uploads[slot], queued, error));
     }
     for (int i = 0; i < load->count && load->passed_on; i++) {
@@ -98,7 +99,7 @@ static enum status load_piece(struct stream *stream, const struct load *load, in
         if (lane == owner) continue;
         TRY(lane->device->operations->queue_wait_event(lane->device, owner->uploads[slot].end, QUEUE_PEER, error));
         TRY(stream_copy(lane, QUEUE_PEER, &load->box, lane->in[load->input].memory[load->buffer], &piece,
-                        owner->in[load->input].memory[load->buffer], in->element, error));
+                        owner->in[load->input].memory[load->buffer], in->element_bytes, error));
     }
     return STATUS_OK;
 }
@@ -109,7 +110,7 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     const struct input *in = &stream->in[load->input];
     const struct storage *storage = &stream->tiling->in_storage[load->input];
     struct grid grid = plan_grid(in->reader->array, in->operand, storage);
-    load->cut = cut_box(&load->box, &grid, plan_staging_elements(storage, in->element));
+    load->cut = cut_box(&load->box, &grid, plan_staging_elements(storage, in->element_bytes));
     load->passed_on = load->count > 1 && stream->team->peers;
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
@@ -119,7 +120,7 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
         if (!load->passed_on) continue;
         TRY(ops->queue_wait_event(lane->device, lane_input->used[load->buffer], QUEUE_PEER, error));
         for (int other = 0; other < load->count; other++)
-            TRY(ops->queue_wait_event(lane->device, load->lanes[other]->in[load->input].shared[load->buffer],
+            TRY(ops->queue_wait_event(lane->device, load->lanes[other]->in[load->input].copied_on[load->buffer],
                                       QUEUE_UPLOAD, error));
     }
     return STATUS_OK;
@@ -131,8 +132,8 @@ static enum status end_load(const struct load *load, struct error *error) {
         const struct device_operations *ops = lane->device->operations;
         const struct lane_input *lane_input = &lane->in[load->input];
         if (load->passed_on) {
-            TRY(ops->event_record(lane->device, lane_input->shared[load->buffer], QUEUE_PEER, error));
-            TRY(ops->queue_wait_event(lane->device, lane_input->shared[load->buffer], QUEUE_UPLOAD, error));
+            TRY(ops->event_record(lane->device, lane_input->copied_on[load->buffer], QUEUE_PEER, error));
+            TRY(ops->queue_wait_event(lane->device, lane_input->copied_on[load->buffer], QUEUE_UPLOAD, error));
         }
         TRY(ops->event_record(lane->device, lane_input->loaded[load->buffer], QUEUE_UPLOAD, error));
     }
@@ -170,7 +171,7 @@ static enum status load_input(struct stream *stream, int i, const struct step *s
     struct input *in = &stream->in[i];
     struct load loads[MAX_DEVICES];
     int count = 0;
-    in->current = (in->current + 1) % in->count;
+    in->current = (in->current + 1) % in->buffers;
     for (int l = 0; l < stream->bands.lanes; l++) {
         struct lane *lane = &stream->lanes[l];
         struct lane_input *lane_input = &lane->in[i];
@@ -234,7 +235,7 @@ static struct poisoned poisoned_output(const struct lane *lane) {
     const struct stream *stream = lane->stream;
     if (!poison_wanted(stream->run->kernel)) return (struct poisoned){.memory = NULL};
     return (struct poisoned){.memory = lane->out[stream->out.current],
-                             .bytes = box_elements(&lane->band.store) * stream->out.element,
+                             .bytes = box_elements(&lane->band.store) * stream->out.element_bytes,
                              .buffer_bytes = stream->tiling->out_bytes,
                              .dtype = stream->task->geometry.out.dtype};
 }
@@ -255,7 +256,7 @@ static enum status rehearse_band(struct lane *lane, struct error *error) {
     struct launch_inputs inputs = {stream->task->geometry.inputs, {NULL}, {0}};
     for (int i = 0; i < inputs.count; i++) {
         inputs.memory[i] = lane->in[i].memory[stream->in[i].current];
-        inputs.bytes[i] = box_elements(&lane->band.load[i]) * stream->in[i].element;
+        inputs.bytes[i] = box_elements(&lane->band.load[i]) * stream->in[i].element_bytes;
     }
     if (launch.multiprocessors == 0) launch.multiprocessors = device->facts.multiprocessors;
     return user_kernel_rehearse(stream->run->kernel, &launch, &inputs, error);
@@ -298,7 +299,7 @@ static enum status compute_step(struct stream *stream, const struct step *step, 
         TRY(span_collect(lane, &lane->launches[slot], slot, &lane->kernel_s, error));
     }
     if (step->first) {
-        out->current = (out->current + 1) % out->count;
+        out->current = (out->current + 1) % out->buffers;
         TRY(writer_reserve(stream, error));
     }
     for (int i = 0; i < stream->bands.lanes; i++)
@@ -320,7 +321,7 @@ static enum status run_step(struct stream *stream, int64_t number, struct error 
         if (!step.reuse[i]) TRY(load_input(stream, i, &step, error));
     TRY(compute_step(stream, &step, error));
     if (step.last) {
-        stored = box_elements(&step.store) * stream->out.element;
+        stored = box_elements(&step.store) * stream->out.element_bytes;
         TRY(writer_put(stream, stream->out.current, number, error));
     }
     int64_t moved = stream->result.bytes_read - before + stored;
@@ -404,12 +405,12 @@ static struct stream *stream_create(const struct team *team, const struct pass *
     for (int i = 0; i < task->geometry.inputs; i++) {
         new->in[i].operand = &task->geometry.in[i];
         new->in[i].reader = &pass->readers->items[task->in[i]];
-        new->in[i].element = (int64_t)dtype_size(task->geometry.in[i].dtype);
-        new->in[i].count = tiling->in_slots[i];
+        new->in[i].element_bytes = (int64_t)dtype_size(task->geometry.in[i].dtype);
+        new->in[i].buffers = tiling->in_slots[i];
         new->in[i].shared = new->bands.lanes > 1 && !has_loop(&task->geometry.in[i], new->bands.loop);
     }
-    new->out.element = (int64_t)dtype_size(task->geometry.out.dtype);
-    new->out.count = tiling->out_slots;
+    new->out.element_bytes = (int64_t)dtype_size(task->geometry.out.dtype);
+    new->out.buffers = tiling->out_slots;
     return new;
 }
 

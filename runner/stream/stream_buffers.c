@@ -20,9 +20,9 @@ struct copies {
     int64_t offset; /* offset of the piece's first element in the tile, in elements */
 };
 
-static struct copies copies_of(const struct box *tile, const struct box *piece, int64_t element) {
+static struct copies copies_of(const struct box *tile, const struct box *piece, int64_t element_bytes) {
     int last = tile->rank - 1;
-    struct copies copies = {.row = element, .tile_row = element, .rows = 1, .tile_rows = 1, .matrices = 1};
+    struct copies copies = {.row = element_bytes, .tile_row = element_bytes, .rows = 1, .tile_rows = 1, .matrices = 1};
     if (last >= 0) copies.row *= piece->count[last], copies.tile_row *= tile->count[last];
     if (last >= 1) copies.rows = piece->count[last - 1], copies.tile_rows = tile->count[last - 1];
     if (last >= 2) copies.matrices = piece->count[0];
@@ -34,12 +34,12 @@ static struct copies copies_of(const struct box *tile, const struct box *piece, 
 }
 
 enum status stream_copy(struct lane *lane, enum queue queue, const struct box *tile, void *memory,
-                        const struct box *piece, void *other, int64_t element, struct error *error) {
-    struct copies copies = copies_of(tile, piece, element);
+                        const struct box *piece, void *other, int64_t element_bytes, struct error *error) {
+    struct copies copies = copies_of(tile, piece, element_bytes);
     /* Pieces lie packed in staging buffers; in the other lane's memory they lie as they do in this one's. */
     bool packed = queue != QUEUE_PEER;
     for (int64_t i = 0; i < copies.matrices; i++) {
-        int64_t at = copies.offset * element + i * copies.tile_rows * copies.tile_row;
+        int64_t at = copies.offset * element_bytes + i * copies.tile_rows * copies.tile_row;
         char *here = (char *)memory + at, *there = (char *)other + (packed ? i * copies.rows * copies.row : at);
         int64_t pitch = copies.tile_row, other_pitch = packed ? copies.row : pitch;
         struct copy copy = {here, there, copies.row, copies.rows, pitch, other_pitch};
@@ -112,10 +112,10 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
     const struct input *in = &stream->in[i];
     struct lane_input *lane_input = &lane->in[i];
     int64_t bytes = stream->tiling->in_bytes[i];
-    if (in->count == 1 && !lane_input->borrows && !lane_input->resident)
+    if (in->buffers == 1 && !lane_input->borrows && !lane_input->resident)
         TRY(residents_reserve(lane->residents, in->reader->array, in->operand, &lane->band.load[i], bytes,
                               &lane_input->resident, error));
-    for (int b = 0; b < in->count; b++) {
+    for (int b = 0; b < in->buffers; b++) {
         if (lane_input->borrows)
             lane_input->memory[b] = stream->lanes[0].in[i].memory[b];
         else if (lane_input->resident)
@@ -124,11 +124,11 @@ static enum status open_input(struct lane *lane, int i, struct error *error) {
             TRY(residents_allocate(lane->residents, bytes, &lane_input->memory[b], error));
         TRY(create_event(lane, &lane_input->loaded[b], error));
         TRY(create_event(lane, &lane_input->used[b], error));
-        TRY(create_event(lane, &lane_input->shared[b], error));
+        TRY(create_event(lane, &lane_input->copied_on[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
-    return residents_reserve_staging(lane->residents, UP,
-                                     plan_staging_bytes(&stream->tiling->in_storage[i], in->element, bytes), error);
+    return residents_reserve_staging(
+        lane->residents, UP, plan_staging_bytes(&stream->tiling->in_storage[i], in->element_bytes, bytes), error);
 }
 
 /* The bytes of the guard zone before an output buffer, and of the one behind it. */
@@ -140,14 +140,14 @@ static enum status open_output(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct output *out = &stream->out;
     int64_t bytes = stream->tiling->out_bytes, guard = guard_bytes(stream);
-    for (int b = 0; b < out->count; b++) {
+    for (int b = 0; b < out->buffers; b++) {
         TRY(residents_allocate(lane->residents, bytes + 2 * guard, &lane->out[b], error));
         lane->out[b] = (char *)lane->out[b] + guard;
         TRY(create_event(lane, &lane->computed[b], error));
     }
     if (lane->device->unified || lane->number > 0) return STATUS_OK;
-    return residents_reserve_staging(lane->residents, DOWN,
-                                     plan_staging_bytes(&stream->tiling->out_storage, out->element, bytes), error);
+    return residents_reserve_staging(
+        lane->residents, DOWN, plan_staging_bytes(&stream->tiling->out_storage, out->element_bytes, bytes), error);
 }
 
 /* Finds the residents of a lane, allocates its buffers and events, and records its epoch. */
@@ -161,7 +161,7 @@ static enum status open_lane(struct lane *lane, struct error *error) {
         const struct input *in = &stream->in[i];
         struct lane_input *lane_input = &lane->in[i];
         lane_input->borrows = in->shared && lane->number > 0 && lane->device->unified;
-        if (in->count == 1 && !lane_input->borrows)
+        if (in->buffers == 1 && !lane_input->borrows)
             lane_input->resident = residents_find(lane->residents, in->reader->array, in->operand, &lane->band.load[i]);
     }
     for (int i = 0; i < inputs; i++) TRY(open_input(lane, i, error));
@@ -197,7 +197,7 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
 
 static void close_input(struct lane *lane, int i) {
     struct lane_input *lane_input = &lane->in[i];
-    for (int b = 0; b < lane->stream->in[i].count; b++)
+    for (int b = 0; b < lane->stream->in[i].buffers; b++)
         if (!lane_input->resident && !lane_input->borrows && lane_input->memory[b])
             residents_release(lane->residents, lane_input->memory[b], lane->stream->tiling->in_bytes[i]);
     if (lane_input->resident) residents_leave(lane->residents, lane_input->resident);
@@ -209,7 +209,7 @@ static bool output_is_whole(const struct stream *stream) {
     const struct operand *out = &stream->task->geometry.out;
     for (int axis = 0; axis < out->shape.rank; axis++)
         if (stream->tiling->tiles[out->loop[axis]] > 1) return false;
-    return stream->out.count == 1;
+    return stream->out.buffers == 1;
 }
 
 static void close_output(struct lane *lane, bool keep) {
@@ -218,7 +218,7 @@ static void close_output(struct lane *lane, bool keep) {
     const struct array *array = &stream->plan->arrays[stream->task->out];
     int64_t bytes = stream->tiling->out_bytes, guard = guard_bytes(stream);
     bool as_stored = array->dtype == out->dtype; /* later runs read the result in the type that it is stored in */
-    for (int b = 0; b < stream->out.count; b++) {
+    for (int b = 0; b < stream->out.buffers; b++) {
         if (!lane->out[b]) continue;
         if (keep && guard == 0 && lane->works && output_is_whole(stream) && as_stored)
             residents_adopt(lane->residents, array, out, &lane->band.store, lane->out[b], bytes);

@@ -28,26 +28,26 @@ struct stage_span {
 struct input {
     struct reader *reader;
     const struct operand *operand;
-    int64_t element;    /* bytes of an element */
-    int count, current; /* number of buffers; index of the current one */
-    bool hashed;        /* each box is hashed when it is read */
-    bool counted;       /* elements that the type conversion changes are counted */
-    bool shared;        /* all lanes need the same box of it */
+    int64_t element_bytes; /* bytes of an element */
+    int buffers, current;  /* number of buffers; index of the current one */
+    bool hashed;           /* each box is hashed when it is read */
+    bool counted;          /* elements that the type conversion changes are counted */
+    bool shared;           /* all lanes need the same box of it */
 };
 
 struct output {
-    int64_t element; /* bytes of an element */
-    int count, current;
+    int64_t element_bytes; /* bytes of an element */
+    int buffers, current;
 };
 
 /* A lane's buffers of one input, and events for each buffer. */
 struct lane_input {
     void *memory[BUFFERS];
-    struct event *loaded[BUFFERS]; /* recorded after the last upload into the buffer */
-    struct event *used[BUFFERS];   /* recorded after the last launch that reads it */
-    struct event *shared[BUFFERS]; /* recorded after the last copy into it from another device */
-    struct resident *resident;     /* owns the memory; NULL: the lane owns it, or `borrows` */
-    bool borrows;                  /* uses the first lane's memory, on a unified device */
+    struct event *loaded[BUFFERS];    /* recorded after the last upload into the buffer */
+    struct event *used[BUFFERS];      /* recorded after the last launch that reads it */
+    struct event *copied_on[BUFFERS]; /* recorded after the last copy into it from another device */
+    struct resident *resident;        /* owns the memory; NULL: the lane owns it, or `borrows` */
+    bool borrows;                     /* uses the first lane's memory, on a unified device */
 };
 
 /* A thread that loads the kernel's code onto the device while the first step is read. */
@@ -131,7 +131,7 @@ enum status stream_open_buffers(struct stream *stream, struct error *error);
 /* Copies a piece of a tile whose packed elements are in the lane's `memory`: on QUEUE_UPLOAD from the staging buffer
  * `other`, on QUEUE_DOWNLOAD to it, and on QUEUE_PEER from the same tile in another lane's memory `other`. */
 enum status stream_copy(struct lane *lane, enum queue queue, const struct box *tile, void *memory,
-                        const struct box *piece, void *other, int64_t element, struct error *error);
+                        const struct box *piece, void *other, int64_t element_bytes, struct error *error);
 
 /* Begins a span of STAGE_H2D, STAGE_KERNEL or STAGE_D2H on that stage's queue. */
 enum status span_begin(struct lane *lane, struct stage_span *span, enum stage stage, int64_t step, int64_t bytes,

@@ -15,7 +15,7 @@
 static enum status write_piece(struct stream *stream, const struct finished *tile, int slot, const struct box *piece,
                                const void *data, struct error *error) {
     struct writer *writer = &stream->writer;
-    int64_t bytes = box_elements(piece) * stream->out.element;
+    int64_t bytes = box_elements(piece) * stream->out.element_bytes;
     double begin = range_begin(STAGE_WRITE);
     enum status status = stream->sink->write(stream->sink->context, piece, data, error);
     double end = range_end();
@@ -30,10 +30,10 @@ static enum status download_piece(struct lane *lane, const struct finished *tile
                                   struct error *error) {
     const struct stream *stream = lane->stream;
     struct stage_span *span = &lane->downloads[slot];
-    int64_t bytes = box_elements(piece) * stream->out.element;
+    int64_t bytes = box_elements(piece) * stream->out.element_bytes;
     TRY(span_begin(lane, span, STAGE_D2H, tile->step, bytes, error));
     enum status queued = stream_copy(lane, QUEUE_DOWNLOAD, &tile->box[lane->number], lane->out[tile->buffer], piece,
-                                     staging_buffer(stream, DOWN, slot), stream->out.element, error);
+                                     staging_buffer(stream, DOWN, slot), stream->out.element_bytes, error);
     return span_end(lane, span, queued, error);
 }
 
@@ -50,7 +50,7 @@ static enum status write_band(struct lane *lane, const struct finished *tile, st
     TRY(ops->queue_wait_event(lane->device, lane->computed[tile->buffer], QUEUE_DOWNLOAD, error));
     const struct storage *storage = &stream->tiling->out_storage;
     struct grid grid = {.grain = storage->chunk};
-    struct cut cut = cut_box(box, &grid, plan_staging_elements(storage, stream->out.element));
+    struct cut cut = cut_box(box, &grid, plan_staging_elements(storage, stream->out.element_bytes));
     for (int64_t queued = 0, written = 0; written < cut.pieces; written++) {
         for (; queued < cut.pieces && queued - written < STAGING_BUFFERS; queued++) {
             struct box piece = cut_piece(&cut, queued);
@@ -120,7 +120,7 @@ static enum status wait_pending(struct writer *writer, int max_pending, struct e
 }
 
 enum status writer_reserve(struct stream *stream, struct error *error) {
-    return wait_pending(&stream->writer, stream->out.count - 1, error);
+    return wait_pending(&stream->writer, stream->out.buffers - 1, error);
 }
 
 enum status writer_put(struct stream *stream, int buffer, int64_t step, struct error *error) {

@@ -21,7 +21,7 @@ struct cached_box {
     int array;
     const struct operand *operand; /* belongs to the plan */
     struct box box;
-    int64_t element, bytes;
+    int64_t element_bytes, bytes;
     char *data;
     int64_t missing; /* number of elements that are not filled yet */
     bool is_window;
@@ -32,8 +32,8 @@ struct cached_box {
 struct box_cache {
     const struct plan *plan;
     const struct run *run;
-    int64_t free_bytes; /* free bytes */
-    struct cached_box *held;
+    int64_t free_bytes;
+    struct cached_box *entries;
     const struct host_reader *reader;
 };
 
@@ -55,12 +55,12 @@ static void unite(struct box *box, const struct box *other) {
 
 /* Copies `part` of the packed box `from_box` to its position in the packed box `to_box`. */
 static void copy_part(const struct box *part, const struct box *from_box, const char *from, const struct box *to_box,
-                      char *to, int64_t element) {
+                      char *to, int64_t element_bytes) {
     struct walk walk = layout_between(part, from_box, to_box);
     int64_t source, target;
     for (int64_t row = 0; row < walk.rows; row++) {
         layout_row(&walk, row, &source, &target);
-        memcpy(to + target * element, from + source * element, (size_t)(walk.length * element));
+        memcpy(to + target * element_bytes, from + source * element_bytes, (size_t)(walk.length * element_bytes));
     }
 }
 
@@ -77,8 +77,8 @@ static int array_of(const struct box_cache *cache, int input) {
 }
 
 /* Is the entry a box of that input of the run? */
-static bool belongs_to(const struct box_cache *cache, const struct cached_box *held, int input) {
-    return held->array == array_of(cache, input) && operands_alike(held->operand, operand_of(cache, input));
+static bool belongs_to(const struct box_cache *cache, const struct cached_box *entry, int input) {
+    return entry->array == array_of(cache, input) && operands_alike(entry->operand, operand_of(cache, input));
 }
 
 /* Allocates memory, in huge pages if possible: faulting in small pages takes as long as the verification. NULL: out of
@@ -97,22 +97,22 @@ static bool is_first(const struct box_cache *cache, int input) {
            !operands_alike(operand_of(cache, 0), operand_of(cache, input));
 }
 
-static bool is_whole(const struct cached_box *held) {
-    struct box whole = box_whole(&held->operand->shape);
-    return box_equal(&held->box, &whole);
+static bool is_whole(const struct cached_box *entry) {
+    struct box whole = box_whole(&entry->operand->shape);
+    return box_equal(&entry->box, &whole);
 }
 
 /* Removes an entry from the list and frees it. */
 static void drop_entry(struct box_cache *cache, struct cached_box **link) {
-    struct cached_box *held = *link;
-    *link = held->next;
-    cache->free_bytes += held->bytes;
-    free(held->data);
-    free(held);
+    struct cached_box *entry = *link;
+    *link = entry->next;
+    cache->free_bytes += entry->bytes;
+    free(entry->data);
+    free(entry);
 }
 
 static void drop_window(struct box_cache *cache, int input) {
-    for (struct cached_box **link = &cache->held; *link; link = &(*link)->next)
+    for (struct cached_box **link = &cache->entries; *link; link = &(*link)->next)
         if ((*link)->is_window && (*link)->window_of == input) {
             drop_entry(cache, link);
             return;
@@ -125,7 +125,7 @@ struct box_cache *box_cache_create(void) {
 
 void box_cache_free(struct box_cache *cache) {
     if (!cache) return;
-    while (cache->held) drop_entry(cache, &cache->held);
+    while (cache->entries) drop_entry(cache, &cache->entries);
     free(cache);
 }
 
@@ -135,7 +135,7 @@ void box_cache_begin(struct box_cache *cache, const struct plan *plan, const str
     cache->plan = plan;
     cache->run = run;
     if (is_new) cache->free_bytes = plan_held_bytes(plan);
-    for (struct cached_box **link = &cache->held; *link;) {
+    for (struct cached_box **link = &cache->entries; *link;) {
         bool kept = !other_task;
         for (int i = 0; i < task->geometry.inputs; i++)
             kept = kept || (belongs_to(cache, *link, i) && is_whole(*link) && (*link)->missing == 0);
@@ -148,8 +148,8 @@ void box_cache_begin(struct box_cache *cache, const struct plan *plan, const str
 
 /* The entry that contains the box, filled or not yet. NULL: none. */
 static struct cached_box *find(struct box_cache *cache, int input, const struct box *box) {
-    for (struct cached_box *held = cache->held; held; held = held->next)
-        if (belongs_to(cache, held, input) && is_within(box, &held->box)) return held;
+    for (struct cached_box *entry = cache->entries; entry; entry = entry->next)
+        if (belongs_to(cache, entry, input) && is_within(box, &entry->box)) return entry;
     return NULL;
 }
 
@@ -162,21 +162,21 @@ static int64_t element_of(const struct box_cache *cache, int input) {
 
 /* Adds an entry without contents. NULL: it does not fit. */
 static struct cached_box *add_entry(struct box_cache *cache, int input, const struct box *box) {
-    int64_t element = element_of(cache, input), bytes = box_elements(box) * element;
+    int64_t element_bytes = element_of(cache, input), bytes = box_elements(box) * element_bytes;
     char *data = bytes <= cache->free_bytes ? allocate_box(bytes) : NULL;
     if (!data) return NULL;
-    struct cached_box *held = must_malloc(sizeof *held);
-    *held = (struct cached_box){.array = array_of(cache, input),
-                                .operand = operand_of(cache, input),
-                                .box = *box,
-                                .element = element,
-                                .bytes = bytes,
-                                .data = data,
-                                .missing = box_elements(box),
-                                .next = cache->held};
-    cache->held = held;
+    struct cached_box *entry = must_malloc(sizeof *entry);
+    *entry = (struct cached_box){.array = array_of(cache, input),
+                                 .operand = operand_of(cache, input),
+                                 .box = *box,
+                                 .element_bytes = element_bytes,
+                                 .bytes = bytes,
+                                 .data = data,
+                                 .missing = box_elements(box),
+                                 .next = cache->entries};
+    cache->entries = entry;
     cache->free_bytes -= bytes;
-    return held;
+    return entry;
 }
 
 bool box_cache_request(struct box_cache *cache, int input, const struct box *box) {
@@ -185,18 +185,18 @@ bool box_cache_request(struct box_cache *cache, int input, const struct box *box
 
 bool box_cache_request_inputs(struct box_cache *cache) {
     int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
-    const struct cached_box *before = cache->held;
+    const struct cached_box *before = cache->entries;
     bool fits = true;
     for (int i = 0; i < inputs && fits; i++) {
         struct box whole = box_whole(&operand_of(cache, i)->shape);
         fits = box_cache_request(cache, i, &whole);
     }
-    while (!fits && cache->held != before) drop_entry(cache, &cache->held);
+    while (!fits && cache->entries != before) drop_entry(cache, &cache->entries);
     return fits;
 }
 
 void box_cache_drop_output(struct box_cache *cache) {
-    for (struct cached_box **link = &cache->held; *link;)
+    for (struct cached_box **link = &cache->entries; *link;)
         if (belongs_to(cache, *link, CACHED_OUTPUT))
             drop_entry(cache, link);
         else
@@ -208,17 +208,18 @@ void box_cache_drop_output(struct box_cache *cache) {
 /* Copies the parts of a box that unfilled entries contain. */
 static void fill_entries(struct box_cache *cache, int input, const struct box *box, const char *data) {
     struct box part;
-    for (struct cached_box *held = cache->held; held; held = held->next) {
-        if (held->missing == 0 || !belongs_to(cache, held, input) || !box_intersect(box, &held->box, &part)) continue;
-        copy_part(&part, box, data, &held->box, held->data, held->element);
-        held->missing -= box_elements(&part);
+    for (struct cached_box *entry = cache->entries; entry; entry = entry->next) {
+        if (entry->missing == 0 || !belongs_to(cache, entry, input) || !box_intersect(box, &entry->box, &part))
+            continue;
+        copy_part(&part, box, data, &entry->box, entry->data, entry->element_bytes);
+        entry->missing -= box_elements(&part);
     }
 }
 
 static void restart_entries(void *context) {
     struct box_cache *cache = context;
-    for (struct cached_box *held = cache->held; held; held = held->next)
-        if (held->missing > 0) held->missing = box_elements(&held->box);
+    for (struct cached_box *entry = cache->entries; entry; entry = entry->next)
+        if (entry->missing > 0) entry->missing = box_elements(&entry->box);
 }
 
 static void copy_box(void *context, int input, const struct box *box, const void *data) {
@@ -245,8 +246,9 @@ static struct grid grid_of(const struct box_cache *cache, int input) {
 static bool find_missing(const struct box_cache *cache, int input, const struct box *piece, struct box *wanted) {
     struct box part;
     bool any = false;
-    for (const struct cached_box *held = cache->held; held; held = held->next) {
-        if (held->missing == 0 || !belongs_to(cache, held, input) || !box_intersect(piece, &held->box, &part)) continue;
+    for (const struct cached_box *entry = cache->entries; entry; entry = entry->next) {
+        if (entry->missing == 0 || !belongs_to(cache, entry, input) || !box_intersect(piece, &entry->box, &part))
+            continue;
         if (any)
             unite(wanted, &part);
         else
@@ -317,27 +319,27 @@ static struct cached_box *move_window(struct box_cache *cache, int input, const 
 static enum status read_cached(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct box_cache *cache = context;
     const struct host_reader *reader = cache->reader;
-    struct cached_box *held = find(cache, input, box);
-    if (held && held->missing > 0) held = NULL;
-    if (!held && (held = move_window(cache, input, box))) {
-        enum status status = reader->read(reader->context, input, &held->box, held->data, error);
+    struct cached_box *entry = find(cache, input, box);
+    if (entry && entry->missing > 0) entry = NULL;
+    if (!entry && (entry = move_window(cache, input, box))) {
+        enum status status = reader->read(reader->context, input, &entry->box, entry->data, error);
         if (status) return drop_window(cache, input), status;
-        held->missing = 0;
+        entry->missing = 0;
     }
-    if (!held) return reader->read(reader->context, input, box, data, error);
-    copy_part(box, &held->box, held->data, box, data, held->element);
+    if (!entry) return reader->read(reader->context, input, box, data, error);
+    copy_part(box, &entry->box, entry->data, box, data, entry->element_bytes);
     return STATUS_OK;
 }
 
 static const void *lend_box(void *context, int input, const struct box *box) {
     struct box_cache *cache = context;
-    const struct cached_box *held = find(cache, input, box);
-    if (!held || held->missing > 0) return NULL;
-    struct walk walk = layout_between(box, &held->box, box);
+    const struct cached_box *entry = find(cache, input, box);
+    if (!entry || entry->missing > 0) return NULL;
+    struct walk walk = layout_between(box, &entry->box, box);
     int64_t source, target;
     if (walk.rows != 1) return NULL;
     layout_row(&walk, 0, &source, &target);
-    return held->data + source * held->element;
+    return entry->data + source * entry->element_bytes;
 }
 
 struct host_reader box_cache_reader(struct box_cache *cache, const struct host_reader *reader) {

@@ -36,14 +36,14 @@ static struct result_row *add(const char *operation, const char *parameters, con
     return row;
 }
 
-static struct view *view_of(struct view_options options) {
+static struct results_view *view_of(struct view_options options) {
     struct error error = {.status = STATUS_OK};
-    struct view *view;
+    struct results_view *view;
     if (view_make(rows, count, &options, &view, &error)) fail_msg("%s", error.text);
     return view;
 }
 
-static char *printed(const struct view *view, int room) {
+static char *printed(const struct results_view *view, int room) {
     char *text = NULL;
     size_t length;
     FILE *to = open_memstream(&text, &length);
@@ -56,7 +56,7 @@ static char *printed(const struct view *view, int room) {
 }
 
 static void check(struct view_options options, int room, const char *expected) {
-    struct view *view = view_of(options);
+    struct results_view *view = view_of(options);
     char *text = printed(view, room);
     assert_string_equal(text, expected);
     free(text);
@@ -65,7 +65,7 @@ static void check(struct view_options options, int room, const char *expected) {
 
 static void check_refused(struct view_options options, const char *words) {
     struct error error = {.status = STATUS_OK};
-    struct view *view;
+    struct results_view *view;
     assert_int_equal(view_make(rows, count, &options, &view, &error), STATUS_USAGE);
     assert_null(view);
     if (!strstr(error.text, words)) fail_msg("\"%s\" lacks \"%s\"", error.text, words);
@@ -187,7 +187,8 @@ static void test_long_headings(void **state) {
 /* The runs that meet conditions, in order, by number. */
 static void check_rows(const char *sort, const char *first, const char *second, const char *expected) {
     const char *const where[] = {first, second};
-    struct view *view = view_of((struct view_options){.sort = sort, .where = where, .where_count = !!first + !!second});
+    struct results_view *view =
+        view_of((struct view_options){.sort = sort, .where = where, .where_count = !!first + !!second});
     int chosen;
     struct result_row *found = view_rows(view, &chosen);
     char text[MANY * 4] = "";
@@ -340,7 +341,7 @@ static void test_drawn(void **state) {
     seed = first;
     for (int c = 0; c < (cases ? atoi(cases) : 200); c++) {
         draw_rows();
-        struct view *view = view_of((struct view_options){.sort = draw(2) ? "-rate" : NULL});
+        struct results_view *view = view_of((struct view_options){.sort = draw(2) ? "-rate" : NULL});
         char *all = printed(view, 0);
         for (int width = 20; width <= 200; width += 1 + draw(20)) {
             char *text = printed(view, width), *rest = text;

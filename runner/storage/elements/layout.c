@@ -119,26 +119,27 @@ struct rows layout_rows(const struct selection *selection, const struct shape *s
     if (box_elements(&packed) == 0) return rows;
     rows.covered = walk->step <= elements_in_piece / COVERED;
     int64_t elements = rows.covered ? elements_in_piece / walk->step : elements_in_piece;
-    rows.part = min_int64(walk->length, elements);
-    rows.parts = ceil_div(walk->length, rows.part);
-    rows.rows_in_piece = rows.parts > 1 ? 1 : elements / walk->length;
+    rows.piece_length = min_int64(walk->length, elements);
+    rows.pieces_in_row = ceil_div(walk->length, rows.piece_length);
+    rows.rows_in_piece = rows.pieces_in_row > 1 ? 1 : elements / walk->length;
     rows.near = !dense && walk->axes > 0 && walk->from_stride[0] <= elements_in_piece / NEAR &&
                 walk->length * walk->step <= walk->from_stride[0] / THIN;
     if (rows.near)
         rows.rows_in_piece = min_int64(rows.rows_in_piece, elements_in_piece / walk->from_stride[0]);
     else if (!dense)
         rows.rows_in_piece = min_int64(rows.rows_in_piece, FEW);
-    rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.parts;
+    rows.pieces = ceil_div(walk->rows, rows.rows_in_piece) * rows.pieces_in_row;
     return rows;
 }
 
 bool layout_run(const struct rows *rows, int64_t piece, int64_t number, struct row_run *run) {
-    int64_t row = piece / rows->parts * rows->rows_in_piece + number, begin = piece % rows->parts * rows->part;
+    int64_t row = piece / rows->pieces_in_row * rows->rows_in_piece + number,
+            begin = piece % rows->pieces_in_row * rows->piece_length;
     if (number >= rows->rows_in_piece || row >= rows->walk.rows) return false;
     layout_row(&rows->walk, row, &run->in_array, &run->in_box);
     run->in_array += begin * rows->walk.step;
     run->in_box += begin;
-    run->elements = min_int64(rows->part, rows->walk.length - begin);
+    run->elements = min_int64(rows->piece_length, rows->walk.length - begin);
     run->step = rows->walk.step;
     run->reach = (run->elements - 1) * run->step + 1;
     if (!rows->near) return true;

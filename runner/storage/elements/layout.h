@@ -35,8 +35,8 @@ struct rows {
     struct walk walk;
     bool covered;          /* one read covers the elements of a row and those between them */
     bool near;             /* one read covers several short rows and the elements between them */
-    int64_t part;          /* a piece has at most this many elements of a row */
-    int64_t parts;         /* number of pieces that a long row is cut into; 1: rows are not cut */
+    int64_t piece_length;  /* a piece has at most this many elements of a row */
+    int64_t pieces_in_row; /* number of pieces that a long row is cut into; 1: rows are not cut */
     int64_t rows_in_piece; /* number of whole rows of a piece; 1 if rows are cut */
     int64_t pieces;        /* number of pieces of the selection */
 };
