@@ -51,7 +51,7 @@ int plan_operand(struct plan *plan, const struct job_operation *operation, int a
 
 void plan_describe_moved(const struct job_operation *operation, const struct array *in, struct array *out) {
     if (!operations[operation->op]->exact) return;
-    const struct job_input *input = in->input;
+    const struct job_input *input = in->from_job;
     out->moved_from = !input ? in->moved_from : input->random || input->field ? NULL : in;
     if (!in->keeps_stored) return;
     struct decoding decoding;

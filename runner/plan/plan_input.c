@@ -51,7 +51,7 @@ static enum status describe_input(const struct job *job, const struct job_input 
 
 void plan_input(const struct job *job, const struct job_input *input, struct array *array) {
     struct error error = {0};
-    *array = (struct array){.name = input->name, .label = input->label, .input = input, .unknown = true};
+    *array = (struct array){.name = input->name, .label = input->label, .from_job = input, .unknown = true};
     if (!input->unread) {
         array->unknown = describe_input(job, input, array, &error) != STATUS_OK;
         const char *key = error.key ? error.key : input->random ? "random" : "dataset";

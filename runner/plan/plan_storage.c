@@ -44,7 +44,7 @@ struct h5_layout plan_layout(const struct run_options *options) {
 }
 
 double plan_read_rate(const struct array *input, const struct device_facts *facts) {
-    if (input->input->random) return facts->host_threads * GENERATE_RATE;
+    if (input->from_job->random) return facts->host_threads * GENERATE_RATE;
     double rate = !input->direct    ? (input->filtered ? INFLATE_RATE : HDF5_RATE)
                   : input->filtered ? facts->host_threads * INFLATE_RATE
                                     : facts->read_bytes_per_s;
@@ -98,7 +98,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     struct storage storage = {.file_share = 1, .bytes_per_s = facts->read_bytes_per_s};
     storage.readers = readers_of(plan, index, operand);
     double cores = facts->host_threads;
-    if (!array->input) { /* a result: read from its part unless it is still on the device */
+    if (!array->from_job) { /* a result: read from its part unless it is still on the device */
         const struct task *producer = &plan->tasks[plan_producer(plan, index)];
         enum dtype stored = plan->arrays[producer->out].dtype;
         struct h5_layout layout = plan_layout(&producer->operation->run);
@@ -107,7 +107,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
         storage.filtered = storage.chunk.rank > 0 && h5_filtered(&layout);
         if (storage.filtered) storage.bytes_per_s = cores * decode_rate(layout.compression);
     } else {
-        storage.generated = array->input->random;
+        storage.generated = array->from_job->random;
         storage.chunk = view_grain(&array->view, &array->chunk);
         storage.filtered = array->filtered;
         storage.bytes_per_s = plan_read_rate(array, facts);

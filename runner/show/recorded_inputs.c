@@ -105,7 +105,7 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
     int count = 0;
     for (int i = 0; i < plan->array_count; i++) {
         const struct array *array = &plan->arrays[i];
-        if (!array->input || array->input->random) continue;
+        if (!array->from_job || array->from_job->random) continue;
         char hash[READER_HASH_TEXT];
         OWNED char *title = array_title(array);
         OWNED char *object = results_path_of("inputs", array->label, array->name);
@@ -118,7 +118,7 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
         if (strcmp(recorded, hash) != 0)
             append_sentence(&changed, count++,
                             must_printf("%s (%s, %s): its values have changed: xxh3 was %s, is %s", title,
-                                        array->input->file, array->input->dataset, recorded, hash));
+                                        array->from_job->file, array->from_job->dataset, recorded, hash));
     }
     if (!*changed) return STATUS_OK;
     return fail(error, STATUS_RUN, "%s\nnothing was run: other inputs cannot give the same results", changed);

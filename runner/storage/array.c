@@ -46,7 +46,7 @@ static bool represents_all(enum dtype wide, enum dtype narrow) {
 
 bool array_can_pack(const struct array *array, enum dtype dtype) {
     const struct decoding *decoding = array->decoding;
-    const struct job_input *input = array->input;
+    const struct job_input *input = array->from_job;
     if (array->mixed_decoding || (input && (input->has_dtype || input->stored_numbers || input->field))) return false;
     if (dtype == decoding->stored) return true;
     return represents_all(dtype, decoding->stored) && decoding->read_as == decoding->stored &&
@@ -88,7 +88,7 @@ enum status array_check_mostly_empty(const struct array *array, struct error *er
     char claimed_text[32], stored_text[32];
     if (bytes < MAX_EMPTY_BYTES || array->stored_bytes >= bytes * MIN_STORED_SHARE) return STATUS_OK;
     return fail(error, STATUS_USAGE, "%s: '%s' claims %s, of which the file holds %s; it is not read",
-                array->input->file, array->input->dataset, size_text(bytes, claimed_text),
+                array->from_job->file, array->from_job->dataset, size_text(bytes, claimed_text),
                 size_text(array->stored_bytes, stored_text));
 }
 
@@ -111,7 +111,7 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
 
 /* Adds the absent sources of the data set in one file. */
 static enum status add_absent(struct array *array, int number, struct error *error) {
-    const char *file = array_file(array, number), *name = array->input->dataset;
+    const char *file = array_file(array, number), *name = array->from_job->dataset;
     struct h5_absent absent = {0};
     struct selection seen;
     if (!array_seen_in_file(array, number, &seen)) return STATUS_OK;
@@ -119,7 +119,7 @@ static enum status add_absent(struct array *array, int number, struct error *err
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     enum status status = h5_open_chunks(file, name, &dataset, error);
     if (!status) status = h5_find_absent(dataset->id, file, name, &seen, &absent, error);
-    if (!status && absent.sources > 0 && !array->input->fill)
+    if (!status && absent.sources > 0 && !array->from_job->fill)
         status = fail(error, STATUS_USAGE,
                       "%s: '%s' is a virtual data set of %s; `sources: fill` of the input reads fill values instead",
                       file, name, absent.first);
@@ -148,7 +148,7 @@ struct grid array_grid(const struct array *array) {
 
 const char *array_file(const struct array *input, int number) {
     if (input->parts) return number < input->parts->count ? input->parts->items[number].file : NULL;
-    return number == 0 && !input->input->random ? input->input->file : NULL;
+    return number == 0 && !input->from_job->random ? input->from_job->file : NULL;
 }
 
 void array_add_reader(struct array *array, int task) {
@@ -179,7 +179,7 @@ void array_free(struct array *array) {
 }
 
 char *array_title(const struct array *array) {
-    return must_printf("%s '%s%s%s'", array->input ? "input" : "result of", array->name, *array->label ? " " : "",
+    return must_printf("%s '%s%s%s'", array->from_job ? "input" : "result of", array->name, *array->label ? " " : "",
                        array->label);
 }
 
@@ -274,7 +274,7 @@ static struct meaning read_meaning(const struct h5_dataset *dataset, const struc
 
 /* Adds the decoding of one file, and keeps only texts that are the same in all files so far. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
-    struct meaning meaning = read_meaning(dataset, array->input);
+    struct meaning meaning = read_meaning(dataset, array->from_job);
     array->parts->items[number].decoding = meaning.decoding;
     if (array->remark)
         free(meaning.remark);
@@ -367,7 +367,7 @@ static enum status concatenate_describe(const struct job_input *input, struct ar
 /* ---- any input ---- */
 
 enum status array_describe(const struct job_input *input, struct array *array, struct error *error) {
-    *array = (struct array){.name = input->name, .label = input->label, .input = input};
+    *array = (struct array){.name = input->name, .label = input->label, .from_job = input};
     if (input->random) {
         array->dtype = input->dtype;
         array->shape = input->shape;

@@ -51,14 +51,14 @@ struct array {
     struct array *counterpart; /* the same array in the plan with the opposite `keeps_stored`; NULL: none */
     struct array_axis axes[MAX_RANK];
     int first_reader, last_reader; /* first and last task that read it; -1: none */
-    /* ---- a result: `input` is NULL ---- */
+    /* ---- a result: `from_job` is NULL ---- */
     const struct array *moved_from; /* the input whose elements the result has in another order; NULL: none */
     /* ---- an input, in a file or generated ---- */
-    const struct job_input *input;
+    const struct job_input *from_job; /* as the job describes it */
     struct data_view view; /* the part of its data set or generated shape that the job reads (`rows`, `select`) */
     struct array_band band;
     bool has_bands; /* arrays of the plan are bands of this one */
-    /* ---- an input in a file: `input->random` is false ---- */
+    /* ---- an input in a file: `from_job->random` is false ---- */
     char *unreadable;          /* why its files cannot be read, in a tolerant job; NULL: they can be read */
     char *remark;              /* about attributes that cannot be applied; NULL: none */
     enum dtype stored;         /* type in the data set; elements are read as `dtype` */

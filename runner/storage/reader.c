@@ -29,14 +29,14 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
 
 void reader_init(struct reader *reader, const struct array *array) {
     *reader = (struct reader){.array = array, .decoding = array->keeps_stored ? NULL : array->decoding};
-    if (!array->input || array->input->random) return;
+    if (!array->from_job || array->from_job->random) return;
     reader->foreign = true;
-    reader->field = array->input->field;
+    reader->field = array->from_job->field;
     if (array->parts) {
-        reader->pieces = pieces_of_parts(array, array->input->dataset);
+        reader->pieces = pieces_of_parts(array, array->from_job->dataset);
         return;
     }
-    reader_set_dataset(reader, array->input->file, array->input->dataset);
+    reader_set_dataset(reader, array->from_job->file, array->from_job->dataset);
     reader->version = array->version;
 }
 
@@ -106,10 +106,10 @@ static enum status check_sources(const struct reader *reader, struct error *erro
     struct selection seen = selection_of_box(&full);
     struct h5_absent absent = {0};
     if (!dataset->scattered || !reader->foreign) return STATUS_OK;
-    if (array->input) array_seen_in_file(array, 0, &seen);
+    if (array->from_job) array_seen_in_file(array, 0, &seen);
     enum status status = h5_find_absent(dataset->id, reader->file, reader->object, &seen, &absent, error);
     dataset->read = absent.read_by_source ? h5_read_by_source : NULL;
-    if (!status && array->input && absent.elements != array->absent.elements)
+    if (!status && array->from_job && absent.elements != array->absent.elements)
         status = fail(error, STATUS_IO, "%s: sources of '%s' appeared or disappeared while the job ran%s%s",
                       reader->file, reader->object, absent.first ? ": " : "", absent.first ? absent.first : "");
     free(absent.first);
@@ -167,7 +167,7 @@ struct pieces *pieces_create(const struct array *array, int count) {
     *pieces = (struct pieces){.count = count};
     pieces->plain = (struct array){.name = array->name, .label = array->label, .dtype = array->dtype};
     pieces->plain.shape = array->shape;
-    if (!array->input) pieces->plain.decoding = array->decoding, pieces->plain.keeps_stored = array->keeps_stored;
+    if (!array->from_job) pieces->plain.decoding = array->decoding, pieces->plain.keeps_stored = array->keeps_stored;
     for (int i = 0; i < count; i++) {
         pieces->items[i] = (struct array_piece){.box.rank = array->shape.rank};
         reader_init(&pieces->items[i].reader, &pieces->plain);
@@ -215,7 +215,7 @@ static struct pieces *pieces_of_parts(const struct array *array, const char *obj
     for (int i = 0; i < parts->count; i++) {
         pieces_set(pieces, i, &parts->items[i].box, parts->items[i].file, object, &parts->items[i].version);
         pieces->items[i].reader.foreign = true;
-        pieces->items[i].reader.field = array->input->field;
+        pieces->items[i].reader.field = array->from_job->field;
         if (!array->keeps_stored) pieces->items[i].reader.decoding = parts->items[i].decoding;
     }
     return pieces;
@@ -269,8 +269,8 @@ static enum status read_from_source(struct reader *reader, const struct box *box
     struct selection selection = view_selection(&array->view, box);
     struct box view_box = *box; /* the view of a generated array, or of one in pieces, is a box */
     memcpy(view_box.start, selection.start, sizeof view_box.start);
-    if (array->input && array->input->random) {
-        random_fill(&array->input->terms, &array->input->shape, array->dtype, &view_box, data);
+    if (array->from_job && array->from_job->random) {
+        random_fill(&array->from_job->terms, &array->from_job->shape, array->dtype, &view_box, data);
         return STATUS_OK;
     }
     if (reader->pieces) return pieces_read(reader->pieces, &view_box, data, &reader->counts, trace, error);
@@ -359,7 +359,7 @@ static enum status pieces_read(struct pieces *pieces, const struct box *box, voi
 /* ---- what was lost ----------------------------------------------------------------------------------------------- */
 
 bool reader_needs_casts(const struct reader *reader) {
-    return (reader->array->input || reader->decoding) && reader->counted != shape_elements(&reader->array->shape);
+    return (reader->array->from_job || reader->decoding) && reader->counted != shape_elements(&reader->array->shape);
 }
 
 void reader_casts_begin(struct reader *reader) {
@@ -413,7 +413,7 @@ char *reader_decoding_text(const struct reader *reader) {
     const struct decoding *decoding = array->decoding;
     bool unused_default = decoding->attributes.netcdf && !decoding->scales && decoding->mark_count == 1 && missing == 0;
     if (unused_default && !array->mixed_decoding) return NULL; /* netCDF's default fill value, which no element has */
-    bool only_asked = array->input && array->input->stored_numbers;
+    bool only_asked = array->from_job && array->from_job->stored_numbers;
     OWNED char *how = array->mixed_decoding ? must_strdup("each file by its own attributes") : decoding_text(decoding);
     return must_printf("decoded%s: %s; %lld of %lld missing", only_asked ? "" : " as CF says", how, (long long)missing,
                        (long long)reader->counted);

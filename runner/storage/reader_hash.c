@@ -103,7 +103,7 @@ static bool box_is_whole_segments(const struct reader *reader, const struct box 
 }
 
 bool reader_needs_hash(const struct reader *reader) {
-    return reader->array->input && (reader->file || reader->pieces) && reader->hash[0] == '\0';
+    return reader->array->from_job && (reader->file || reader->pieces) && reader->hash[0] == '\0';
 }
 
 void reader_hash_begin(struct reader *reader) {
@@ -221,8 +221,8 @@ enum status reader_hash(struct reader *reader, struct error *error) {
 /* Does the plan's description of an input still fit its file? Asked while nothing was read. */
 static bool described_alike(const struct array *array) {
     FREED_BY(array_free) struct array again = {0};
-    if (!array->input || array->parts || array->input->field) return false;
-    bool alike = !array_describe(array->input, &again, IGNORED) && again.stored == array->stored &&
+    if (!array->from_job || array->parts || array->from_job->field) return false;
+    bool alike = !array_describe(array->from_job, &again, IGNORED) && again.stored == array->stored &&
                  again.shape.rank == array->shape.rank && again.filtered == array->filtered &&
                  shape_equal(&again.chunk, &array->chunk) && !again.decoding == !array->decoding;
     for (int i = 0; alike && i < array->shape.rank; i++)

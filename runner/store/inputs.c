@@ -32,7 +32,7 @@ static void add_file(XXH3_state_t *state, const struct stat *file) {
  * device numbers are left out, because each node may number devices differently. */
 static XXH128_hash_t identity_of(const struct reader *reader) {
     const struct array *array = reader->array;
-    const struct job_input *input = array->input;
+    const struct job_input *input = array->from_job;
     const struct array_band *band = &array->band;
     OWNED char *decoding = array->decoding ? decoding_key(array->decoding) : NULL;
     char shape[SHAPE_TEXT], full_shape[SHAPE_TEXT];
@@ -60,7 +60,7 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
 
 /* Appends the line of an input. */
 static enum status describe_reader(struct reader *reader, char **text, struct error *error) {
-    if (!reader->array->settled || !reader->array->input || !reader->hash[0]) return STATUS_OK;
+    if (!reader->array->settled || !reader->array->from_job || !reader->hash[0]) return STATUS_OK;
     TRY(reader_share(reader, error));
     XXH128_hash_t identity = identity_of(reader);
     const struct casts *casts = &reader->casts;

@@ -57,14 +57,14 @@ static void hash_text(XXH3_state_t *state, const char *text) {
  * decoding. */
 static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     const struct array *array = reader->array;
-    const struct random_terms *terms = &array->input->terms;
+    const struct random_terms *terms = &array->from_job->terms;
     char text[512], shape[SHAPE_TEXT];
     snprintf(text, sizeof text, "%s %s ", dtype_name(array->dtype), shape_format(&array->shape, shape));
     hash_text(state, text);
     XXH3_128bits_update(state, array->view.first, sizeof array->view.first);
     XXH3_128bits_update(state, array->view.step, sizeof array->view.step);
-    XXH3_128bits_update(state, array->input->shape.size, sizeof array->input->shape.size);
-    if (array->input->random)
+    XXH3_128bits_update(state, array->from_job->shape.size, sizeof array->from_job->shape.size);
+    if (array->from_job->random)
         snprintf(text, sizeof text, "random %d %a %a %a %a %a %llu", (int)terms->distribution, terms->low, terms->high,
                  terms->mean, terms->std, terms->value, (unsigned long long)terms->seed);
     else

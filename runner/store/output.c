@@ -46,7 +46,7 @@ static void copy_moved_attributes(const struct results *results, const struct ar
     const struct array *input = array->moved_from;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
-    bool cast = input->input->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
+    bool cast = input->from_job->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
     bool decoded = cast || (input->decoding && !array->keeps_stored);
     struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));

@@ -55,7 +55,7 @@ static enum status write_missing_sources(hid_t group, const struct h5_absent *ab
 /* Writes the path and the data set as text attributes, not as an external link, because netCDF4 and xarray cannot open
  * a file with a dangling link. */
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
-    const struct job_input *input = reader->array->input;
+    const struct job_input *input = reader->array->from_job;
     const struct array_parts *parts = reader->array->parts;
     OWNED char *path = parts ? absolute_pattern(input->file) : results_absolute(input->file);
     OWNED char *select = input->select.rank ? job_select_text(&input->select) : NULL;
@@ -97,8 +97,8 @@ static enum status write_input(hid_t file, const struct reader *reader, struct e
     TRY(h5_group(file, path, &group, error));
     TRY(h5_set_shape(group, "shape", &array->shape, error));
     TRY(h5_set_text(group, "dtype", dtype_name(array->dtype), error));
-    return array->input->random ? write_random_input(group, &array->input->terms, error)
-                                : write_file_input(group, reader, error);
+    return array->from_job->random ? write_random_input(group, &array->from_job->terms, error)
+                                   : write_file_input(group, reader, error);
 }
 
 /* ---- copies of what the parts hold ------------------------------------------------------------------------------- */

@@ -189,7 +189,7 @@ static const struct axis_copies *copies_of(struct scales *scales, const struct a
                                     .count = is_part ? input->shape.size[axis_of_view] : length,
                                     .step = is_part ? view->step[axis->number] : 1};
         identify(opened[i], &wanted);
-        H5_GUARD(guard, input->input->external, input->input->file, "scale");
+        H5_GUARD(guard, input->from_job->external, input->from_job->file, "scale");
         error = (struct error){.status = STATUS_OK};
         enum status refused = h5_guard_check_open(&guard, opened[i], &error);
         const char *why = error.text;

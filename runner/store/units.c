@@ -87,7 +87,7 @@ void results_point_at_output(struct results *results, const struct run *unit) {
 void results_close_outputs(const struct results *results) {
     const struct readers *readers = results->readers;
     for (int i = 0; i < readers->count; i++)
-        if (!readers->items[i].array->input) reader_close(&readers->items[i]);
+        if (!readers->items[i].array->from_job) reader_close(&readers->items[i]);
 }
 
 /* ---- the parts of a run ------------------------------------------------------------------------------------------ */

@@ -230,7 +230,7 @@ static uint64_t seed_of(const struct plan *plan, const struct task *task) {
     const char *text = task->operation->resolved ? task->operation->resolved : "";
     uint64_t seed = XXH3_64bits(text, strlen(text));
     for (int i = 0; i < task->geometry.inputs; i++) {
-        const struct job_input *input = plan->arrays[task->in[i]].input;
+        const struct job_input *input = plan->arrays[task->in[i]].from_job;
         if (input && input->random) seed = XXH3_64bits_withSeed(&input->terms.seed, sizeof input->terms.seed, seed);
     }
     return seed;
