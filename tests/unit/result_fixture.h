@@ -59,8 +59,8 @@ static inline void make_plan(struct fixture *f) {
     f->arrays[1] = (struct array){.name = "R", .label = "n=4", .dtype = FLOAT32, .shape = {1, {4}}};
     f->arrays[2] = (struct array){.name = "double", .label = "n=4", .dtype = FLOAT32, .shape = {2, {ROWS, COLUMNS}}};
     f->arrays[3] = (struct array){.name = "total", .label = "n=4", .dtype = FLOAT32, .shape = {0, {0}}};
-    f->arrays[0].input = &f->inputs[0];
-    f->arrays[1].input = &f->inputs[1];
+    f->arrays[0].from_job = &f->inputs[0];
+    f->arrays[1].from_job = &f->inputs[1];
     readers_init(&f->readers, f->arrays, 4);
     /* Not computed: that would start worker threads here, and what they own counts as leaked in a forked child. */
     snprintf(f->readers.items[0].hash, sizeof f->readers.items[0].hash, "%032d", 1);

@@ -59,7 +59,7 @@ static void set_input(struct fixture *f, int index, enum dtype dtype, struct sha
     struct random_terms terms = {.distribution = RANDOM_INTEGER, .low = 0, .high = 7, .seed = (uint64_t)index};
     f->inputs[index] = (struct job_input){.random = true, .terms = terms, .shape = shape, .dtype = dtype};
     f->arrays[index] =
-        (struct array){.name = "input", .label = "", .dtype = dtype, .shape = shape, .input = &f->inputs[index]};
+        (struct array){.name = "input", .label = "", .dtype = dtype, .shape = shape, .from_job = &f->inputs[index]};
 }
 
 static void set_task(struct fixture *f, enum op op, struct op_options options, int in0, int in1, int out) {

@@ -189,7 +189,7 @@ static void test_generated_and_missing(void **state) {
     struct error error = {.status = STATUS_OK};
     struct job_input input = {.random = true, .shape = {1, {100}}};
     input.terms = (struct random_terms){.distribution = RANDOM_UNIFORM, .high = 1, .seed = 7};
-    struct array generated = {.name = "R", .label = "", .dtype = FLOAT32, .shape = {1, {100}}, .input = &input};
+    struct array generated = {.name = "R", .label = "", .dtype = FLOAT32, .shape = {1, {100}}, .from_job = &input};
     struct array result = {.name = "total", .label = "", .dtype = FLOAT32, .shape = {1, {100}}};
     struct box box = {1, {10}, {20}};
     float expected[20], found[20];

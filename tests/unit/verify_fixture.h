@@ -59,7 +59,7 @@ static inline void set_input(struct fixture *f, int number, enum dtype dtype, st
     terms.seed = (uint64_t)number;
     f->inputs[number] = (struct job_input){.random = true, .terms = terms, .shape = shape, .dtype = dtype};
     f->arrays[number] =
-        (struct array){.name = "input", .label = "", .dtype = dtype, .shape = shape, .input = &f->inputs[number]};
+        (struct array){.name = "input", .label = "", .dtype = dtype, .shape = shape, .from_job = &f->inputs[number]};
 }
 
 /* Writes an input's elements to a file of its own, from which they are then read. */
@@ -69,7 +69,7 @@ static inline void put_input(struct fixture *f, int number, const void *data) {
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0 && close(descriptor) == 0);
     store_array(path, array->dtype, &array->shape, &(struct h5_layout){.fletcher32 = true}, data);
-    array->input = NULL;
+    array->from_job = NULL;
     reader_set_dataset(&f->readers.items[number], path, "/x");
     assert_int_equal(reader_open(&f->readers.items[number], &error), STATUS_OK);
     unlink(path);
