@@ -39,9 +39,7 @@ void job_read_expression(struct job_reader *reader, struct job_operation *operat
     const char *key = operation->op == OP_MAP ? "expression" : "map";
     const struct yaml_node *node = yaml_get(operation->node, key);
     const char *names[MAX_INPUTS] = {NULL};
-    if (!node || node->wrong || parameters_used(&reader->parameters, node) & reader->wrong ||
-        (operation->op != OP_MAP && operation->op != OP_REDUCE))
-        return;
+    if (!node || node->wrong || (operation->op != OP_MAP && operation->op != OP_REDUCE)) return;
     if (!node->text || node->kind == YAML_NULL || !*node->text) {
         job_error(reader, node, "'%s' must be text such as \"(A - B) * 2\"", key);
         return;

@@ -53,8 +53,13 @@ int parameters_find(const struct parameters *parameters, const char *name, int l
     return -1;
 }
 
-/* Reports, once, that no parameter has the name `name`, which lies in the text of `where`. Returns the set of the parameter
- * with the nearest name, so that it counts as used. */
+bool parameters_reported_unset(const struct parameters *parameters, const char *name) {
+    OWNED char *used = must_printf("parameter '%s' is not set", name), *zipped = must_printf("'zip' names '%s',", name);
+    return yaml_has_message(parameters->document, used) || yaml_has_message(parameters->document, zipped);
+}
+
+/* Reports, once, that no parameter has the name `name`, which lies in the text of `where`. Returns the set of the
+ * parameter with the nearest name, so that it counts as used. */
 static uint64_t report_unset(const struct parameters *parameters, const struct yaml_node *where, const char *name,
                              int length) {
     if (parameters->incomplete) return 0;
@@ -70,7 +75,7 @@ static uint64_t report_unset(const struct parameters *parameters, const struct y
                        : nearest     ? must_printf("parameter '%s' is not set (did you mean '$%s'?)", word, nearest)
                                      : must_printf("parameter '%s' is not set ('$$' is a plain dollar)", word);
     int at = (int)(name - where->text) - (name[-1] == '{' ? 2 : 1); /* the dollar */
-    bool reported = yaml_has_message(parameters->document, text);
+    bool reported = parameters_reported_unset(parameters, word);
     if (!reported && yaml_is_verbatim(parameters->document, where))
         yaml_error_inside(parameters->document, where, at, "%s", text);
     else if (!reported)
@@ -232,15 +237,21 @@ static bool look_up(void *context, const char *name, struct scalar *value, char 
     return true;
 }
 
-/* Reports why an expression has no value under a choice. */
-static void report_fault(const struct parameters *parameters, const struct yaml_node *where, const int *choice,
+/* Reports why an expression has no value under a choice, unless a wrong value of a parameter was reported before. If it
+ * uses a text, that may be wrong. */
+static void report_fault(struct parameters *parameters, const struct yaml_node *where, const int *choice,
                          const struct expression_fault *fault) {
-    if (!*fault->message) return;
+    uint64_t used = parameters_used(parameters, where);
+    if (!*fault->message || used & parameters->wrong) return;
     OWNED char *with = must_strdup("");
-    for (int i = 0; choice && i < parameters->count; i++)
-        if (parameters_used(parameters, where) & parameters->swept & UINT64_C(1) << i)
-            must_append(&with, "%s%s=%.40s", *with ? "," : " (with ", parameters->items[i].name,
-                        parameters->items[i].values[choice[i]]->text);
+    for (int i = 0; i < parameters->count; i++) {
+        const struct parameter *parameter = &parameters->items[i];
+        if (!(used >> i & 1) || parameter->count == 0) continue;
+        const struct yaml_node *value = parameter->values[choice ? choice[i] : 0];
+        if (value->kind == YAML_STRING) parameters->wrong |= UINT64_C(1) << i;
+        if (choice && parameter->swept)
+            must_append(&with, "%s%s=%.40s", *with ? "," : " (with ", parameter->name, value->text);
+    }
     yaml_error_inside(parameters->document, where, fault->at, "%s%s%s", fault->message, with, *with ? ")" : "");
 }
 

@@ -39,6 +39,7 @@ struct parameters {
     int count;
     struct parameter items[MAX_PARAMETERS];
     uint64_t swept;  /* the set of swept parameters */
+    uint64_t wrong;  /* the set of parameters of which a value was reported: others that use it report no more */
     uint64_t used;   /* the set of parameters that parameters_check has found in use */
     bool incomplete; /* an included file or a name is missing, which was reported: names that seem unknown may be it */
 };
@@ -54,6 +55,8 @@ void parameters_free(struct parameters *parameters);
 
 /* The index of a parameter; -1: there is none of that name. */
 int parameters_find(const struct parameters *parameters, const char *name, int length);
+/* Was it reported that no parameter has this name? */
+bool parameters_reported_unset(const struct parameters *parameters, const char *name);
 /* The set of parameters that a tree uses: those that it names, and the swept ones on which their values depend. */
 uint64_t parameters_used(const struct parameters *parameters, const struct yaml_node *tree);
 /* The same; also adds the set to parameters->used, and reports names that are not set. */

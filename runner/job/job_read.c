@@ -30,12 +30,12 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
 bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
     struct parameters *parameters = &reader->parameters;
     uint64_t used = parameters_used(parameters, where), swept = used & reader->swept;
-    bool follows = used & reader->wrong;
+    bool follows = used & parameters->wrong;
     reader->failed = true;
     int alone = where->text && *where->text == '$'
                     ? parameters_find(parameters, where->text + 1, (int)strlen(where->text + 1))
                     : -1;
-    if (alone >= 0) reader->wrong |= UINT64_C(1) << alone;
+    if (alone >= 0) parameters->wrong |= UINT64_C(1) << alone;
     if (follows || is_seen(reader, where)) return false;
     char text[512];
     va_list arguments;

@@ -17,7 +17,6 @@ struct job_reader {
     int choice[MAX_PARAMETERS];
     bool failed;      /* a value could not be read since this was last cleared */
     uint64_t unknown; /* the set of parameters for patterns that match no file: their value is a placeholder */
-    uint64_t wrong;   /* the set of parameters of which a value was reported: others that use it report no more */
     bool nameless;    /* an operation's id is wrong, which was reported: a name that seems unknown may be it */
     bool lost;        /* an operation reads what is not defined: a parameter that nothing uses may belong there */
     int64_t instance; /* number of the current instance; an error at one position is reported for the first only */

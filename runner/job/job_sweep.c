@@ -70,7 +70,7 @@ static int find_zipped(const struct parameters *parameters, const struct yaml_no
     if (!name)
         yaml_error(parameters->document, item,
                    "'zip' must be a list of lists of parameter names, such as [[rows, cols]]");
-    else if (found < 0 && !parameters->incomplete)
+    else if (found < 0 && !parameters->incomplete && !parameters_reported_unset(parameters, name))
         yaml_error(parameters->document, item, "'zip' names '%s', which is not a parameter", name);
     else if (found < 0 || (!parameters->items[found].swept && parameters->items[found].count == 0))
         return -1; /* its value is not known, which was reported */

@@ -260,6 +260,7 @@ FOLLOWED = [
     ("id: b", "id: ~"), ("id: b", "id: 1"), ("id: b, ", ""), ("[A],", "A,"), ("[A],", "[],"), ("[A],", "[$A],"),
     ("* $k", "* $2"), ("max: 3", "max: {a: 1}"), ("transpose_a", "hello"), ("expression", "hello"), ("op: map", "op: map, op: map"),
     ("where", "zip"), ("* $k", "* k"), ("dtype: $t", "dtype: t"), ("min: 2", "xyz: 2"), ("shape", "hello"),
+    ("rows: [4, 5, 6], ", ""), ("cols: [7, 8, 7], ", ""), ("5, 6]", "five, 6]"), ("[4, 5", '["4", "5"'), ("k: 2", "k: two"),
 ]  # fmt: skip
 
 
