@@ -39,6 +39,8 @@ def place(folder):
         file["group/b"] = [1.0]
         file["nothing"] = h5py.Empty("f4")
         file["dangling"] = h5py.SoftLink("/nowhere")
+        file["moved"] = h5py.ExternalLink("gone.h5", "/x")
+        file["group/shown"] = h5py.SoftLink("/moved")
         file.create_dataset("endless", (2**61, 8), "f4", chunks=(1, 8))
     (folder / "job.yaml").write_text(JOB)
     return folder
@@ -79,6 +81,7 @@ def test_the_job_is_good(place):
         ("/codes", r"'/codes' holds an enumeration.*`dtype: "),
         ("/nothing", r"'/nothing' .*(null|no value|empty|nothing)"),
         ("/dangling", r"'/dangling' is a soft link to '/nowhere', which is not there"),
+        ("/group/shown", r"'/moved', which is an external link to '/x' in gone\.h5, which is not there"),
         ("/endless", r"'/endless' has more elements than 64 bits can count"),
     ],
 )

@@ -190,7 +190,7 @@ LINKS = {
     "partner": "is a virtual data set that reads itself",
     "gone": "is a virtual data set of 'x' in gone.h5, which is not there; `sources: fill` of the input reads fill values instead",
     "circle": "is an external link to '/x' in loop.h5, which has no such object that can be opened",
-    "turn": "is a soft link to '/back', which is not there",
+    "turn": "is a soft link to '/back', which is a soft link to '/turn', which is a soft link to '/back', which leads on to other links",
 }
 
 

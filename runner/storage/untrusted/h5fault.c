@@ -1,6 +1,7 @@
 /* h5fault.c - finds the fault of a file from HDF5's error text, and that of an object from the links on its path. */
 #include "h5fault.h"
 
+#include "../../base/destination.h"
 #include "../../base/text.h"
 #include "h5claims.h"
 #include "h5guard.h"
@@ -122,7 +123,21 @@ static char *external_fault(const char *path, const char *file, const char *obje
     return must_printf("an external link to '%s' in %s, %s", object, file, fault);
 }
 
-char *h5_link_fault(hid_t file, const char *path, const char *name) {
+static char *find_fault(hid_t file, const char *path, const char *name, hid_t links, int depth, bool *missing);
+
+/* Returns the fault of a soft link: its target is not there, or is a link that leads nowhere. `depth`: how many soft
+ * links led to this one. The caller frees. */
+static char *soft_fault(hid_t file, const char *path, const char *name, const char *target, int depth) {
+    if (depth > 1) return must_printf("a soft link to '%s', which leads on to other links", target);
+    H5_GUARD(guard, EXTERNAL_ALLOW, path, name);
+    bool missing;
+    int group = *target == '/' ? 0 : (int)(path_name(name) - name); /* length of the name of the link's group */
+    OWNED char *rooted = must_printf("%.*s%s", group, name, target);
+    OWNED char *fault = find_fault(file, path, rooted, guard.links, depth + 1, &missing);
+    return must_printf("a soft link to '%s', which is %s", target, fault ? fault : "not there");
+}
+
+static char *link_fault(hid_t file, const char *path, const char *name, int depth) {
     H5L_info_t link;
     char *text = NULL;
     const char *to, *object;
@@ -132,15 +147,19 @@ char *h5_link_fault(hid_t file, const char *path, const char *name) {
     if (H5Lget_val(file, name, value, link.u.val_size, H5P_DEFAULT) < 0)
         text = must_strdup("a link that cannot be read");
     else if (link.type == H5L_TYPE_SOFT)
-        text = must_printf("a soft link to '%s', which is not there", value);
+        text = soft_fault(file, path, name, value, depth);
     else if (H5Lunpack_elink_val(value, link.u.val_size, NULL, &to, &object) >= 0)
         text = external_fault(path, to, object);
     return text;
 }
 
+char *h5_link_fault(hid_t file, const char *path, const char *name) {
+    return link_fault(file, path, name, 0);
+}
+
 /* Follows a path to the first name that does not exist, and sets *missing; or to the first link that leads nowhere, and
  * returns its fault, which the caller frees. */
-static char *find_fault(hid_t file, const char *path, const char *name, hid_t links, bool *missing) {
+static char *find_fault(hid_t file, const char *path, const char *name, hid_t links, int depth, bool *missing) {
     OWNED char *copy = must_strdup(name);
     char *fault = NULL;
     *missing = *name == '\0';
@@ -151,7 +170,7 @@ static char *find_fault(hid_t file, const char *path, const char *name, hid_t li
         *end = '\0';
         if (strspn(copy, "/") < strlen(copy)) {
             *missing = H5Lexists(file, copy, H5P_DEFAULT) <= 0;
-            if (!*missing && H5Oexists_by_name(file, copy, links) <= 0) fault = h5_link_fault(file, path, copy);
+            if (!*missing && H5Oexists_by_name(file, copy, links) <= 0) fault = link_fault(file, path, copy, depth);
         }
         *end = kept;
     }
@@ -162,7 +181,7 @@ enum status h5_fail_object(hid_t file, const char *path, const char *name, struc
     OWNED char *reason = must_strdup(h5_error_text()); /* later failures replace the text */
     bool missing;
     H5_GUARD(guard, EXTERNAL_ALLOW, path, name);
-    OWNED char *fault = find_fault(file, path, name, guard.links, &missing);
+    OWNED char *fault = find_fault(file, path, name, guard.links, 0, &missing);
     OWNED char *newer = h5_needs_newer(file, name, reason);
     if (missing) return fail_missing(file, path, name, error);
     if (fault) return fail(error, STATUS_USAGE, "%s: '%s' is %s", path, name, fault);
