@@ -176,7 +176,7 @@ static void after_fork_in_child(void) {
     pthread_mutex_unlock(&pool.mutex);
 }
 
-/* If threads cannot be created, the callers do the work alone. */
+/* Starts the worker threads. If none can be created, the callers do the work alone. */
 static void start(void) {
     int count = workers_count() - 1;
     pool.threads = malloc((size_t)(count + 1) * sizeof *pool.threads);

@@ -71,7 +71,8 @@ static void print_tables(const struct compared_files *compared, bool sort, bool 
     }
 }
 
-/* Two files without common runs are a mistake of the user, not a success. */
+/* The exit status: STATUS_RUN if a run became slower or worse or, if `strict`, is undecided. STATUS_USAGE: two files
+ * have no run in common, which must not look like success. */
 static enum status verdict(const struct compared_files *compared, bool strict, struct error *error) {
     bool bad = false;
     for (int i = 0; i < compared->count; i++) {

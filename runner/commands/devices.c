@@ -56,7 +56,8 @@ static void print_device(const struct device_facts *facts) {
 static enum status show_device(int number, struct device_facts *facts, bool measure, bool *assumed,
                                struct error *error) {
     if (measure) {
-        TRY(command_measure(facts, number, true, true, &facts->limits, error));
+        const bool again = true, verbose = true;
+        TRY(command_measure(facts, number, again, verbose, &facts->limits, error));
     } else {
         facts->limits = command_limits(facts);
     }

@@ -255,7 +255,7 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
     int slower = comparison_count(&comparison, RATIO_SLOWER);
     bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
     context_print(&context, stdout);
-    comparisons_print(&comparison, 1, false, false, stdout);
+    comparisons_print(&comparison, 1, false /* in the order of the job */, false /* not Markdown */, stdout);
     if (!good) print_likely_cause(&comparison, &context, &tally);
     print_totals(&comparison, &tally);
     return good ? STATUS_OK : STATUS_RUN;

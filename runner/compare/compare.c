@@ -71,7 +71,7 @@ static char *device_of(const struct results_file *file, const struct result_row 
 static bool on_two_devices(const struct comparison *comparison, const struct run_pair *pair) {
     if (!result_row_done(pair->base) || !result_row_done(pair->new)) return false;
     OWNED char *base = device_of(comparison->base, pair->base), *new = device_of(comparison->new, pair->new);
-    return *base && *new &&strcmp(base, new) != 0;
+    return strcmp(base, new) != 0 && *base && *new;
 }
 
 /* Sorts the rows of both files by name, pairs equal ones, and restores the order of the files. */
@@ -279,7 +279,7 @@ static enum status judge_output(const struct comparison *comparison, struct run_
     OWNED char *new = results_file_output(comparison->new, pair->new);
     judge_missing(comparison->base, pair->base, pair);
     judge_missing(comparison->new, pair->new, pair);
-    if (base && new &&result_row_done(pair->base) && result_row_done(pair->new))
+    if (result_row_done(pair->base) && result_row_done(pair->new) && base && new)
         TRY(outputs_compare(comparison->base->path, base, comparison->new->path, new, &pair->output, error));
     if (!pair->output.known) return STATUS_OK;
     pair->allowed = (pair->base->tolerance + pair->new->tolerance) * root_of_terms(pair);

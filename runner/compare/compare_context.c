@@ -132,10 +132,11 @@ static bool compare_inputs(struct context *context, const struct comparison *fil
 
 /* ---- the job, after parameters and defaults ---------------------------------------------------------------------- */
 
+#define OPERATION "  - {id: " /* begins an operation's line */
+
 /* The length of the name at the beginning of a line of the job: "  - {id: product", "  A", "device". */
 static size_t name_length(const char *line) {
-    static const char operation[] = "  - {id: ";
-    bool is_operation = strncmp(line, operation, sizeof operation - 1) == 0;
+    bool is_operation = strncmp(line, OPERATION, strlen(OPERATION)) == 0;
     return strcspn(line, is_operation ? ",}\n" : ":\n");
 }
 
@@ -180,10 +181,10 @@ static size_t common_suffix(const char *a, size_t a_length, const char *b, size_
 /* Adds the difference between a line of the base job and `new`, the line of the same name (NULL: there is none). A long
  * line is shortened to the part that differs. `name_end`: name_length of `base`. */
 static void compare_line(struct context *context, const char *base, const char *new, size_t name_end) {
-    static const char operation[] = "  - {id: ";
-    size_t skip = strncmp(base, operation, sizeof operation - 1) == 0 ? sizeof operation - 1 : strspn(base, " ");
+    size_t skip = strncmp(base, OPERATION, strlen(OPERATION)) == 0 ? strlen(OPERATION) : strspn(base, " ");
     size_t base_length = strcspn(base, "\n"), new_length = new ? strcspn(new, "\n") : 0;
-    if (new &&base_length == new_length && strncmp(base, new, base_length) == 0) return;
+    bool differs = !new || base_length != new_length || strncmp(base, new, base_length) != 0;
+    if (!differs) return;
     bool quoted = name_end > skip + 1 && base[skip] == '"';
     int length = (int)(name_end - skip) - (quoted ? 2 : 0);
     OWNED char *what = must_printf("job, %.*s", length, base + skip + quoted);

@@ -95,6 +95,6 @@ enum status outputs_compare(const char *base_path, const char *base_name, const 
     difference->known = true;
     difference->elements = shape_elements(&base.dataset->shape);
     difference->alike =
-        base.dataset->dtype == new.dataset->dtype &&shape_equal(&base.dataset->shape, &new.dataset->shape);
+        shape_equal(&base.dataset->shape, &new.dataset->shape) && base.dataset->dtype == new.dataset->dtype;
     return difference->alike ? compare_pieces(&base, &new, difference, error) : STATUS_OK;
 }

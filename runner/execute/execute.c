@@ -298,7 +298,7 @@ static void end_after_signal(void *context) {
     interrupt_write(STDERR_FILENO, sentences);
 }
 
-/* If nothing runs, an earlier trace file stays as it is. */
+/* Drops the trace, because nothing runs; an earlier trace file stays as it is. */
 static void discard_trace(struct execution *execution) {
     trace_discard(execution->trace);
     execution->trace = NULL;

@@ -29,8 +29,8 @@ static const struct effort {
     double warm_s;   /* duration of the warm-up */
     double target_s; /* intended time of a product */
 } efforts[2] = {
-    [DEVICE_CPU] = {720, 8, 64, 2048, 3, 0, 20e-3},
-    [DEVICE_CUDA] = {1536, 0, 256, 8192, 16, 0.1, 1.5e-3},
+    [DEVICE_CPU] = {.cached = 720, .extra_rows = 8, .small = 64, .large = 2048, .cache_sizes = 3, .target_s = 20e-3},
+    [DEVICE_CUDA] = {.cached = 1536, .small = 256, .large = 8192, .cache_sizes = 16, .warm_s = 0.1, .target_s = 1.5e-3},
 };
 
 struct buffer {

@@ -108,7 +108,7 @@ struct launch plan_launch_of(const struct geometry *geometry, const struct run *
     struct tile tile = {{0}, {0}};
     memcpy(tile.count, count, sizeof tile.count);
     const void *const nowhere[MAX_INPUTS] = {NULL};
-    operation_launch(geometry, &tile, true, true, nowhere, NULL, NULL, &launch);
+    operation_launch(geometry, &tile, true /* first */, true /* last */, nowhere, NULL, NULL, &launch);
     launch.kernel = run->kernel;
     memcpy(launch.choice, run->choice, sizeof launch.choice);
     launch.multiprocessors = multiprocessors;

@@ -240,7 +240,7 @@ static enum status write_all(hid_t file, const struct results *results, const st
     return panels_write_rows(file, results, summary->unit_rows, error);
 }
 
-/* Most parts are not synced when they are made: a linked file needs them all, and the folders that lead to them. */
+/* For a linked file, syncs all parts and the folders that lead to them: most are not synced when they are made. */
 static enum status sync_parts(const struct results *results, struct error *error) {
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
     OWNED char *last = must_strdup("");

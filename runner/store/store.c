@@ -202,7 +202,8 @@ static bool leave_folder(const char *folder, int *lock) {
     return rmdir(folder) == 0;
 }
 
-/* A shard that leaves nothing removes OUTPUT.parts as well, if no other shard is running. */
+/* Releases the lock that shards share. A shard whose folder is `gone` removes OUTPUT.parts as well, if no other shard
+ * is running. */
 static void leave_shared(struct results *results, bool gone) {
     if (results->folder.shared_lock < 0) return;
     if (gone && flock(results->folder.shared_lock, LOCK_EX | LOCK_NB) == 0) {

@@ -52,7 +52,8 @@ void residents_free(struct residents *residents) {
 
 enum status residents_allocate(struct residents *residents, int64_t bytes, void **memory, struct error *error) {
     struct device *device = residents->device;
-    while (residents->used > residents->budget - bytes && evict_oldest(residents)) continue;
+    bool evicted = true;
+    while (evicted && residents->used > residents->budget - bytes) evicted = evict_oldest(residents);
     for (;;) {
         struct error full = {.status = STATUS_OK};
         enum status status = device->operations->allocate(device, bytes, memory, &full);
