@@ -69,8 +69,9 @@ bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *afte
     return others > CPU_LOAD_BUSY * cpus * seconds + TICK_S + TICK_ERROR_S * sqrt(cpus);
 }
 
-/* Six independent chains of additions and exclusive ors keep all integer units of a core busy. The empty assembly
- * keeps the compiler from computing the sums at compile time or with vector instructions. */
+/* Measures the time of a loop of integer operations: six independent chains of additions and exclusive ors keep all
+ * integer units of a core busy. The empty assembly keeps the compiler from computing the sums at compile time or with
+ * vector instructions. */
 static double time_loop(void) {
     double begun = now_s();
     unsigned long a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;

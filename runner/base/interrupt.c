@@ -105,6 +105,7 @@ static void wait_grace_period(const sigset_t *signals, double until) {
 
 /* ---- the deadline ------------------------------------------------------------------------------------------------ */
 
+/* Waits until the deadline, which may be moved meanwhile, and ends the process. */
 static void *deadline_main(void *unused) {
     (void)unused;
     pthread_mutex_lock(&deadline.mutex);

@@ -98,7 +98,8 @@ static void phase_text(const struct progress_view *view, char text[96]) {
     }
 }
 
-/* While tiles are streamed: bytes and their rate; while the kernel is timed: the time of a repeat. */
+/* Writes the details of a phase. While tiles are streamed: bytes and their rate; while the kernel is timed: the time of
+ * a repeat. */
 static void detail_text(const struct progress_view *view, char text[96]) {
     char each[32];
     double rate = view->bytes / view->phase_s * 1e-9, all = fmax(view->bytes, view->bytes_total);

@@ -7,7 +7,7 @@
 /* Normal values lie within this many standard deviations: Box-Muller takes the logarithm of at least 2^-53. */
 #define NORMAL_REACH 8.6
 
-/* `value` rounded to the data type. */
+/* Returns `value` rounded to the data type. */
 static double rounded(enum dtype dtype, double value) {
     uint64_t element;
     dtype_store(dtype, &element, 0, value);
@@ -66,8 +66,8 @@ static const char *uniform_unfit(const struct random_terms *terms, enum dtype dt
     return NULL;
 }
 
-/* Both ends are included, and each number drawn is rounded to the type. It stays within the range if the type rounds
- * neither end outwards. */
+/* Checks a range of integers: both ends are included, and each number drawn is rounded to the type. It stays within the
+ * range if the type rounds neither end outwards. */
 static const char *integer_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
     double low = terms->low, high = terms->high;
     const char *term = "high";

@@ -104,6 +104,7 @@ struct fit {
     int *width;   /* printed width; 0: the column is omitted */
 };
 
+/* The blanks before a column: none before the first that is printed, one if it is joined to its left neighbour. */
 static int gap_before(const struct fit *fit, int column) {
     bool first = true;
     for (int i = 0; i < column && first; i++) first = fit->width[i] == 0;
@@ -161,8 +162,8 @@ static void omit_columns(struct fit *fit, int max_width, enum cutting cutting) {
     free(omitted);
 }
 
-/* `sign` 1: the widest printed text column that is wider than `min_width`; `sign` -1: the narrowest one that is cut.
- * Returns -1 if there is none. */
+/* Finds the column to narrow or widen. `sign` 1: the widest printed text column that is wider than `min_width`; `sign`
+ * -1: the narrowest one that is cut. Returns -1 if there is none. */
 static int extreme_text(const struct fit *fit, int sign, int min_width) {
     int found = -1;
     for (int i = 0; i < fit->table->column_count; i++) {

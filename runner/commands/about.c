@@ -29,7 +29,7 @@ static enum status print_version(const struct invocation *invocation, struct err
     return STATUS_OK;
 }
 
-/* For tests/generate.sh. */
+/* Prints the schema, for tests/generate.sh. */
 static enum status print_schema(const struct invocation *invocation, struct error *error) {
     (void)invocation, (void)error;
     job_print_schema(stdout);
@@ -42,7 +42,7 @@ static enum status print_reference(const struct invocation *invocation, struct e
     return STATUS_OK;
 }
 
-/* For `make install`. */
+/* Prints the manual page, for `make install`. */
 static enum status print_manual(const struct invocation *invocation, struct error *error) {
     (void)invocation, (void)error;
     manual_print(commands, stdout);

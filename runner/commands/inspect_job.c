@@ -202,7 +202,7 @@ static int time_axis(const struct input_candidate *candidate) {
     return -1;
 }
 
-/* For a variable over time: its mean over time. */
+/* Proposes, for a variable over time, its mean over time. */
 static bool propose_climatology(struct operation_list *work, const struct proposal *input) {
     int axis = time_axis(input->candidate);
     if (axis < 0 || input->candidate->array.shape.rank == 1) return false;
@@ -210,7 +210,7 @@ static bool propose_climatology(struct operation_list *work, const struct propos
     return true;
 }
 
-/* For frames of a detector: the mean frame and the deviation of each pixel. */
+/* Proposes, for frames of a detector, the mean frame and the deviation of each pixel. */
 static bool propose_frames(struct operation_list *work, const struct proposal *input) {
     const struct array *array = &input->candidate->array;
     if (array->shape.rank != 3 || (dtype_is_float(array->dtype) && !input->candidate->pattern)) return false;
@@ -219,7 +219,7 @@ static bool propose_frames(struct operation_list *work, const struct proposal *i
     return true;
 }
 
-/* For a matrix that MATLAB wrote: MATLAB's mean(), and a copy whose axes are in MATLAB's order. */
+/* Proposes, for a matrix that MATLAB wrote, MATLAB's mean(), and a copy whose axes are in MATLAB's order. */
 static bool propose_copy(struct operation_list *work, const struct proposal *input) {
     const struct array *array = &input->candidate->array;
     if (!(input->candidate->entry->marks & H5_MARK_MATLAB) || array->shape.rank != 2) return false;
@@ -246,7 +246,7 @@ static bool is_samples(const struct input_candidate *candidate) {
     return columns >= 2 && (named || rows >= 4 * columns) && 2 * rows * columns * columns <= GRAM_FLOPS;
 }
 
-/* For samples x features: the mean of each feature, and the Gram matrix. */
+/* Proposes, for samples x features, the mean of each feature, and the Gram matrix. */
 static bool propose_samples(struct operation_list *work, const struct proposal *input) {
     if (!is_samples(input->candidate)) return false;
     print_reduction(work, input, "mean", 0, false, "of each column");
@@ -359,7 +359,7 @@ static void print_job(const struct listing *listing, struct proposal inputs[], i
     for (int i = 0; i < count; i++) free(inputs[i].name);
 }
 
-/* `field`: why a field of a table cannot be read, or no error. */
+/* Reports why the file has no input. `field`: why a field of a table cannot be read, or no error. */
 static enum status fail_nothing(const struct listing *listing, const struct error *field, struct error *error) {
     const struct error *only_reason = field->status ? field : &listing->candidates[0].unusable;
     if (listing->list.count == 1 && only_reason->status) return fail(error, STATUS_USAGE, "%s", only_reason->text);

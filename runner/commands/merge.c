@@ -22,7 +22,7 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
     return job;
 }
 
-/* No shard has left a manifest: prints the results file that is there, and removes the leftovers of a killed merge. */
+/* Prints the results file if no shard has left a manifest, and removes the leftovers of a killed merge. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
     if (access(path, F_OK) != 0)

@@ -133,7 +133,7 @@ static void read_standing(struct results_file *file) {
     if (beside) file->standing = beside;
 }
 
-/* OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */
+/* Returns OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */
 static char *output_of(const char *path) {
     static const char suffix[] = ".parts";
     struct stat about;

@@ -112,7 +112,7 @@ static void connect(int *first, int task, int producer) {
     first[one > other ? one : other] = one > other ? other : one;
 }
 
-/* For each task the first task of its group. The caller frees. */
+/* Returns for each task the first task of its group. The caller frees. */
 static int *connect_tasks(const struct plan *plan) {
     int *first = must_malloc((unsigned long)(plan->task_count + 1) * sizeof *first);
     for (int t = 0; t < plan->task_count; t++) {

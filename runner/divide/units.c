@@ -144,7 +144,7 @@ static double longest_whole(const struct shard_groups *groups, double mean) {
     return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, smallest));
 }
 
-/* For each task the number of its panels. The caller frees. */
+/* Returns for each task the number of its panels. The caller frees. */
 static int *count_panels(const struct shard_groups *groups, int shards, enum shard_by by) {
     const struct plan *plan = groups->plan;
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);

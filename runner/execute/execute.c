@@ -141,7 +141,7 @@ static enum status run_all_tasks(struct execution *execution, struct error *erro
     return status;
 }
 
-/* With `resume`, for a job that is complete already: copies its rows, to print them. */
+/* Copies the rows of a job that is complete already, to print them (`resume`). */
 static void show_finished(struct execution *execution) {
     const struct plan *whole = execution->units->whole;
     int count;
@@ -192,7 +192,8 @@ static int join_rows(const struct execution *execution, struct result_row *rows,
     return whole->run_count;
 }
 
-/* For each task the last run that gave a result, in this call or an earlier one; -1: none did. The caller frees. */
+/* Returns for each task the last run that gave a result, in this call or an earlier one; -1: none did. The caller
+ * frees. */
 static int *find_results(const struct plan *plan, const struct result_row *rows, const bool *kept) {
     int *result_run = must_malloc((unsigned long)plan->task_count * sizeof *result_run + 1);
     for (int i = 0; i < plan->task_count; i++) result_run[i] = -1;
@@ -304,7 +305,7 @@ static void discard_trace(struct execution *execution) {
     execution->trace = NULL;
 }
 
-/* Everything between opening and closing the results file. */
+/* Does everything between opening and closing the results file. */
 static enum status run_job(struct execution *execution, bool *wrote, struct error *error) {
     const struct execute_options *options = execution->options;
     char created[TIME_TEXT];

@@ -119,7 +119,7 @@ static const char *sign(const struct scalar in[], struct scalar *out) {
 
 /* ---- comparisons ----------------------------------------------------------------------------------------------- */
 
-/* -1, 0 or 1; 2: they have no order: one is NaN, or only one is a text. */
+/* Compares two scalars: -1, 0 or 1; 2: they have no order: one is NaN, or only one is a text. */
 static int compare_scalars(const struct scalar in[]) {
     const struct scalar *a = &in[0], *b = &in[1];
     if (a->kind == SCALAR_TEXT && b->kind == SCALAR_TEXT) {
@@ -185,7 +185,7 @@ static const char *hypot_of(const struct scalar in[], struct scalar *out) {
     return give_real(out, hypot(real(&in[0]), real(&in[1])));
 }
 
-/* NaN if either is NaN. */
+/* The smaller of two scalars; NaN if either is NaN. */
 static const char *minimum(const struct scalar in[], struct scalar *out) {
     bool first = isnan(real(&in[0])) || compare_scalars(in) <= 0;
     *out = in[first ? 0 : 1];

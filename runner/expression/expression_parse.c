@@ -307,7 +307,7 @@ static const struct node *parse_sum(struct parser *parser) {
     return parse_joined(parser, operators, parse_product);
 }
 
-/* `a < b < c` is `a < b and b < c`. */
+/* Parses comparisons: `a < b < c` is `a < b and b < c`. */
 static const struct node *parse_comparison(struct parser *parser) {
     static const char *const operators[] = {"<=", ">=", "==", "!=", "<", ">", NULL};
     const struct node *left = parse_sum(parser), *conjunction = NULL;
@@ -357,7 +357,7 @@ static const struct node *parse_or(struct parser *parser) {
     return parse_worded(parser, "or", parse_and);
 }
 
-/* `a if c else b`: the loosest level, at which the inside of parentheses begins again. */
+/* Parses `a if c else b`, the loosest level, at which the inside of parentheses begins again. */
 static const struct node *parse_choice(struct parser *parser) {
     if (++parser->depth > EXPRESSION_DEPTH)
         return fail_here(parser, parser->rest, "the expression has more than %d levels", EXPRESSION_DEPTH);

@@ -27,7 +27,7 @@ static bool is_truth(const struct scalar_evaluation *evaluation, const struct no
     return false;
 }
 
-/* `if`, `where`, `and`, `or`: evaluates the first operand, and then only the one that gives the result. */
+/* Evaluates `if`, `where`, `and`, `or`: the first operand, and then only the one that gives the result. */
 static bool choose(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value) {
     const struct node *operand = node->operands[0];
     if (!evaluate_scalar(evaluation, operand, value) || !is_truth(evaluation, operand, value)) return false;

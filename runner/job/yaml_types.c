@@ -12,7 +12,7 @@ static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* [-+]? ( . [0-9]+ | [0-9]+ ( . [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
+/* Does the text match [-+]? ( . [0-9]+ | [0-9]+ ( . [0-9]* )? ) ( [eE] [-+]? [0-9]+ )? */
 static bool is_decimal_float(const char *text) {
     text += *text == '-' || *text == '+';
     size_t integer = count_digits(text), fraction = 0;

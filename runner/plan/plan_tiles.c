@@ -33,7 +33,7 @@ static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
 }
 
-/* Elements of an operand's tile. */
+/* The number of elements of an operand's tile. */
 static int64_t operand_tile_elements(const struct operand *operand, const int64_t tile[LOOPS]) {
     int64_t elements = 1;
     for (int axis = 0; axis < operand->shape.rank; axis++) elements *= tile[operand->loop[axis]];

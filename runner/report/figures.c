@@ -77,7 +77,7 @@ static bool place_rate(struct figure *figure, const struct report_run *run, stru
     return true;
 }
 
-/* Everything but what the axis shows: "A tiled, n=512, float32". */
+/* Names the rates by everything but what the axis shows: "A tiled, n=512, float32". */
 static char *name_rates(const struct figure *figure, const struct report_run *run) {
     const struct swept *swept = &figure->report->swept;
     char *name = must_strdup(run->file->letter);

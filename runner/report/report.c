@@ -90,7 +90,7 @@ static void find_swept(struct report *report) {
     report->swept = swept_of(rows, report->count);
 }
 
-/* `alone`: see struct report. */
+/* Collects the runs of the files. `alone`: see struct report. */
 static enum status gather(struct results_file *const *files, int file_count, const char *alone, struct report *report,
                           struct error *error) {
     int count = 0;
@@ -128,7 +128,7 @@ static void write_summary(const struct report *report, FILE *to) {
     fputs(devices > MAX_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);
 }
 
-/* Each file: its letter, its path, when and where it was made, and how far its job is. */
+/* Writes of each file its letter, its path, when and where it was made, and how far its job is. */
 static void write_files(const struct report *report, FILE *to) {
     fputs("<ul class=\"files\">\n", to);
     for (int i = 0; i < report->file_count; i++) {
@@ -146,7 +146,7 @@ static bool same_message(const struct report_run *a, const struct report_run *b)
     return strcmp(a->row->status, b->row->status) == 0 && strcmp(a->row->message, b->row->message) == 0;
 }
 
-/* Every message, once, with the number of runs that have it. */
+/* Writes every message, once, with the number of runs that have it. */
 static void write_messages(const struct report *report, FILE *to) {
     int shown = 0, left_out = 0;
     for (int i = 0; i < report->count; i++) {

@@ -203,7 +203,7 @@ struct sorting {
     int sign; /* -1: the largest first */
 };
 
-/* Unknown values come last, whatever the direction; equal ones keep their order. */
+/* Orders rows by the sort column. Unknown values come last, whatever the direction; equal ones keep their order. */
 static int compare_rows(const void *one, const void *other, void *context) {
     const struct sorting *sorting = context;
     int a = *(const int *)one, b = *(const int *)other, result = 0;

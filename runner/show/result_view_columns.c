@@ -56,6 +56,7 @@ static double median(const struct results_view *view, int row) {
     return result_row_done(result) || result_row_lost(result) ? result->kernel_median_s : NAN;
 }
 
+/* Half the width of the confidence interval, in percent of the median. */
 static double interval(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return 50 * (result->kernel_ci_high_s - result->kernel_ci_low_s) / median(view, row);
@@ -118,7 +119,7 @@ static double ratio_number(const struct results_view *view, int row) {
     return base->kernel_median_s / median(view, row);
 }
 
-/* `-` means that the run has a time but its baseline has none. */
+/* Writes the ratio; `-` means that the run has a time but its baseline has none. */
 static void ratio_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     double times = ratio_number(view, row);
     if (isnan(median(view, row)) || (!view->base[row] && !view->baseline_chosen)) return;

@@ -185,7 +185,7 @@ char *array_title(const struct array *array) {
 
 /* ---- descriptions ------------------------------------------------------------------------------------------------ */
 
-/* STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */
+/* Checks the type. STATUS_USAGE: the data set is an enumeration and the job sets no `dtype`. */
 static enum status check_enumeration(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                                      struct error *error) {
     if (!dataset->codes || input->has_dtype) return STATUS_OK;
@@ -193,7 +193,8 @@ static enum status check_enumeration(const struct job_input *input, const char *
                 file, input->dataset, dtype_name(dataset->dtype));
 }
 
-/* STATUS_USAGE: the elements of the data set are not those of the array that it stands for. */
+/* Checks a data set that may stand for an array. STATUS_USAGE: its elements are not those of the array that it stands
+ * for. */
 static enum status check_stand_in(const struct job_input *input, const char *file, const struct h5_dataset *dataset,
                                   struct error *error) {
     OWNED char *text = h5_stand_in_text(dataset->file, input->dataset, dataset->id);

@@ -139,7 +139,8 @@ void keys_of_task(struct keys *keys, int number, char key[33]) {
     key_text(task_key(keys, keys->units->whole, number)->key, key);
 }
 
-/* With `runs` the tasks' keys depend on which runs count, so they are computed in a temporary table. */
+/* Computes the key of the runs that `runs` marks (NULL: all). With `runs` the tasks' keys depend on which runs count,
+ * so they are computed in a temporary table. */
 void keys_of_runs(struct keys *keys, const bool *runs, char key[33]) {
     const struct plan *plan = keys->units->whole;
     struct task_key *all = keys->tasks;

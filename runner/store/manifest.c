@@ -112,7 +112,7 @@ void results_finish_manifest(const struct results *results) {
     if (stat(path, &about) == 0) chmod(path, about.st_mode & ~(mode_t)(S_IWUSR | S_IWGRP | S_IWOTH) & 07777);
 }
 
-/* Negative: the shard has not begun, or a crash of the machine has damaged its manifest. */
+/* Opens the manifest of a shard. Negative: the shard has not begun, or a crash of the machine damaged the file. */
 static hid_t open_manifest(const char *folder) {
     OWNED char *path = must_printf("%s/" SHARD_MANIFEST, folder);
     return part_open(path, ANY_SIZE);

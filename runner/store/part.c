@@ -83,7 +83,7 @@ static struct part *part_new(struct results *results, const struct plan *plan, c
     return part;
 }
 
-/* For FREED_BY. */
+/* Discards a part at the end of its scope (FREED_BY). */
 static void part_discard(struct part **part) {
     unit_discard(*part);
 }

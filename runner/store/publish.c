@@ -130,7 +130,7 @@ static enum status copy_outputs(const struct stored *from, hid_t file, const str
     return STATUS_OK;
 }
 
-/* `path` names the samples in seconds; the names of other data about them begin with it. */
+/* Copies the samples of a run. `path` names the samples in seconds; names of other data about them begin with it. */
 static enum status copy_samples(const struct stored *from, hid_t file, const char *path, struct error *error) {
     for (int i = 0; i < SAMPLE_KINDS; i++) {
         if (H5Lexists(from->file, sample_kinds[i].in_part, H5P_DEFAULT) <= 0) continue;
@@ -198,7 +198,8 @@ static const struct run *choose_adopted(const struct results *results, const str
 
 /* ---- the whole file ---- */
 
-/* `adopted`: the run whose part was renamed to become this file; NULL: the file is new. */
+/* Writes all outputs, samples and rows. `adopted`: the run whose part was renamed to become this file; NULL: the file
+ * is new. */
 static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,
                              const struct run *adopted, struct error *error) {
     static const char *const groups[] = {"/outputs", "/samples"}; /* these groups exist even if they are empty */

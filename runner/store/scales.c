@@ -224,7 +224,8 @@ static enum status attach_placeholder(struct scales *scales, const struct array 
     return STATUS_OK;
 }
 
-/* `placeholders`: an output without scales of its own gets placeholders; otherwise it is noted as bare. */
+/* Attaches the scales of an array. `placeholders`: an output without scales of its own gets placeholders; otherwise it
+ * is noted as bare. */
 static enum status attach_all(struct scales *scales, const struct array *array, const char *path, bool placeholders,
                               struct error *error) {
     struct h5_axis_list lists[MAX_RANK] = {{0, NULL}};
@@ -259,7 +260,8 @@ enum status scales_attach(struct scales *scales, const struct array *array, cons
     return attach_all(scales, array, path, false, error);
 }
 
-/* netCDF looks for the dimensions of a data set in its group and those above. */
+/* Links the scales of /outputs into /variants: netCDF looks for the dimensions of a data set in its group and those
+ * above. */
 static enum status link_from_variants(const struct scales *scales, struct error *error) {
     if (strcmp(scales->group, "/outputs") != 0 || H5Lexists(scales->file, "variants", H5P_DEFAULT) <= 0)
         return STATUS_OK;

@@ -175,7 +175,7 @@ void to_close(struct results *results) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* `adopted`: the run whose part has become the file `id`; NULL: none. */
+/* Writes a result of `to`. `adopted`: the run whose part has become the file `id`; NULL: none. */
 static enum status write_result(const struct results *results, const struct result_summary *summary, int task,
                                 const struct run *adopted, hid_t id, struct scales *scales, struct error *error) {
     const struct plan *plan = results->plan;

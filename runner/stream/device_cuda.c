@@ -135,7 +135,7 @@ static enum status cuda_copy(struct device *device, const struct copy *copy, enu
     return STATUS_OK;
 }
 
-/* Peer access stays enabled until the process ends. */
+/* Lets a device read another's memory. Peer access stays enabled until the process ends. */
 static bool cuda_enable_peer(struct device *device, struct device *other) {
     int from = cuda_of(other)->number, can = 0;
     if (cudaDeviceCanAccessPeer(&can, cuda_of(device)->number, from) != cudaSuccess || !can ||

@@ -274,7 +274,7 @@ static struct box part_of(const struct suspect_search *search, int64_t row, int6
     return box;
 }
 
-/* Elements [start, start + count) of a line: of a row if s is 0, else of a column. */
+/* The box of elements [start, start + count) of a line: of a row if s is 0, else of a column. */
 static struct box part_of_line(const struct suspect_search *search, int s, int64_t line, int64_t start, int64_t count) {
     return s == 0 ? part_of(search, line, 1, start, count) : part_of(search, start, count, line, 1);
 }

@@ -91,7 +91,7 @@ static struct libraries {
     int (*blosc_validate)(const void *from, size_t stored, size_t *claims);
 } libraries;
 
-/* ISO C does not convert a pointer to an object into a pointer to a function; POSIX does. */
+/* Loads a symbol of a library. ISO C does not convert an object pointer to a function pointer; POSIX does. */
 static void load_symbol(const char *library, const char *name, void *function) {
     void *file = dlopen(library, RTLD_NOW | RTLD_LOCAL); /* stays open */
     if (file) *(void **)function = dlsym(file, name);
@@ -201,7 +201,7 @@ static size_t decode_lz4(const void *from, size_t stored, unsigned char *to, siz
 
 /* ---- bitshuffle -------------------------------------------------------------------------------------------------- */
 
-/* Bit k of byte b becomes bit b of byte k. */
+/* Transposes an 8x8 matrix of bits: bit k of byte b becomes bit b of byte k. */
 static uint64_t transpose_bits(uint64_t x) {
     uint64_t t = (x ^ (x >> 7)) & UINT64_C(0x00aa00aa00aa00aa);
     x ^= t ^ (t << 7);
@@ -218,7 +218,7 @@ static void swap_bit_groups(uint64_t *a, uint64_t *b, int shift, uint64_t low) {
     *a ^= t << shift;
 }
 
-/* Byte k of word w becomes byte w of word k. */
+/* Transposes an 8x8 matrix of bytes: byte k of word w becomes byte w of word k. */
 static void transpose_bytes(uint64_t word[8]) {
     for (int i = 0; i < 4; i++) swap_bit_groups(&word[i], &word[i + 4], 32, UINT64_C(0x00000000ffffffff));
     for (int i = 0; i < 6; i += i % 2 ? 3 : 1)
@@ -226,7 +226,7 @@ static void transpose_bytes(uint64_t word[8]) {
     for (int i = 0; i < 8; i += 2) swap_bit_groups(&word[i], &word[i + 1], 8, UINT64_C(0x00ff00ff00ff00ff));
 }
 
-/* Byte number `byte` of each of the 8 elements of a group. */
+/* Returns byte number `byte` of each of the 8 elements of a group. */
 static uint64_t group_bytes(const unsigned char *from, size_t row, size_t byte, size_t group) {
     uint64_t bits = 0;
     for (unsigned b = 0; b < 8; b++) bits |= (uint64_t)from[(byte * 8 + b) * row + group] << (8 * b);

@@ -428,7 +428,8 @@ FILTER(lz4_filter, FILTER_LZ4, 0)
 FILTER(bitshuffle_filter, FILTER_BITSHUFFLE, 0)
 FILTER(zstd_filter, FILTER_ZSTD, 0)
 
-/* Filters whose library is missing are not registered, so that HDF5 can use a plugin for them. */
+/* Registers the filters with HDF5. Those whose library is missing are not registered, so that HDF5 can use a plugin for
+ * them. */
 void filters_register(void) {
     static const struct {
         H5Z_filter_t id;

@@ -25,8 +25,8 @@ static bool uses_all_bits(hid_t type, size_t bytes) {
            (bytes == 1 || order == H5T_ORDER_LE || order == H5T_ORDER_BE);
 }
 
-/* HDF5 has a conversion between byte orders that copies the bits of integers narrower than their bytes, without their
- * sign. Removes it if it would be taken; HDF5 then takes its general conversion. */
+/* Keeps HDF5 from losing signs. HDF5 has a conversion between byte orders that copies the bits of integers narrower
+ * than their bytes, without their sign. Removes it if it would be taken; HDF5 then takes its general conversion. */
 static void avoid_lost_signs(hid_t type, size_t bytes) {
     if (H5Tget_order(type) != H5T_ORDER_BE || H5Tget_precision(type) == 8 * bytes) return;
     H5Tunregister(H5T_PERS_SOFT, "ibo", H5I_INVALID_HID, H5I_INVALID_HID, NULL);
@@ -74,7 +74,7 @@ static bool find_enumeration(hid_t type, struct h5_element *element) {
     return true;
 }
 
-/* Bit fields are read as bit fields, because HDF5 converts them to nothing else. */
+/* Finds a bit field. Bit fields are read as bit fields, because HDF5 converts them to nothing else. */
 static bool find_bit_field(hid_t type, struct h5_element *element) {
     if (!find_integer(type, element)) return false;
     element->kind = "bit field";

@@ -126,8 +126,8 @@ static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, vo
     return 0;
 }
 
-/* HDF5 1.10 frees attributes twice if an iteration over them fails. Looking for a name that does not exist also reads
- * the attributes (unless they are many), but fails safely; so it goes first. */
+/* Copies attributes. HDF5 1.10 frees attributes twice if an iteration over them fails. Looking for a name that does not
+ * exist also reads the attributes (unless they are many), but fails safely; so it goes first. */
 bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name)) {
     struct copying copying = {to, leave_out};
     return H5Aexists(from, "tilerun: no attribute has this name") >= 0 &&

@@ -24,7 +24,8 @@ struct error_record {
 };
 static _Thread_local struct error_record error_record; /* describes the last failed call */
 
-/* H5E_WALK_UPWARD begins at the cause; the description by the API function comes last. */
+/* Appends one entry of the error stack. H5E_WALK_UPWARD begins at the cause; the description by the API function comes
+ * last. */
 static herr_t append_error(unsigned number, const H5E_error2_t *entry, void *context) {
     struct error_record *to = context;
     size_t used = strlen(to->text);
@@ -35,7 +36,8 @@ static herr_t append_error(unsigned number, const H5E_error2_t *entry, void *con
     return 0;
 }
 
-/* HDF5 calls this when a call fails, before it returns. Any later call, such as H5Pclose, clears the error stack. */
+/* Records the error stack: HDF5 calls this when a call fails, before it returns. Any later call, such as H5Pclose,
+ * clears the error stack. */
 static herr_t record_error(hid_t stack, void *context) {
     (void)context;
     error_record = (struct error_record){.any = false};

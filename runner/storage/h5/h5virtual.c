@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* HDF5 replaces "%b" in a name by a number, and "%%" by a percent sign, so each "%" is doubled. The caller frees. */
+/* Doubles each "%" in a name: HDF5 replaces "%b" by a number, and "%%" by a percent sign. The caller frees. */
 static char *escape_percent(const char *name) {
     char *text = must_malloc(2 * strlen(name) + 1), *to = text;
     for (; *name; *to++ = *name++)

@@ -43,7 +43,7 @@ static void bus_error(int number) {
     signal(number, SIG_DFL); /* not caused by mapping_write: the process repeats the instruction and ends */
 }
 
-/* Installed by each mapping_open, because other libraries may replace it. */
+/* Installs the handler of SIGBUS. Called by each mapping_open, because other libraries may replace it. */
 static void install_handler(void) {
     /* SA_NODEFER: otherwise the jump out of the handler leaves the signal blocked. */
     struct sigaction action = {.sa_handler = bus_error, .sa_flags = SA_NODEFER};

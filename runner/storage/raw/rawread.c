@@ -174,7 +174,7 @@ static void add_counts(struct reading *reading, const struct read_counts *counts
     pthread_mutex_unlock(&reading->mutex);
 }
 
-/* Element number `index` of the target. */
+/* Returns the address of element number `index` of the target. */
 static char *target_at(const struct reading *reading, int64_t index) {
     return (char *)reading->target->data + index * (int64_t)dtype_size(reading->target->dtype);
 }

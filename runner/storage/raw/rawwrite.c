@@ -166,7 +166,7 @@ static void write_bytes(struct writing *writing, const char *from, int64_t bytes
     if (failure) writing->failure = failure;
 }
 
-/* Element number `index` of the source. */
+/* Returns the address of element number `index` of the source. */
 static const char *source_at(const struct writing *writing, int64_t index) {
     return (const char *)writing->source->data + index * (int64_t)dtype_size(writing->source->dtype);
 }

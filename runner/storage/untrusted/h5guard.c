@@ -78,7 +78,7 @@ static int find_permitted(struct h5_guard *guard, const char *how, const char *n
     return -1;
 }
 
-/* HDF5 calls this for each external link before it follows it. */
+/* Checks an external link; HDF5 calls this for each external link before it follows it. */
 static herr_t check_link(const char *from, const char *group, const char *file, const char *object, unsigned *flags,
                          hid_t access, void *context) {
     struct h5_guard *guard = context;

@@ -12,7 +12,7 @@ enum { MAX_PATHS = 32 };
 
 /* ---- paths ------------------------------------------------------------------------------------------------------- */
 
-/* `folder` NULL: the current folder. */
+/* Adds the path of a file. `folder` NULL: the current folder. */
 static void add_path(struct texts *names, const char *folder, const char *name) {
     if (names->count == MAX_PATHS) return;
     texts_add(names, folder ? must_printf("%s/%s", folder, name) : must_strdup(name));
