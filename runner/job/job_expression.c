@@ -49,7 +49,7 @@ void job_read_expression(struct job_reader *reader, struct job_operation *operat
     struct expression_fault fault;
     struct expression *expression = expression_parse_arrays(node->text, &arrays, &fault);
     if (!expression) {
-        const char *name = strrchr(fault.message, '$'); /* "; a parameter is $n" */
+        const char *name = strrchr(fault.message, '$'); /* the message ends in "; a parameter is $n" */
         int bare = name ? parameters_find(&reader->parameters, name + 1, (int)strlen(name + 1)) : -1;
         if (bare >= 0) reader->parameters.used |= UINT64_C(1) << bare;
         yaml_error_inside(reader->document, node, fault.at, "%s", fault.message);

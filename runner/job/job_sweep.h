@@ -29,7 +29,8 @@ bool sweep_keeps(const struct parameters *parameters, const struct where_conditi
 /* Reports derived parameters that have no value for a combination that is run. */
 void sweep_check_derived(struct parameters *parameters, const struct where_conditions *conditions);
 
-/* The combinations of a set of parameters, numbered so that the first parameter changes slowest. */
+/* The combinations of a set of parameters, numbered so that the first parameter changes slowest. choice[i]: the index
+ * of the value of parameter i. */
 int64_t combinations_count(const struct parameters *parameters, uint64_t set); /* at most INT32_MAX */
 void combination_at(const struct parameters *parameters, uint64_t set, int64_t number, int choice[MAX_PARAMETERS]);
 int64_t combination_number(const struct parameters *parameters, uint64_t set, const int choice[MAX_PARAMETERS]);

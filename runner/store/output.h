@@ -11,8 +11,8 @@
 #include "results.h"
 
 /* Begins the file at `path`. *adopted: the run whose part becomes the file, by a rename; copy_output then moves the
- * part's objects within it. If the part cannot be renamed, *adopted becomes NULL. NULL: the file is new. Close with
- * publish_end. */
+ * part's objects within it. NULL: the file begins empty; *adopted becomes NULL if the part cannot be renamed. Close
+ * with publish_end. */
 enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
                           struct error *error);
 /* Closes the file and, if it was written without a failure (`status`), syncs it. Returns the first failure. */

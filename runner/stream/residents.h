@@ -6,7 +6,7 @@
 
 #include "stream.h"
 
-enum direction { UP, DOWN, DIRECTIONS };
+enum direction { UP, DOWN, DIRECTIONS }; /* to the device, from it */
 
 struct pinned {
     void *memory;

@@ -118,6 +118,7 @@ CPU_BODY raise_each_body(const double *x, int64_t count, double *largest) {
 }
 CPU_VERSIONS(raise_each, (const double *x, int64_t count, double *largest), (x, count, largest))
 
+/* Raises the largest magnitude of each line to that of its elements in a band. */
 static void measure_lines(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct line_extremes *extremes = context;
     int64_t columns = band->count[1];

@@ -252,7 +252,7 @@ static char *table_fault(hid_t type, const char *field) {
     OWNED char *names = fields_text(&fields), *clean = text_clean(field ? field : "");
     const char *near = field ? nearest_name(field, (const char *const *)fields.items, fields.count) : NULL;
     if (field)
-        return must_printf("has no numeric field '%s'%s%s%s; `field` takes one of: %s", clean,
+        return must_printf("has no numeric field '%s'%s%s%s; `field` must be one of: %s", clean,
                            near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", names);
     if (fields.count == 2 && is_complex(compound))
         return must_printf("holds complex numbers; `field: %s` or `field: %s` reads a part", fields.items[0],

@@ -68,8 +68,8 @@ static void allocate_blocks(struct rawwrite *raw, haddr_t address, int64_t bytes
     if (full && *raw->failure == 0) *raw->failure = errno;
 }
 
-/* Asks HDF5 for the address of every chunk. */
-static enum status find_addresses(struct rawwrite *raw, struct error *error) {
+/* Asks HDF5 for the address of every chunk, and has the file system allocate its blocks. */
+static enum status place_chunks(struct rawwrite *raw, struct error *error) {
     const struct shape *shape = &raw->dataset->shape;
     struct box full = box_whole(shape);
     struct selection all = selection_of_box(&full);
@@ -118,7 +118,7 @@ enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct raww
         filters_find(dataset->creation, &raw->filters); /* h5_create chose them, so all are supported */
         raw->lanes = filter_lanes_create(raw->chunk_bytes);
     } else if (dataset->chunk.rank > 0) {
-        TRY(find_addresses(raw, error));
+        TRY(place_chunks(raw, error));
     } else {
         raw->address = H5Dget_offset(dataset->id);
         if (raw->address == HADDR_UNDEF) return FAIL_CALL(error, STATUS_IO, "H5Dget_offset", h5_error_text());

@@ -191,8 +191,8 @@ static bool hdf5_was_running(uintptr_t at) {
 }
 
 /* Handles a signal. Inside a fence, a crash outside the program's own code, or the timer, ends the process with a
- * message that names the fenced file. Outside a fence a crash inside HDF5 ends it with such a message, too. After any other crash, of
- * which a message names the user's kernel if one runs, the signal has its usual effect. */
+ * message that names the fenced file. Outside a fence a crash inside HDF5 ends it with such a message, too. After any
+ * other crash, of which a message names the user's kernel if one runs, the signal has its usual effect. */
 static void on_signal(int number, siginfo_t *about, void *context) {
     uintptr_t at = crash_address(context);
     bool ours = is_own(at);
