@@ -9,7 +9,7 @@
 
 /* ---- what a task costs on the nominal machine -------------------------------------------------------------------- */
 
-#define NOMINAL_BUDGET (INT64_C(16) << 30)
+#define NOMINAL_BUDGET (INT64_C(16) << 30) /* bytes of memory for a run */
 
 static const struct device_facts nominal_cpu = {
     .kind = DEVICE_CPU,
@@ -69,7 +69,8 @@ const char *shard_machine(const struct plan *plan, char text[96]) {
     return text;
 }
 
-/* The cost of a run; no time if it has no kernel, or the job does not use that kernel's device. */
+/* The cost of a run in the nominal memory or, if its tiles do not fit there, in the memory that the plan gave it. No
+ * time if it has no kernel, or the job does not use that kernel's device. */
 static struct shard_load load_of(const struct plan *nominal, const struct run *run) {
     struct shard_load load = {.runs = 1};
     struct run copy = *run;

@@ -158,6 +158,7 @@ char *job_read_text(struct job_reader *reader, const struct yaml_node *node, con
     return NULL;
 }
 
+/* Reads an integer, also one written 1e3 or computed as 1000.0. false: it is none, or out of bounds, as reported. */
 static bool read_integer(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
                          double high, int64_t *integer) {
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "an integer");
@@ -227,6 +228,7 @@ static bool read_fraction(struct job_reader *reader, const struct yaml_node *nod
     return report_wrong_value(reader, node, value, what, "between 0 and 1, or between 0% and 100%");
 }
 
+/* Reads one of a key's words, as its index. Reports any other word; returns true even then if it is a misspelt `op`. */
 static bool read_word(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                       int64_t *index) {
     const char *words[KEY_MAX_WORDS];

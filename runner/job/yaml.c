@@ -111,6 +111,7 @@ static struct owned_node *fail_at(struct tree_builder *builder, const yaml_event
     return NULL;
 }
 
+/* Gets the next event of the YAML parser. false: the text is not YAML, which it reports. */
 static bool next_event(struct tree_builder *builder, yaml_event_t *event) {
     yaml_parser_t *parser = &builder->parser;
     if (yaml_parser_parse(parser, event)) return true;

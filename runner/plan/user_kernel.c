@@ -265,6 +265,7 @@ static const char *type_name(enum dtype dtype, bool cuda) {
     return "void";
 }
 
+/* Sets the macros that the source is compiled with: types, and the variant's parameters in upper case. */
 static void set_macros(struct user_kernel *user, const struct job_variant *variant, enum dtype in, enum dtype out) {
     bool cuda = user->source->cuda;
     char **macros = user->macros;

@@ -275,7 +275,7 @@ bool shards_find_job(const char *output, struct shard_job *job) {
     return root && manifests_find_job(root, job);
 }
 
-/* Is there a folder of a shard that is one of another number of shards than `shards`? */
+/* Is there a folder of a shard of a division into more or fewer than `shards`? */
 static bool has_other_shards(const char *output, int shards) {
     OWNED char *folder = parts_folder_of(output);
     if (!folder) return false;

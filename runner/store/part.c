@@ -197,6 +197,7 @@ static enum status write_known(hid_t file, const char *path, const struct sample
     return known ? results_write_vector(file, path, FLOAT32, samples->count, values, units, error) : STATUS_OK;
 }
 
+/* Writes the samples and what was known about each: its turn, the clock, power, heat and marks. */
 static enum status write_samples(hid_t file, const struct samples *samples, struct error *error) {
     static const struct {
         const char *path, *unit;

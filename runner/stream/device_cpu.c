@@ -109,6 +109,7 @@ static void do_probe(struct cpu_device *cpu, const struct queued_work *work) {
     pthread_mutex_unlock(&cpu->mutex);
 }
 
+/* Waits until an event of this or another device has passed a record. */
 static void do_order(struct cpu_device *cpu, const struct queued_work *work) {
     (void)cpu;
     struct cpu_device *owner = work->event->cpu;

@@ -300,6 +300,7 @@ static enum status warm_up_or_run_turn(struct timing *timings, int which, int tu
     return status;
 }
 
+/* Warms all kernels up, then times them in turns until each has enough samples. */
 static enum status time_all(struct timing *timings, int count, struct load_window *window,
                             const struct measure_watch *watch, struct error *error) {
     for (int i = 0; i < count; i++) TRY(warm_up_or_run_turn(timings, i, 0, false, watch, error));

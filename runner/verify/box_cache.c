@@ -13,7 +13,7 @@
 
 #define WINDOW_BYTES (INT64_C(64) << 20) /* most bytes of a window */
 #define HUGE_PAGE    (INT64_C(2) << 20)
-#define WALK         (INT64_C(1) << 20) /* elements that are read at a time; a larger chunk is still read in one piece */
+#define WALK         (INT64_C(1) << 20) /* elements that are read at a time; a larger chunk is read in one piece */
 
 /* An entry of the cache: a box of an array, with axes merged as in an operand. It was requested, or is a window: the
  * whole chunks around the last box of an input, or of the output, that was read without a request. */
@@ -258,6 +258,7 @@ static bool find_missing(const struct box_cache *cache, int input, const struct 
     return any;
 }
 
+/* Reads what no entry of an input, or of the output, has yet, in pieces that end at chunks. */
 static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
                               struct error *error) {
     struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;

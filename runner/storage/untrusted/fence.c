@@ -135,6 +135,7 @@ static bool write_kernel(const char *what) {
     return true;
 }
 
+/* Called by exit: reports which kernel or file made a library end this process, and replaces the exit status. */
 static void library_exited(void) {
     static atomic_flag entered;
     if (exit_allowed || getpid() != process) return;
