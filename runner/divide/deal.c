@@ -190,11 +190,11 @@ static void spread_if_sooner(const struct shard_groups *all, struct spread *spre
 
 int *shard_deal(const struct shard_groups *all, int shards) {
     int *shard_of_task = must_malloc((size_t)(all->plan->task_count + 1) * sizeof *shard_of_task);
-    OWNED bool *groups = must_malloc((size_t)(all->count + 1) * sizeof *groups);
+    OWNED bool *is_long = must_malloc((size_t)(all->count + 1) * sizeof *is_long); /* for each group */
     struct load_tree tree = load_tree_make(shards);
-    struct spread spread = {.groups = groups, .mean = all->seconds / shards, .shards = shards};
+    struct spread spread = {.groups = is_long, .mean = all->seconds / shards, .shards = shards};
     deal_groups(all, &tree, shards, NULL, shard_of_task);
-    int readers = shards > 1 ? mark_long_groups(all, spread.mean, groups) : 0;
+    int readers = shards > 1 ? mark_long_groups(all, spread.mean, is_long) : 0;
     if (readers > 0) spread_if_sooner(all, &spread, readers, shard_of_task);
     free(tree.seconds);
     return shard_of_task;
