@@ -64,6 +64,7 @@ def no_gpu_where_none_is_tested(request, monkeypatch):
 
 
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not item.get_closest_marker("xdist_group"))  # a group has one worker: none is the last
     if not any(item.get_closest_marker("gpu") for item in items):
         return
     if any(line.startswith("cuda:") for line in harness.tilerun("devices").stdout.splitlines()):

@@ -17,7 +17,7 @@ from test_signals import processor_seconds, wait_for_end
 SLOW = 160  # side of the slow product: some ms a repeat with the triple loop
 
 
-def job(folder, repeat=200, seed=1, last=1):
+def job(folder, repeat=120, seed=1, last=1):
     """Two quick runs, one of a second or so, and two that read the others' results; the last as long as is wished."""
     return harness.write_job(
         folder / "job.yaml",
@@ -184,7 +184,7 @@ def test_changed_values_in_a_file_are_redone(folder):
         defaults={"warmup": 0, "repeat": 1},
         operations=[
             {"id": "y", "op": "scale", "inputs": ["x"], "alpha": 2, "variants": ["cpu"]},
-            {"id": "slow", "op": "matmul", "inputs": ["r", "r"], "variants": ["cpu"], "repeat": 200},
+            {"id": "slow", "op": "matmul", "inputs": ["r", "r"], "variants": ["cpu"], "repeat": 120},
             {"id": "more", "op": "scale", "inputs": ["slow"], "variants": ["cpu"]},
         ],
     )

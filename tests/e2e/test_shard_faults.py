@@ -77,7 +77,7 @@ def drawn(folder, place, draw, huge=False):
 def slow(folder, place):
     """Shard 0 of 2 has four quick runs, one that takes longer than a test waits, and four more."""
     operations = [{"id": f"s{i}", "op": "scale", "inputs": [f"s{i - 1}" if i else "r"], "beta": i} for i in range(8)]
-    product = {"id": "slow", "op": "matmul", "inputs": ["s3", "s3"], "variants": ["cpu"], "repeat": 150}
+    product = {"id": "slow", "op": "matmul", "inputs": ["s3", "s3"], "variants": ["cpu"], "repeat": 100}
     other = {"id": "other", "op": "transpose", "inputs": ["r"]}
     harness.write_job(
         folder / "job.yaml", device="cpu", inputs={"r": {"random": {"shape": [160, 160]}}},
