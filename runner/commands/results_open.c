@@ -156,7 +156,7 @@ enum status command_results_open(const char *path, struct results_file **file, s
     if (!status) read_standing(*file);
     if (status == STATUS_USAGE && (strcmp(suffix, ".yaml") == 0 || strcmp(suffix, ".yml") == 0)) {
         *error = (struct error){.status = STATUS_OK};
-        fail(error, status, "%s: is not an HDF5 file; a job? `tilerun run` runs it", path);
+        fail(error, status, "%s: is not an HDF5 file; if it is a job, `tilerun run` runs it", path);
     }
     results_file_close(new);
     return status;

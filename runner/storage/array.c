@@ -298,7 +298,7 @@ static bool decoded_equally(const struct decoding *one, const struct decoding *o
 
 /* Finds the type that represents the values of all files, and whether all files are decoded equally. */
 static void find_common_type(struct array *array) {
-    const struct array_parts *parts = array->parts;
+    const struct concatenated_files *parts = array->parts;
     const struct decoding *first = parts->items[0].decoding;
     array->dtype = first ? first->result : array->stored;
     for (int i = 0; i < parts->count; i++) {
@@ -321,7 +321,7 @@ static enum status open_input(const struct job_input *input, const char *file, s
 
 /* Describes one file of a concatenated input and appends it to the array along the concatenated axis. */
 static enum status add_file(const struct job_input *input, int number, struct array *array, struct error *error) {
-    struct array_part *part = &array->parts->items[number];
+    struct concatenated_file *part = &array->parts->items[number];
     FENCE(part->file);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     int along = input->concatenate;

@@ -26,16 +26,16 @@ struct array_band {
 };
 
 /* One file of a concatenated input. */
-struct array_part {
+struct concatenated_file {
     char *file;
     struct box box; /* position of its data set in the array */
     struct stat version;
     struct decoding *decoding; /* NULL: the stored numbers are the values */
 };
-struct array_parts {
+struct concatenated_files {
     const struct array *owner;
     int count;
-    struct array_part items[];
+    struct concatenated_file items[];
 };
 
 /* Texts and the decoding are owned, but for the names. */
@@ -59,19 +59,20 @@ struct array {
     struct array_band band;
     bool has_bands; /* arrays of the plan are bands of this one */
     /* ---- an input in a file: `from_job->random` is false ---- */
-    char *unreadable;          /* why its files cannot be read, in a tolerant job; NULL: they can be read */
-    char *remark;              /* about attributes that cannot be applied; NULL: none */
-    enum dtype stored;         /* type in the data set; elements are read as `dtype` */
-    struct shape chunk;        /* of the data set; rank 0: not chunked */
-    bool filtered;             /* chunks are encoded */
-    bool direct;               /* rawread.h can read the data set without HDF5 */
-    double stored_bytes;       /* bytes that its files store for the data set; infinity: not known */
-    bool scattered;            /* virtual, or in external storage: its files may be missing */
-    struct h5_absent absent;   /* the elements of the view that no source has */
-    struct stat version;       /* identifies the file as it was described; st_ino 0: there are several files */
-    bool settled;              /* every later change of the values changes the version of a file (h5_is_settled) */
-    struct array_parts *parts; /* the files of a concatenated input (reader.c: pieces); NULL: it is in one file */
-    bool mixed_decoding;       /* the parts are decoded differently; `decoding` is that of the first decoded part */
+    char *unreadable;        /* why its files cannot be read, in a tolerant job; NULL: they can be read */
+    char *remark;            /* about attributes that cannot be applied; NULL: none */
+    enum dtype stored;       /* type in the data set; elements are read as `dtype` */
+    struct shape chunk;      /* of the data set; rank 0: not chunked */
+    bool filtered;           /* chunks are encoded */
+    bool direct;             /* rawread.h can read the data set without HDF5 */
+    double stored_bytes;     /* bytes that its files store for the data set; infinity: not known */
+    bool scattered;          /* virtual, or in external storage: its files may be missing */
+    struct h5_absent absent; /* the elements of the view that no source has */
+    struct stat version;     /* identifies the file as it was described; st_ino 0: there are several files */
+    bool settled;            /* every later change of the values changes the version of a file (h5_is_settled) */
+    struct concatenated_files
+        *parts;          /* the files of a concatenated input (reader.c: pieces); NULL: it is in one file */
+    bool mixed_decoding; /* the parts are decoded differently; `decoding` is that of the first decoded part */
 };
 
 /* Describes an input: opens its data set, reads its type and shape, and closes it. Does not apply the keys `rows` and

@@ -210,7 +210,7 @@ static enum status open_piece(struct pieces *pieces, struct reader *reader, stru
 }
 
 static struct pieces *pieces_of_parts(const struct array *array, const char *object) {
-    const struct array_parts *parts = array->parts;
+    const struct concatenated_files *parts = array->parts;
     struct pieces *pieces = pieces_create(array, parts->count);
     for (int i = 0; i < parts->count; i++) {
         pieces_set(pieces, i, &parts->items[i].box, parts->items[i].file, object, &parts->items[i].version);

@@ -56,7 +56,7 @@ static enum status write_missing_sources(hid_t group, const struct h5_absent *ab
  * a file with a dangling link. */
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->from_job;
-    const struct array_parts *parts = reader->array->parts;
+    const struct concatenated_files *parts = reader->array->parts;
     OWNED char *path = parts ? absolute_pattern(input->file) : results_absolute(input->file);
     OWNED char *select = input->select.rank ? job_select_text(&input->select) : NULL;
     TRY(h5_set_text(group, "file", path, error));

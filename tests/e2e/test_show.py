@@ -344,7 +344,7 @@ def test_a_job_is_no_results_file(folder):
     (folder / "job.yaml").write_text("version: 1\n")
     for command in ("show", "reproduce", "report"):
         done = harness.tilerun(command, folder / "job.yaml", expect=harness.USAGE)
-        assert "is not an HDF5 file; a job? `tilerun run` runs it" in done.stderr
+        assert "is not an HDF5 file; if it is a job, `tilerun run` runs it" in done.stderr
 
 
 @pytest.mark.parametrize("bound_by, percent, word", [
