@@ -186,7 +186,7 @@ bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch
     return true;
 }
 
-/* Runs if the kernel ends its thread, for which others would wait for ever. */
+/* Ends the process, if the kernel ends its thread, for which others would wait for ever. */
 static void end_process(void *unused) {
     (void)unused;
     exit(STATUS_DEVICE);

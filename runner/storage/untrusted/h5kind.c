@@ -57,8 +57,8 @@ unsigned h5_attribute_marks(hid_t dataset) {
     return marks;
 }
 
-/* netCDF gives a variable that has the name of a dimension, but is not its coordinates, another name: the dimension's
- * data set has its own. */
+/* Describes a dimension without values. netCDF gives a variable that has the name of a dimension, but is not its
+ * coordinates, another name: the dimension's data set has its own. */
 static char *placeholder_text(hid_t file, const char *path) {
     const char *name = path_name(path);
     OWNED char *variable = must_printf("%.*s_nc4_non_coord_%s", (int)(name - path), path, name);
