@@ -37,8 +37,18 @@ enum status command_find(const char *name, const struct command **command, struc
 }
 
 char *command_line(int argc, char **argv) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     char *line = must_strdup("tilerun");
-    for (int i = 0; i < argc; i++) must_append(&line, " %s", argv[i]);
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        if (*word && !word[strspn(word, plain)]) {
+            must_append(&line, " %s", word);
+            continue;
+        }
+        must_append(&line, " '");
+        for (; *word; word++) must_append(&line, "%s%c", *word == '\'' ? "'\\'" : "", *word);
+        must_append(&line, "'");
+    }
     return line;
 }
 

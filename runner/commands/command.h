@@ -37,7 +37,7 @@ struct invocation {
     void *settings;  /* the struct that the command's rows fill; it lies in `storage` */
     char **operands; /* points into argv */
     int count;       /* number of operands */
-    char *line;      /* from command_line, for provenance */
+    char *line;      /* from command_line, for provenance and for the advice to continue */
     max_align_t storage[SETTINGS_BYTES / sizeof(max_align_t)];
 };
 

@@ -285,10 +285,13 @@ static void end_after_signal(void *context) {
                                  : kept[i] ? "finished before and kept; a signal came first"
                                            : reason);
     }
-    const char *go_on = execution->options->merge       ? "; the same command continues"
-                        : execution->options->single    ? ""
-                        : execution->options->overwrite ? "; `tilerun run JOB --resume --overwrite` continues"
-                                                        : "; `tilerun run JOB --resume` continues";
+    static const char run_words[] = "tilerun run"; /* --resume follows them, because -- may precede the job */
+    const char *rest = execution->options->command_line + sizeof run_words - 1;
+    OWNED char *again =
+        must_printf("; `%s%s%s` continues", run_words, execution->options->resume ? "" : " --resume", rest);
+    const char *go_on = execution->options->merge    ? "; the same command continues"
+                        : execution->options->single ? ""
+                                                     : again;
     OWNED char *sentences = summarize(plan, rows, kept, go_on);
     FILE *to = must_stream(&table);
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import struct
 import subprocess
@@ -100,8 +101,9 @@ def test_the_live_line_and_a_signal(folder):
     assert terminal.end() == INTERRUPTED
     after = terminal.shown.split(answer)[1]
     assert "\033" not in after and after.startswith("\r\n"), after  # nothing is drawn any more
+    again = shlex.join(["--resume", *map(str, terminal.process.args[2:])])
     assert after.endswith(
-        "\r\ntilerun: interrupted: 0 of 2 runs are done; `tilerun run JOB --resume` continues"
+        f"\r\ntilerun: interrupted: 0 of 2 runs are done; `tilerun run {again}` continues"
         "\r\ntilerun: 2 runs remain, from 'long cpu n=1300' on; 1 reads a result that does not exist yet\r\n"
     )
 
@@ -226,7 +228,7 @@ def test_counts_with_runs_that_depend_on_others(folder):
     assert [row["status"] for row in rows] == ["ok"] + ["interrupted"] * 6
     assert re.fullmatch(
         "tilerun: SIGUSR1: stopping within a second, in .*'long cpu'; Ctrl-C stops at once\n"
-        "tilerun: interrupted: 1 of 7 runs are done; `tilerun run JOB --resume` continues\n"
+        "tilerun: interrupted: 1 of 7 runs are done; `tilerun run --resume .*` continues\n"
         "tilerun: 6 runs remain, from 'long cpu' on; 2 read results that do not exist yet\n",
         said,
     ), said
@@ -239,7 +241,8 @@ def test_counts_with_runs_that_depend_on_others(folder):
     rows, said = interrupt(harness.start(*arguments, "--resume"), None)
     kept = "finished before and kept; a signal came first"
     assert [row["message"] for row in rows] == ["a signal came first", kept, kept]
-    assert "\ntilerun: interrupted: 2 of 3 runs are done; `tilerun run JOB --resume` continues\n" in said
+    again = [*arguments, "--resume"]  # which is not added to what has it
+    assert f"\ntilerun: interrupted: 2 of 3 runs are done; `tilerun {shlex.join(map(str, again))}` continues\n" in said
     assert said.endswith("\ntilerun: 1 run remains, 'long cpu'\n")
 
 
@@ -256,7 +259,8 @@ def test_counts_with_runs_that_failed(folder):
     arguments = ["run", path, "-o", folder / "out.h5", "--json", "--progress", "plain"]
     rows, said = interrupt(harness.start(*arguments), "[2/3] of_bad")
     assert [row["status"] for row in rows] == ["wrong", "skipped", "interrupted"]
+    again = shlex.join(["--resume", *map(str, arguments[1:])])
     assert said.endswith(
-        "tilerun: interrupted: 0 of 3 runs are done; `tilerun run JOB --resume` continues\n"
+        f"tilerun: interrupted: 0 of 3 runs are done; `tilerun run {again}` continues\n"
         "tilerun: 1 run remains, 'long cpu'\ntilerun: other runs: 1 wrong, 1 skipped\n"
     ), said

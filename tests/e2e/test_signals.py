@@ -302,7 +302,7 @@ def check_what_is_left(job, stdout, stderr, at_once=False):
     if stderr == "tilerun: interrupted before the first run\n":
         assert not stdout and not job.output.exists() and not job.parts.exists()
         return
-    said = re.search(r"tilerun: interrupted: (\d+) of (\d+) runs are done; `tilerun run JOB --resume` continues", stderr)
+    said = re.search(r"tilerun: interrupted: (\d+) of (\d+) runs are done; `tilerun run --resume .*` continues", stderr)
     assert said and stderr.count("interrupted") == 1, stderr
     rows = json.loads(stdout)
     done = [row for row in rows if row["status"] == "ok"]

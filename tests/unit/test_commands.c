@@ -223,6 +223,9 @@ static void options_are_stored(void **state) {
     char *line = command_line(14, argv);
     assert_string_equal(line, "tilerun draw a -qo x --set=1 b --how slow --set 2 -n5% --lar -- -q");
     free(line);
+    line = command_line(3, (char *[]){"run", "it's $n.yaml", ""}); /* as a shell reads it */
+    assert_string_equal(line, "tilerun run 'it'\\''s $n.yaml' ''");
+    free(line);
     assert_int_equal(command_parse(&drawn, 14, argv, &invocation, &error), STATUS_OK);
     const struct drawn_settings *settings = invocation.settings;
     assert_true(settings->quiet);
