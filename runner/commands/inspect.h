@@ -12,6 +12,7 @@ struct input_candidate {
     struct array array;
     struct error unusable; /* STATUS_OK: it can be an input, and `array` describes it */
     bool described;        /* `array` or `unusable` is known */
+    bool by_field;         /* unusable as a whole, but a job can read its fields */
     double bytes_per_s;    /* predicted rate of reading */
     char *pattern;         /* --job: it and the next links are one array in the files that match; NULL: not */
     bool hidden;           /* it has no row of its own */
@@ -24,7 +25,7 @@ struct listing {
     char *path;
     struct h5_list list;
     struct input_candidate *candidates; /* one for each entry of the list */
-    int usable;                         /* how many can be inputs */
+    int usable;                         /* how many can be inputs, as a whole or by field */
     int left_out;                       /* how many are hidden and like no row */
 };
 

@@ -153,7 +153,14 @@ static void describe_candidate(struct listing *listing, struct input_candidate *
     candidate->described = true;
     candidate->source =
         (struct job_input){.name = candidate->entry->name, .file = listing->path, .dataset = candidate->entry->name};
-    if (!candidate_describe(candidate)) candidate->bytes_per_s = plan_read_rate(&candidate->array, cpu);
+    if (!candidate_describe(candidate)) {
+        candidate->bytes_per_s = plan_read_rate(&candidate->array, cpu);
+    } else if (candidate->entry->fields.count > 0) {
+        struct input_candidate field = {.entry = candidate->entry, .source = candidate->source};
+        field.source.field = candidate->entry->fields.items[0];
+        candidate->by_field = !candidate_describe(&field);
+        array_free(&field.array);
+    }
 }
 
 /* The candidate itself if it is described, else the one that represents it. */
@@ -188,7 +195,7 @@ enum status listing_make(const char *path, const char *object, bool all, struct 
     }
     for (int i = 0; i < listing->list.count; i++) {
         const struct input_candidate *candidate = described_for(&listing->candidates[i]);
-        listing->usable += candidate->entry->kind < H5_NO_INPUT && !candidate->unusable.status;
+        listing->usable += candidate->entry->kind < H5_NO_INPUT && (!candidate->unusable.status || candidate->by_field);
     }
     return STATUS_OK;
 }

@@ -65,6 +65,10 @@ static void add_row(struct table *table, const struct listing *listing, const st
         table_cell(table, INPUT, "no: %s", h5_kind_name(entry->kind, 1));
     } else if (!candidate->unusable.status) {
         table_cell(table, INPUT, "%.1f GB/s", candidate->bytes_per_s / 1e9);
+    } else if (candidate->by_field) {
+        const struct texts *fields = &entry->fields;
+        table_cell(table, INPUT, "by field: %.40s%s%.40s%s", fields->items[0], fields->count > 1 ? ", " : "",
+                   fields->count > 1 ? fields->items[1] : "", fields->count > 2 ? ", ..." : "");
     } else {
         OWNED char *why = candidate_reason(listing, candidate, true);
         table_cell(table, INPUT, "no: %s", why);
@@ -305,7 +309,7 @@ void inspect_print_one(struct listing *listing) {
     if (entry->stored > 0) print_line("on disk", size_text(entry->stored, disk));
     if (candidate->unusable.status) {
         OWNED char *why = candidate_reason(listing, candidate, false);
-        print_line("no input", why);
+        print_line(candidate->by_field ? "by field" : "no input", why);
     } else {
         print_line("units", candidate->array.units ? candidate->array.units : "");
         print_line("long_name", candidate->array.long_name ? candidate->array.long_name : "");

@@ -114,13 +114,14 @@ def test_files_that_h5py_writes(folder, case):
     text = inspect("--all", "a.h5", cwd=folder)
     inputs = [name for name, data in values.items() if data.ndim > 0]
     assert text.startswith(f"a.h5: {len(said)} data set")
-    assert f"; {len(inputs)} can be inputs of a job\n" in text
+    tables = [name for name in said if re.match("table|complex", said[name]["type"]) and said[name]["shape"] != "scalar"]
+    assert f"; {len(inputs) + len(tables)} can be inputs of a job\n" in text
     found = table(text)
     assert list(found) == sorted(said, key=str.encode)
     for name, cells in found.items():
         assert {key: cells.get(key, "") for key in said[name]} == said[name], name
         assert bool(re.fullmatch(r"[\d.]+ GB/s", cells["as an input"])) == (name in inputs), cells
-        assert name in inputs or cells["as an input"].startswith("no: ")
+        assert name in inputs or cells["as an input"].startswith("by field: " if name in tables else "no: ")
     scalars = [name for name in said if said[name]["shape"] == "scalar"]
     briefly = inspect("a.h5", cwd=folder)
     assert list(table(briefly)) == [name for name in found if name not in scalars]
