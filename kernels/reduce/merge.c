@@ -11,7 +11,7 @@ static enum status find_axes(const struct op_options *options, int rank, bool re
     for (int i = 0; i < count && !all; i++) {
         int axis = options->axis_count ? options->axes[i] : options->axis;
         if (axis < -rank || axis >= rank)
-            return fail_key(error, "axis", i, "there is no axis %d: the input has %d", axis, rank);
+            return fail_key(error, "axis", i, "there is no axis %d: the input has %d, numbered from 0", axis, rank);
         if (axis < 0) axis += rank;
         if (reduced[axis]) return fail_key(error, "axis", i, "axis %d is named twice", axis);
         reduced[axis] = true;

@@ -43,7 +43,8 @@ static enum status reduce_geometry(const struct op_options *options, const struc
     if (rank < 1) return fail_key(error, "inputs", 0, "reduce takes an array, the input is a scalar");
     bool all = axis == REDUCE_ALL_AXES;
     if (!all && (axis < -rank || axis >= rank))
-        return fail_key(error, "axis", 0, "there is no axis %d in shape %s", axis, shape_format(shape, text));
+        return fail_key(error, "axis", 0, "there is no axis %d in shape %s: axes are numbered from 0", axis,
+                        shape_format(shape, text));
     if (!all && axis < 0) axis += rank;
 
     *geometry = (struct geometry){.op = OP_REDUCE,

@@ -318,7 +318,9 @@ static struct job *read_document(struct yaml_document *document, const char *pat
     if (!root) return job;
     if (root->kind != YAML_MAP) {
         yaml_error(document, root, "a job file must be a map that begins with 'version: 1'%s",
-                   root->text && yaml_lacks_space(root->text) ? ": a space must follow the colon" : "");
+                   root->text && yaml_lacks_space(root->text)      ? ": a space must follow the colon"
+                   : root->text && yaml_has_wide_colon(root->text) ? YAML_WIDE_COLON
+                                                                   : "");
         return job;
     }
     bool incomplete = !job_include(job);

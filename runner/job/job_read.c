@@ -73,6 +73,10 @@ const char *job_error_unknown(struct job_reader *reader, const struct yaml_node 
                   (int)(colon - word), word, colon + 1);
         return NULL;
     }
+    if (strcmp(what, "key") == 0 && yaml_has_wide_colon(word)) {
+        job_error(reader, where, "unknown %s '%s'%s", what, word, YAML_WIDE_COLON);
+        return NULL;
+    }
     char list[128] = "";
     size_t length = 0;
     for (int i = 0; i < count && length < sizeof list; i++)
@@ -102,11 +106,14 @@ static const char *kind_name(const struct yaml_node *node) {
 static bool report_wrong_value(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *value,
                                const char *what, const char *expected) {
     const struct yaml_node *plain = value->quoted ? yaml_scalar(reader->document, where, value->text, false) : value;
+    bool axis = strcmp(what, "axis") == 0 || strcmp(what, "axes") == 0 || strcmp(what, "concatenate") == 0;
     if (where->wrong)
         reader->failed = true;
     else if (value->text && value->kind != YAML_NULL)
         job_error(reader, where, "'%s' must be %s, not '%s'%s", what, expected, value->text,
-                  plain->kind != value->kind ? ": the quotes make it text" : yaml_value_hint(value->text, expected));
+                  plain->kind != value->kind ? ": the quotes make it text"
+                  : axis                     ? ": axes are numbered from 0"
+                                             : yaml_value_hint(value->text, expected));
     else
         job_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
     return false;

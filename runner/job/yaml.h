@@ -95,6 +95,9 @@ char *yaml_place(const struct yaml_document *document, const struct yaml_node *n
 const char *yaml_comment_hint(const struct yaml_document *document, const struct yaml_node *scalar);
 /* Does a text begin with a key and a colon that no space follows? */
 bool yaml_lacks_space(const char *text);
+/* Does a text begin with a key and the full-width colon, U+FF1A? */
+bool yaml_has_wide_colon(const char *text);
+#define YAML_WIDE_COLON ": its colon is the full-width '\uff1a'; write ': '"
 /* A hint about a text that is not what is expected: that `yes` is no truth value, where expressions stand; "": none. */
 const char *yaml_value_hint(const char *text, const char *expected);
 /* The value of an integer in YAML 1.1, where 010 is 8. */

@@ -99,10 +99,21 @@ static const char *find_line(const char *text, const char *end, int line) {
     return text;
 }
 
-bool yaml_lacks_space(const char *text) {
+/* Skips a key at the beginning of a text. NULL: the text begins with none. */
+static const char *skip_key(const char *text) {
     text += strspn(text, " -");
     size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return word > 0 && text[word] == ':' && text[word + 1] > ' ';
+    return word > 0 ? text + word : NULL;
+}
+
+bool yaml_lacks_space(const char *text) {
+    const char *behind = skip_key(text);
+    return behind && behind[0] == ':' && behind[1] > ' ';
+}
+
+bool yaml_has_wide_colon(const char *text) {
+    const char *behind = skip_key(text);
+    return behind && strncmp(behind, "\uff1a", 3) == 0;
 }
 
 /* Where a comment begins in this line; NULL: nowhere. Ignores quotes: ' #' in a quoted text counts too. */
@@ -191,6 +202,10 @@ const char *yaml_hint(const struct yaml_source *source, int line, int column, co
     for (int i = 1; i < column && at < end; i++) { /* the text is valid UTF-8 */
         at += utf8_length(at, (size_t)(end - at));
     }
+    for (int i = line > 1 ? line - 1 : 1; i <= line; i++)
+        if (yaml_has_wide_colon(find_line(source->text, end, i)))
+            return i < line ? "; on the line before, the colon is the full-width '\uff1a'; write ': '"
+                            : "; the colon is the full-width '\uff1a'; write ': '";
     if (context && strcmp(context, "while scanning an alias") == 0)
         return "; text that begins with '*' needs quotes: \"*.h5\"";
     if (at > text && at[-1] == '$' && *at == '{')

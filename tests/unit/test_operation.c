@@ -124,8 +124,10 @@ static void reduce_geometries(void **state) {
     assert_true(good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MAX}, &shape, UINT16).out.dtype == UINT16);
     assert_true(good(OP_REDUCE, (struct op_options){.reduce = REDUCE_NORM2}, &shape, FLOAT32).out.dtype == FLOAT32);
     enum dtype dtype = FLOAT32;
-    refused(OP_REDUCE, (struct op_options){.axis = 3}, &shape, &dtype, "there is no axis 3 in shape 2x3x4");
-    refused(OP_REDUCE, (struct op_options){.axis = -4}, &shape, &dtype, "there is no axis -4 in shape 2x3x4");
+    refused(OP_REDUCE, (struct op_options){.axis = 3}, &shape, &dtype,
+            "there is no axis 3 in shape 2x3x4: axes are numbered from 0");
+    refused(OP_REDUCE, (struct op_options){.axis = -4}, &shape, &dtype,
+            "there is no axis -4 in shape 2x3x4: axes are numbered from 0");
     refused(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 0}, &SHAPE(0, 3), &dtype,
             "min of nothing: the axis to reduce is empty in shape 0x3");
     good(OP_REDUCE, (struct op_options){.reduce = REDUCE_MIN, .axis = 1}, &SHAPE(0, 3), FLOAT32);
