@@ -347,7 +347,9 @@ static bool check_text(struct yaml_document *document) {
     static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
     if (document->source->length >= sizeof hdf5 - 1 && memcmp(document->source->text, hdf5, sizeof hdf5 - 1) == 0)
-        return yaml_error(document, NULL, "is an HDF5 file, not a job file; did you mean `tilerun show`?");
+        return yaml_error(
+            document, NULL,
+            "is an HDF5 file, not a job file; `tilerun show` prints results, `tilerun inspect` lists data sets");
     for (size_t i = 0; i < document->source->length;) {
         const char *text = document->source->text + i;
         size_t remaining = document->source->length - i;

@@ -298,7 +298,7 @@ def test_device_that_is_not_there(place):
 @pytest.mark.parametrize("command", ["check", "plan", "run"])
 def test_results_file_as_job(place, command):
     done = harness.tilerun(command, harness.ROOT / "data/digits.h5", expect=USAGE)
-    assert "digits.h5: is an HDF5 file, not a job file; did you mean `tilerun show`?" in done.stderr
+    assert "digits.h5: is an HDF5 file, not a job file; `tilerun show` prints results, `tilerun inspect` lists" in done.stderr
 
 
 def test_hints(place):
