@@ -44,7 +44,10 @@ enum status poison_check(struct device *device, const struct poisoned *out, stru
     TRY(copy_out(device, out, out->bytes, sizeof zone, zone, error));
     for (int i = 0; i < POISON_GUARD; i++)
         if (zone[i] != POISON)
-            return fail(error, STATUS_RUN, "the kernel has written beyond its output, %d bytes behind the end", i);
+            return i == 0
+                       ? fail(error, STATUS_RUN, "the kernel has written beyond its output, directly behind the end")
+                       : fail(error, STATUS_RUN, "the kernel has written beyond its output, %d byte%s behind the end",
+                              i, i == 1 ? "" : "s");
     TRY(copy_out(device, out, -POISON_GUARD, sizeof zone, zone, error));
     for (int i = POISON_GUARD; i > 0; i--)
         if (zone[i - 1] != POISON)

@@ -247,7 +247,7 @@ def test_planted_cheats_are_caught(tmp_path):
         + "    memcpy(args->y, saved, args->count * sizeof(T));\n    return 0;\n}\n"
     )
     assert status_of(tmp_path, "", replay)[0] == "wrong"
-    assert status_of(tmp_path, "y[args->count + 5] = 1;")[0] in ("failed", "wrong")  # beyond its output
+    assert "output, directly behind the end" in status_of(tmp_path, "y[args->count] = 1;")[1]
 
 
 def test_work_that_goes_on_after_the_launch(tmp_path):
