@@ -59,7 +59,8 @@ enum status execution_conclude(struct execution *execution, const struct run *ru
         execution->failed = true;
         execution->stop = execution->stop || task->operation->run.stop_on_error;
     }
-    OWNED char *text = row_text(task, row, reused);
+    OWNED char *text =
+        run->skip ? NULL : row_text(task, row, reused); /* a line under the table names what cannot run */
     progress_outcome(&execution->progress, run->number, text, done && !reused);
     return STATUS_OK;
 }

@@ -108,6 +108,19 @@ def test_the_live_line_and_a_signal(folder):
     )
 
 
+def test_what_cannot_run_takes_no_line(folder):
+    """A line under the table names it once, for all runs."""
+    path = harness.write_job(
+        folder / "job.yaml",
+        device="cpu",
+        inputs={"a": {"random": {"shape": [8, 8]}}},
+        operations=[{"id": "s", "op": "transpose", "inputs": ["a"], "variants": ["naive", "cpu"]}],
+    )
+    done = harness.tilerun("run", path, "-o", folder / "out.h5", "--progress", "plain", expect=OK)
+    assert "s naive" not in done.stderr and "/2] s cpu: ok" in done.stderr
+    assert done.stdout.count("\nskipped: naive: ") == 1
+
+
 def test_a_narrow_terminal(folder):
     """Lines are cut where the terminal ends, which may change."""
     terminal = Terminal(34, "run", long_job(folder), "-o", folder / "out.h5")
