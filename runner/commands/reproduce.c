@@ -121,7 +121,8 @@ static enum status run_again(struct reproduction *r, const struct plan *plan, co
                                             .context = r,
                                             .command_line = line};
     FREED_BY(units_release) struct units *units = units_make(plan, 1, SHARD_BY_RUNS);
-    enum status status = execute_plan(units, &options, NULL, error);
+    enum status status =
+        r->folder ? execute_plan(units, &options, NULL, error) : command_execute(units, &options, error);
     if (status == STATUS_RUN && !error->text[0]) status = STATUS_OK; /* some runs failed; the comparison names them */
     return status ? status : command_results_open(r->output, &r->new, error);
 }

@@ -124,7 +124,7 @@ def test_variants_that_a_sweep_does_not_serve(folder, only):
 
 @pytest.mark.parametrize("arguments, name", [(["-o", "kept.h5"], "kept.h5"), (["--keep"], "run.reproduced.h5")])
 def test_keeps_the_new_results(run, arguments, name):
-    reproduce(run.name, *arguments, cwd=run.parent)
+    assert f"tilerun: wrote {name} (" in reproduce(run.name, *arguments, cwd=run.parent).stderr
     assert len(harness.Results(run.parent / name).rows) == 6
     again = reproduce(run.name, *arguments, cwd=run.parent, expect=USAGE)
     assert "--overwrite" in again.stderr and "--resume" not in again.stderr
