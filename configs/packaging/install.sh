@@ -60,9 +60,12 @@ for shell in bash-completion/completions/tilerun zsh/site-functions/_tilerun fis
 $("$program" --print-completion "${name%-completion}")
 END
 done
-for file in LICENSE README.md; do put 644 share/doc/tilerun/$file $file; done
+put 644 share/doc/tilerun/LICENSE LICENSE
+put 644 share/doc/tilerun/README.md << END
+$(sed 's|](\([a-z]*/\)|](../../tilerun/\1|g' README.md)
+END
 for file in configs/*.md configs/*.json configs/*.yaml configs/[!p]*/*.* configs/*/results/*.h5 \
-    data/*.md data/digits.h5 data/*.py; do
+    data/*.md data/digits.h5 data/*.py [krt]*/README.md configs/packaging/README.md tests/check.txt; do
     mode=644
     [ ! -x "$file" ] || mode=755
     [ ! -f "$file" ] || put $mode "share/tilerun/$file" "$file"
@@ -84,3 +87,4 @@ made="$made$list$IFS$(printf '%s\n' "$old" | grep '/$' || true)"
 put 644 $list << END
 $(printf '%s\n' "$made" | sed '/^$/d' | sort -u)
 END
+echo "tilerun: installed $to/bin/tilerun; its jobs and documents are in $to/share/tilerun"

@@ -1,6 +1,7 @@
 """What `make install` puts where, and `make uninstall` removes: what was built, with no compiler at hand."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -18,6 +19,8 @@ PRINTED = {
     "share/zsh/site-functions/_tilerun": ["--print-completion", "zsh"],
     "share/fish/vendor_completions.d/tilerun.fish": ["--print-completion", "fish"],
 }
+PACKAGING = "configs/packaging/README.md"
+DOCUMENTS = {"kernels/README.md", "runner/README.md", "tests/README.md", "tests/check.txt", PACKAGING}
 OWN = {"bin/tilerun", "share/doc/tilerun/LICENSE", "share/doc/tilerun/README.md", "share/tilerun/installed"}
 
 
@@ -47,6 +50,9 @@ def tree(folder):
         shutil.copy2(harness.ROOT / file, tree)
     for part in ("configs", "data"):
         shutil.copytree(harness.ROOT / part, tree / part, ignore=lambda *_: ["generated"])
+    for file in DOCUMENTS - {PACKAGING}:
+        (tree / file).parent.mkdir(exist_ok=True)
+        shutil.copy2(harness.ROOT / file, tree / file)
     (tree / "data/generated").mkdir()
     for mine in ("data/generated/large.h5", "configs/quickstart.h5", "data/own.h5"):
         (tree / mine).write_text("not to be installed")
@@ -68,7 +74,7 @@ def test_install(folder, tree):
         assert (destination / "usr" / path).read_text() == harness.tilerun(*arguments).stdout != ""
     sources = {path for part in ("configs", "data") for path in (tree / part).rglob("*") if path.is_file()}
     sources = {str(path.relative_to(tree)) for path in sources if "not to be" not in path.read_text("latin1")}
-    sources = {path for path in sources if not path.startswith("configs/packaging/")}
+    sources = {path for path in sources if not path.startswith("configs/packaging/")} | DOCUMENTS
     assert files == {f"share/tilerun/{path}" for path in sources} | set(PRINTED) | OWN
     assert {path.stat().st_mode & 0o777 for path in destination.rglob("*") if path.is_dir()} == {0o755}
     programs = {f"share/tilerun/{path}" for path in sources if os.access(tree / path, os.X_OK)}
@@ -78,6 +84,9 @@ def test_install(folder, tree):
         assert (destination / "usr" / path).stat().st_mode & 0o777 == expected
     job = destination / "usr/share/tilerun/configs/quickstart.yaml"
     assert harness.tilerun("check", job, program=destination / "usr/bin/tilerun").returncode == harness.OK
+    for page in destination.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#: ]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page}: {link}"
     make(tree, *words, "install")  # over what is there
     assert installed() == files
     (tree / "configs/bench/thin.yaml").unlink()
