@@ -21,6 +21,8 @@ struct watched_part {
     struct host_reader reader;
     struct progress *progress;
     struct overflows overflows; /* of the pass */
+    /* A reduction that counts NaNs in and whose results so far are all NaN; NULL: it is none, or has had a number. */
+    const struct geometry *all_nan;
 };
 
 struct trial {

@@ -1,8 +1,10 @@
 /* execute_trial.c - streams and verifies a run, which becomes a trial that waits to be timed. */
 #include "execute_run.h"
 
+#include "../../kernels/core/convert.h"
 #include "../base/interrupt.h"
 #include "../plan/space.h"
+#include <math.h>
 #include <string.h>
 
 /* Opens the devices of a kind, unless they are open. */
@@ -25,10 +27,23 @@ static enum status open_team(struct execution *execution, enum kernel_device kin
     return STATUS_OK;
 }
 
+static bool is_all_nan(enum dtype dtype, const char *data, int64_t count) {
+    enum { SLICE = 256 };
+    double values[SLICE];
+    for (int64_t at = 0; at < count; at += SLICE) {
+        int64_t slice = count - at < SLICE ? count - at : SLICE;
+        convert_to_double(dtype, data + at * (int64_t)dtype_size(dtype), slice, values);
+        for (int64_t i = 0; i < slice; i++)
+            if (!isnan(values[i])) return false;
+    }
+    return true;
+}
+
 static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct watched_part *part = context;
     TRY(interrupt_check(error));
     TRY(overflows_scan(&part->overflows, box, data, error));
+    if (part->all_nan && !is_all_nan(part->all_nan->out.dtype, data, box_elements(box))) part->all_nan = NULL;
     return part->sink.write(part->sink.context, box, data, error);
 }
 
@@ -116,6 +131,26 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     return STATUS_OK;
 }
 
+/* Returns the geometry of a reduction that is NaN because of its input; NULL: it is none, or skips NaN, or `ddof` leaves
+ * no element. */
+static const struct geometry *passes_nan_on(const struct run *run, const struct geometry *geometry) {
+    const struct op_options *options = &geometry->options;
+    double results = (double)shape_elements(&geometry->out.shape);
+    bool passes = geometry->op == OP_REDUCE && dtype_is_float(geometry->out.dtype) && !options->skip_nan &&
+                  !run->kernel->is_roof && results > 0 &&
+                  (double)shape_elements(&geometry->in[0].shape) > options->ddof * results;
+    return passes ? geometry : NULL;
+}
+
+/* Reports a right result without a number, for the first variant only. */
+static void report_all_nan(struct execution *execution, const struct trial *trial, const struct task *task) {
+    if (!trial->watched.all_nan || execution->readers.items[task->out].losses_printed) return;
+    OWNED char *title = array_title(&execution->plan->arrays[task->out]);
+    long long count = (long long)shape_elements(&task->geometry.out.shape);
+    progress_note(&execution->progress, "%s: %lld of %lld results are NaN; `skip_nan: true` leaves missing values out",
+                  title, count, count);
+}
+
 /* Reports what the conversion of a right result has lost, for the first variant only. */
 static void report_result_losses(struct execution *execution, const struct trial *trial, const struct task *task) {
     struct reader *reader = &execution->readers.items[task->out];
@@ -134,8 +169,9 @@ static enum status stream_verify_and_count(struct execution *execution, struct t
     struct host_reader reader = {.read = watched_read, .context = &trial->watched};
     struct stream_result streamed = {.devices = 1};
     struct verdict verdict;
-    trial->watched = (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part),
-                                           &execution->progress, overflows_begin(run, &task->geometry)};
+    trial->watched =
+        (struct watched_part){part_sink(trial->part, execution->trace), part_reader(trial->part), &execution->progress,
+                              overflows_begin(run, &task->geometry), passes_nan_on(run, &task->geometry)};
     trial->sink = (struct sink){watched_write, watched_step, &trial->watched, execution->trace};
     trial->tiling = run->tiling;
     TRY(stream_in_free_memory(execution, trial, &streamed, error));
@@ -149,6 +185,7 @@ static enum status stream_verify_and_count(struct execution *execution, struct t
     snprintf(row->verify, sizeof row->verify, "%s", verdict.how);
     if (!verdict.right) return execution_set_status(row, "wrong", verdict.message), STATUS_OK;
     TRY(settle_overflow(execution, trial, &reader, error));
+    report_all_nan(execution, trial, task);
     report_result_losses(execution, trial, task);
     return part_finish_output(trial->part, true, error);
 }

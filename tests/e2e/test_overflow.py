@@ -227,3 +227,20 @@ def test_a_variant_without_the_wider_type_computes_in_its_own(folder, monkeypatc
     results = harness.run_job(folder, inputs={"a": {"file": "in.h5", "dataset": "a"}}, operations=operations)
     assert np.isinf(results.output("own")).all() and results.row("own", names[0])["overflowed"] == 64
     assert (results.output("wide") == 8 * np.float64(np.float32(1e30)) ** 2).all()
+
+
+def test_a_reduction_of_which_all_is_nan(folder):
+    """Once an operation, and only where `skip_nan` would help."""
+    harness.write_arrays(folder / "x.h5", x=np.where(np.arange(12) == 3, np.nan, np.ones((5, 12))).astype("f4"))
+    reduce = {"op": "reduce", "inputs": ["x"], "axis": 1}
+    operations = [
+        reduce | {"id": "greatest", "operator": "max", "variants": ["cpu", "blocked"]},
+        reduce | {"id": "columns", "operator": "sum", "axis": 0},
+        reduce | {"id": "skipped", "operator": "mean", "skip_nan": True},
+        reduce | {"id": "none_left", "operator": "var", "ddof": 12},
+    ]
+    job = {"inputs": {"x": {"file": "x.h5", "dataset": "/x"}}, "operations": operations, "device": "cpu"}
+    harness.write_job(folder / "job.yaml", **job)
+    done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5", expect=harness.OK)
+    words = "tilerun: result of 'greatest': 5 of 5 results are NaN; `skip_nan: true` leaves missing values out\n"
+    assert words in done.stderr and done.stderr.count("NaN") == 1
