@@ -16,12 +16,12 @@
  * kept in two doubles, where narrow elements of a batch are first added in one. var and std are left to `stream`, which
  * reads the map's values from memory.
  *
- * Short rows (up to 256 float32) pass through shared memory: a block reads many of them at once, and sums them there.
+ * Short rows (up to 512 float32) pass through shared memory: a block reads many of them at once, and sums them there.
  *
  * Measured on an H200, of 2^26 float32, the rate of stream's sum of one array of the same shape being 1: sum of
- * abs(A - B) over rows 1.05 (4 long), 1.08 (8), 1.07 (16), 1.17 (52), 1.17 (100), 1.01 (128), 1.13 (200), 0.97 (256);
- * products over rows 2.4 to 4.1 of stream's. On an H100, of 2^28: over all 1.03, over columns 1.02, over rows 0.98
- * (500), 0.99 (1000). */
+ * abs(A - B) over rows 1.05 (4 long), 1.08 (8), 1.07 (16), 1.17 (52), 1.17 (100), 1.01 (128, 256), 1.54 (300), 0.89
+ * (500), 0.98 (512, 1000); products over rows 2.4 to 4.1 of stream's. On an H100, of 2^28: over all 1.03, over columns
+ * 1.02. */
 #include "compiled.cuh"
 #include "fused_text.cuh"
 
@@ -32,7 +32,7 @@
 #define COLUMN_BLOCKS  528  /* the same across rows, because each block leaves many partial results */
 #define MIN_CHUNK      256  /* steps of a block that shares a tile, at least */
 #define LOADS          8    /* of 16 bytes, in flight in each thread */
-#define MIN_SHORT_ROWS 16   /* that a block reads, at least */
+#define MIN_SHORT_ROWS 8    /* that a block reads, at least */
 #define STAGED_BYTES   128  /* of each thread, at most, in shared memory */
 
 /* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
