@@ -63,8 +63,8 @@ void progress_verify(struct progress *progress);
  * `seconds_each` a launch. `done` 0: its warm-up begins. Runs may take turns: a call with the same `done` as before
  * means that a turn of this run begins. */
 void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each);
-/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms"; NULL: no line. `worked`: it ran to its end, so its
- * time helps to predict the times of other runs. */
+/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms"; NULL: no line. `worked`: it ran
+ * to its end, so its time helps to predict the times of other runs. */
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked);
 void progress_assemble(struct progress *progress);
 

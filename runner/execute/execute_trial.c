@@ -131,8 +131,8 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     return STATUS_OK;
 }
 
-/* Returns the geometry of a reduction that is NaN because of its input; NULL: it is none, or skips NaN, or `ddof` leaves
- * no element. */
+/* Returns the geometry of a reduction that is NaN because of its input; NULL: it is none, or skips NaN, or `ddof`
+ * leaves no element. */
 static const struct geometry *passes_nan_on(const struct run *run, const struct geometry *geometry) {
     const struct op_options *options = &geometry->options;
     double results = (double)shape_elements(&geometry->out.shape);

@@ -113,8 +113,8 @@ struct plan {
     struct device_facts facts[2];
     int64_t budget[2]; /* device memory, in bytes */
     int input_count, array_count, task_count, run_count;
-    /* In order: the job's inputs; second entries of inputs that are read both decoded and as stored (plan_decode.c); bands
-     * of inputs; the result of each task; second, decoded entries of results that keep stored numbers. */
+    /* In order: the job's inputs; second entries of inputs that are read both decoded and as stored (plan_decode.c);
+     * bands of inputs; the result of each task; second, decoded entries of results that keep stored numbers. */
     struct array *arrays;
     struct task *tasks;
     struct run *runs;
