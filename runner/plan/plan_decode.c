@@ -1,6 +1,6 @@
 /* plan_decode.c - decides which array entries of the plan keep the stored numbers instead of the decoded values.
- * Operations that only move elements read the stored numbers; all others compute, and read decoded values. An array that
- * both read has two entries, linked by `counterpart`. */
+ * Operations that only move elements read the stored numbers; all others compute, and read decoded values. An array
+ * that both read has two entries, linked by `counterpart`. */
 #include "plan_parts.h"
 
 #include "../base/fail.h"
