@@ -96,7 +96,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
     for (int i = 0; i < runs; i++) {
         progress->work[i] = work[i];
         progress->work[i].repeats_left = work[i].repeats;
-        progress->view.runs += !work[i].elsewhere;
+        progress->view.runs += !work[i].uncounted;
     }
     condition_init(&progress->changed);
     pthread_mutex_init(&progress->mutex, NULL);
@@ -235,7 +235,7 @@ void progress_outcome(struct progress *progress, int number, const char *outcome
     progress->finished++;
     if (progress->plain) progress->drawn_s = progress->updated_s;
     pthread_mutex_unlock(&progress->mutex);
-    if (progress->plain && outcome) /* outside the lock: this may block on a pipe */
+    if (progress->plain) /* outside the lock: this may block on a pipe */
         text_print_stderr("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number],
                           outcome);
 }

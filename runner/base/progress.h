@@ -33,7 +33,7 @@ struct progress {
     bool over;        /* a signal was acknowledged: do not draw any more */
     bool shown;       /* a live line is on the terminal and must be cleared */
     double period_s;  /* seconds from one line to the next */
-    int listed;       /* entries of `work`, all runs of the job; view.runs counts those of this process */
+    int listed;       /* entries of `work`, all runs of the job; view.runs counts those that this process does */
     struct progress_work *work;
     char **names; /* names of the runs that have begun; NULL for the others */
     char *waits;  /* view.what while the process waits; NULL: it has not waited */
@@ -63,8 +63,8 @@ void progress_verify(struct progress *progress);
  * `seconds_each` a launch. `done` 0: its warm-up begins. Runs may take turns: a call with the same `done` as before
  * means that a turn of this run begins. */
 void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each);
-/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms"; NULL: no line. `worked`: it ran
- * to its end, so its time helps to predict the times of other runs. */
+/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms". `worked`: it ran to its end, so its
+ * time helps to predict the times of other runs. */
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked);
 void progress_assemble(struct progress *progress);
 

@@ -21,7 +21,7 @@ struct progress_work {
     int paced;
     double pace_s;  /* seconds of one repeat; 0: unknown */
     bool ended;     /* progress_outcome has counted it as finished; implies `over` */
-    bool elsewhere; /* another process does this run, so it does not count; implies `over` */
+    bool uncounted; /* another process does this run, or it cannot run here; implies `over` */
     bool over;      /* this process has nothing left to do for the run, which may have been skipped */
 };
 

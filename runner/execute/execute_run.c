@@ -59,8 +59,8 @@ enum status execution_conclude(struct execution *execution, const struct run *ru
         execution->failed = true;
         execution->stop = execution->stop || task->operation->run.stop_on_error;
     }
-    OWNED char *text =
-        run->skip ? NULL : row_text(task, row, reused); /* a line under the table names what cannot run */
+    if (run->skip) return STATUS_OK; /* a line under the table names what cannot run */
+    OWNED char *text = row_text(task, row, reused);
     progress_outcome(&execution->progress, run->number, text, done && !reused);
     return STATUS_OK;
 }
@@ -265,7 +265,7 @@ enum status execution_settle_run(struct execution *execution, const struct run *
     *settled = true;
     execution_name_run(execution, run, name);
     atomic_store(&execution->final[run->number], false); /* the run may be a repeated one */
-    progress_run(&execution->progress, run->number, name);
+    if (!run->skip) progress_run(&execution->progress, run->number, name);
     trace_run(execution->trace, name);
     result_row_init(row, execution->plan, run);
     const char *skip = reason_to_skip(execution, run, why);

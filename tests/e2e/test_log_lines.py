@@ -49,7 +49,7 @@ def test_run(tmp_path, kind, case):
     heading = next(number for number, line in enumerate(lines) if line.startswith("operation "))
     assert [line for line in lines if line.startswith("tilerun: wrote ")] == lines[-1:]
     progress = [line for line in lines if re.match(r"\[\d+/\d+\] ", line)]
-    assert len(progress) == 2 * count and lines.index(progress[-1]) == heading - 1
+    assert len(progress) == count and lines.index(progress[-1]) == heading - 1
     rows = lines[heading + 1 : heading + 1 + count]
     assert [row.split()[0] for row in rows] == [operation["id"] for operation in operations]
     assert all(row.endswith("ok") for row in rows)
