@@ -4,6 +4,7 @@
 #include "host.h"
 
 #include "../base/fail.h"
+#include "../base/interrupt.h"
 #include "../base/text.h"
 #include "cache.h"
 #include "embedded.h"
@@ -148,7 +149,9 @@ static enum status compile(const struct host_source *source, const char *folder,
 /* Loads a compiled library, in a rehearsal first, and finds the function. */
 static enum status load(const struct host_source *source, const char *path, struct host_code *code,
                         struct error *error) {
-    int code_of_child = rehearse_load(path);
+    OWNED char *late = must_printf("%s: its code has been loading for 1 min; Ctrl-C ends that", source->path);
+    int code_of_child = rehearse_load(path, late);
+    if (code_of_child == REHEARSE_STOPPED) return interrupt_check(error);
     if (code_of_child == REHEARSE_EXITED)
         return fail(error, STATUS_USAGE, "%s:1:1: its code ends the process when it is loaded", source->path);
     if (code_of_child < 0)

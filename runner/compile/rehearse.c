@@ -2,9 +2,14 @@
  * the launch, because OpenMP's worker threads do not exist after a fork. */
 #include "rehearse.h"
 
+#include "../base/clock.h"
+#include "../base/interrupt.h"
+#include "../base/text.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +20,10 @@
 #include <unistd.h>
 
 enum { DONE = 77, CHANGED, FORKED, MODES }; /* the child's exit codes, which a kernel that calls `exit` hardly uses */
+
+#define MIN_NAP_S 50e-6 /* between two looks at the child */
+#define MAX_NAP_S 0.01
+#define LATE_S    60.0
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
@@ -57,10 +66,12 @@ static void *rehearsal_main(void *argument) {
     return NULL;
 }
 
-/* Forks. The child ends with its parent, and dies of a crash without a core file. */
+/* Forks. The child ends with its parent, dies of a crash without a core file, and leads a process group, so that what it
+ * forks can be ended with it. */
 static pid_t begin_child(void) {
     const struct rlimit none = {0, 0};
     const pid_t parent = getpid(), child = fork();
+    setpgid(child, child); /* by both processes, as either may be the first to need it */
     if (child != 0) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(DONE);
@@ -72,11 +83,27 @@ static pid_t begin_child(void) {
     return child;
 }
 
-/* What became of the child, as rehearse returns it. */
-static int end_child(pid_t child) {
+/* Waits for the child until a signal or the deadline ends the work, and ends its process group. Prints `late` when it
+ * has lasted for LATE_S. What became of the child, as rehearse returns it. */
+static int end_child(pid_t child, const char *late) {
     int state = 0;
+    siginfo_t ended = {.si_pid = 0};
+    struct error error = {.status = STATUS_OK};
+    const double late_s = late ? now_s() + LATE_S : INFINITY;
+    for (double nap_s = MIN_NAP_S; waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                                   ended.si_pid == 0 && interrupt_check(&error) == STATUS_OK;
+         nap_s = fmin(2 * nap_s, MAX_NAP_S)) {
+        const struct timespec nap = {.tv_nsec = (long)(nap_s * 1e9)};
+        nanosleep(&nap, NULL);
+        if (late && now_s() >= late_s) {
+            text_print_stderr("%stilerun: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", late);
+            late = NULL;
+        }
+    }
+    kill(-child, SIGKILL); /* before waitpid: the number is still the child's */
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return 0;
+    if (error.status) return REHEARSE_STOPPED;
     if (WIFEXITED(state)) switch (WEXITSTATUS(state)) {
         case DONE: return 0;
         case CHANGED: return REHEARSE_CHANGED;
@@ -90,21 +117,21 @@ static int end_child(pid_t child) {
 }
 
 int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,
-             const struct launch_inputs *inputs) {
+             const struct launch_inputs *inputs, const char *late) {
     struct rehearsal rehearsal = {function, launch, inputs};
     pthread_t thread;
     const pid_t child = begin_child();
     if (child < 0) return 0;
-    if (child > 0) return end_child(child);
+    if (child > 0) return end_child(child, late);
     uint64_t before = hash_of(inputs);
     if (pthread_create(&thread, NULL, rehearsal_main, &rehearsal) == 0) pthread_join(thread, NULL);
     _exit(hash_of(inputs) == before ? DONE : CHANGED);
 }
 
-int rehearse_load(const char *path) {
+int rehearse_load(const char *path, const char *late) {
     const pid_t child = begin_child();
     if (child < 0) return 0;
-    if (child > 0) return end_child(child);
+    if (child > 0) return end_child(child, late);
     dlopen(path, RTLD_NOW | RTLD_LOCAL);
     _exit(DONE);
 }

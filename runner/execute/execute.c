@@ -261,7 +261,8 @@ static void end_after_signal(void *context) {
         char name[320];
         execution_name_run(execution, &plan->runs[hanging], name);
         reason = "an earlier run could not be stopped at its timeout";
-        hung = must_printf("tilerun: %s does not stop at its timeout; the process ends to stop it\n", name);
+        hung = must_printf("tilerun: %s does not stop at its timeout; the process ends to stop it%s\n", name,
+                           execution->options->single ? "" : ", and --resume continues with the others");
         store_note_timeout(execution->results, &plan->runs[hanging],
                            plan->tasks[plan->runs[hanging].task].operation->run.timeout_s);
     }

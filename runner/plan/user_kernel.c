@@ -5,6 +5,7 @@
 #include "../../kernels/core/loaded.h"
 #include "../../kernels/map/before.h"
 #include "../base/fail.h"
+#include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/cache.h"
 #include "../compile/embedded.h"
@@ -212,11 +213,15 @@ static int launch_whole(const struct launch *launch) {
 }
 
 enum status user_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
-                                 const struct launch_inputs *inputs, struct error *error) {
+                                 const struct launch_inputs *inputs, bool has_timeout, struct error *error) {
     struct launch copy = *launch;
     copy.kernel = kernel;
-    int code = rehearse(launch_whole, &copy, inputs);
+    OWNED char *late = must_printf("kernel '%s' has not returned from its first launch for 1 min; Ctrl-C ends the job, "
+                                   "`timeout: 30s` ends such a run",
+                                   kernel->name);
+    int code = rehearse(launch_whole, &copy, inputs, has_timeout ? NULL : late);
     if (code == 0) return STATUS_OK;
+    if (code == REHEARSE_STOPPED) return interrupt_check(error);
     const char *wrong = code == REHEARSE_EXITED    ? "ends the process that it runs in"
                         : code == REHEARSE_CHANGED ? "writes to its inputs"
                         : code == REHEARSE_FORKED  ? "leaves a process running that it forked"

@@ -25,9 +25,10 @@ enum status user_kernel_build(const struct kernel *kernel, int capability, char 
 
 /* Is this a launch on the CPU with new sizes? Remembers the sizes. One thread at a time. */
 bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch);
-/* Runs the launch in a child process, so that a crash, or a write to an input, only fails this run: STATUS_RUN. */
+/* Runs the launch in a child process, so that a crash, or a write to an input, only fails this run: STATUS_RUN;
+ * STATUS_TIMEOUT or STATUS_INTERRUPTED: the child was ended. Without a timeout, prints a line after a minute. */
 enum status user_kernel_rehearse(const struct kernel *kernel, const struct launch *launch,
-                                 const struct launch_inputs *inputs, struct error *error);
+                                 const struct launch_inputs *inputs, bool has_timeout, struct error *error);
 
 /* Its files; NULL: the kernel is a built-in one. */
 const struct sources *user_kernel_sources(const struct kernel *kernel);

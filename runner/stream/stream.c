@@ -259,7 +259,8 @@ static enum status rehearse_band(struct lane *lane, struct error *error) {
         inputs.bytes[i] = box_elements(&lane->band.load[i]) * stream->in[i].element_bytes;
     }
     if (launch.multiprocessors == 0) launch.multiprocessors = device->facts.multiprocessors;
-    return user_kernel_rehearse(stream->run->kernel, &launch, &inputs, error);
+    const bool has_timeout = isfinite(stream->task->operation->run.timeout_s);
+    return user_kernel_rehearse(stream->run->kernel, &launch, &inputs, has_timeout, error);
 }
 
 /* Queues the kernel for the lane's band: makes it wait for the inputs' uploads, launches it, and records the events

@@ -6,6 +6,10 @@ import json
 import os
 import random
 import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -67,12 +71,24 @@ def test_a_longer_timeout_is_tried_again(tmp_path):
 
 
 HANG = """#include "tilerun.h"
+#include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
+static int launches;
+static void note(void) {
+    FILE *pids = fopen("pids", "a");
+    fprintf(pids, "%%d\\n", getpid());
+    fclose(pids);
+}
 int hang(const struct launch *launch) {
-    for (;;) pause();
-    return launch->op;
+    const struct scale_args *args = &launch->args.scale;
+    for (int64_t i = 0; i < args->count; i++) ((T *)args->y)[i] = ((const T *)args->x)[i];
+    %s
+    return 0;
 }
 """
+LATER = HANG % "while (launches++ > 0) pause();"
+ENDLESS = ["for (;;) note(), pause();", "for (;;) note(), raise(SIGSTOP);", "fork(), note(); for (;;) continue;"]
 FIRST, LAST = reduce("first"), reduce("last")
 HUNG = {"id": "hung", "op": "scale", "inputs": ["v"], "variants": [{"source": "hang.c"}], "timeout": "500ms"}
 
@@ -82,12 +98,63 @@ def run_hung(folder, *arguments, **options):
 
 
 @needs_compiler
-def test_a_launch_that_does_not_end(tmp_path):
+@pytest.mark.parametrize("body", ENDLESS)
+def test_a_first_launch_that_does_not_end(tmp_path, monkeypatch, body):
+    """It ends alone, with what it forked."""
+    (tmp_path / "hang.c").write_text(HANG % body)
+    monkeypatch.chdir(tmp_path)
+    run_hung(tmp_path, expect=RUN)
+    assert statuses(tmp_path) == {"first": "ok", "hung": "timeout", "last": "ok"}
+    assert_ended(tmp_path / "pids")
+
+
+MINUTE = """#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec *now) { /* twenty times as fast */
+    int code = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_MONOTONIC) now->tv_sec = now->tv_sec * 20 + now->tv_nsec / 50000000, now->tv_nsec = 0;
+    return code;
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("body", ENDLESS)
+def test_a_first_launch_without_a_timeout(tmp_path, body, number):
+    """After a minute a line says so; a signal ends the job, and leaves no process."""
+    (tmp_path / "hang.c").write_text(HANG % body)
+    (tmp_path / "minute.c").write_text(MINUTE)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "minute.so", "minute.c"], cwd=tmp_path, check=True)
+    operations = [FIRST, HUNG | {"timeout": "none"}]
+    path = harness.write_job(tmp_path / "job.yaml", device="cpu", inputs=VECTOR, operations=operations)
+    env = os.environ | {"LD_PRELOAD": str(tmp_path / "minute.so")}
+    process = harness.start("run", path, "-o", tmp_path / "out.h5", "--allow-source", cwd=tmp_path, env=env)
+    line = next(line for line in process.stderr if "has not returned from its first launch for 1 min" in line)
+    assert line.startswith("tilerun: kernel 'hang'") and "`timeout: 30s`" in line
+    process.send_signal(number)
+    assert process.communicate(timeout=10) and process.returncode == INTERRUPTED
+    assert_ended(tmp_path / "pids")
+
+
+def assert_ended(pids):
+    """None of these processes is there any more, unless as a zombie that nobody has waited for."""
+    stats = [Path(f"/proc/{pid}/stat") for pid in pids.read_text().split()]
+    deadline = time.monotonic() + 5
+    while left := [stat for stat in stats if stat.exists() and stat.read_text().split()[2] != "Z"]:
+        assert time.monotonic() < deadline, left
+
+
+@needs_compiler
+def test_a_later_launch_that_does_not_end(tmp_path):
     """It ends with its process; --resume does the rest, and does not begin it again before its source is mended."""
-    (tmp_path / "hang.c").write_text(HANG)
+    (tmp_path / "hang.c").write_text(LATER)
     run_hung(tmp_path, "--only", "first")
     done = run_hung(tmp_path, "--resume", "--json", expect=INTERRUPTED)
     assert [row["status"] for row in json.loads(done.stdout)] == ["ok", "timeout", "interrupted"]
+    assert "--resume continues with the others" in done.stderr
     for _ in range(2):
         run_hung(tmp_path, "--resume", expect=RUN)
         assert statuses(tmp_path) == {"first": "ok", "hung": "timeout", "last": "ok"}
@@ -99,7 +166,7 @@ def test_a_launch_that_does_not_end(tmp_path):
 
 @needs_compiler
 def test_a_shard_that_hangs(tmp_path):
-    (tmp_path / "hang.c").write_text(HANG)
+    (tmp_path / "hang.c").write_text(LATER)
     arguments = ("--shard", "0/1", "--by", "runs")
     run_hung(tmp_path, *arguments, expect=INTERRUPTED)
     run_hung(tmp_path, *arguments, "--resume", expect=RUN)
