@@ -75,7 +75,9 @@ static enum status show(const struct invocation *invocation, struct error *error
 }
 
 static const struct option_row rows[] = {
-    {"columns", 0, "A,B,...", "print these columns: of the table, of /runs, parameters (n or p_n), or tags (tag.card)",
+    {"columns", 0, "A,B,...",
+     "print these columns: of the table, of /runs, parameters (n or p_n; of variants: tile or v_tile), or tags "
+     "(tag.card)",
      PARSE_TEXT(struct show_settings, columns)},
     {"baseline", 0, "VARIANT", "divide by this variant's time for ratios (default: the first variant)",
      PARSE_TEXT(struct show_settings, baseline)},

@@ -91,13 +91,22 @@ struct columns columns_of(const struct result_row *rows, int count) {
     return columns;
 }
 
+static struct columns columns_of_swept(struct swept swept, const char *prefix, int rows) {
+    struct columns columns = {.count = swept.count, .swept = swept};
+    columns.items = must_malloc((size_t)(swept.count + 1) * sizeof *columns.items);
+    for (int i = 0; i < swept.count; i++) columns.items[i] = swept_as_column(&swept.columns[i], prefix, rows);
+    return columns;
+}
+
 /* A tag has the same text in all rows; the code for swept parameters serves tags too. */
 struct columns columns_of_tags(const struct tag *tags, int count, int rows) {
-    struct columns columns = {.items = must_malloc((size_t)(count + 1) * sizeof *columns.items)};
-    for (int i = 0; i < count; i++) swept_add(&columns.swept, tags[i].name, tags[i].text, rows);
-    columns.count = columns.swept.count;
-    for (int i = 0; i < columns.count; i++) columns.items[i] = swept_as_column(&columns.swept.columns[i], "tag.", rows);
-    return columns;
+    struct swept swept = {0};
+    for (int i = 0; i < count; i++) swept_add(&swept, tags[i].name, tags[i].text, rows);
+    return columns_of_swept(swept, "tag.", rows);
+}
+
+struct columns columns_of_variants(const struct result_row *rows, int count) {
+    return columns_of_swept(swept_of_variants(rows, count), "v_", count);
 }
 
 void columns_free(struct columns *columns) {

@@ -8,7 +8,7 @@
 enum column_kind { COLUMN_TEXT, COLUMN_INT32, COLUMN_INT64, COLUMN_REAL };
 
 struct column {
-    char name[4 + JOB_NAME_BYTES]; /* "status"; "p_n"; "tag.card" */
+    char name[4 + JOB_NAME_BYTES]; /* "status"; "p_n"; "v_tile"; "tag.card" */
     enum column_kind kind;
     size_t size;                      /* bytes of an element; of a text, with its NUL */
     size_t offset;                    /* the field's in struct result_row; not for swept parameters */
@@ -32,6 +32,8 @@ struct tag {
 };
 /* Makes a column "tag.NAME" for each of `count` tags, for `rows` rows. The caller frees with columns_free. */
 struct columns columns_of_tags(const struct tag *tags, int count, int rows);
+/* Makes a column "v_NAME" for each parameter of the rows' variants. The caller frees with columns_free. */
+struct columns columns_of_variants(const struct result_row *rows, int count);
 void columns_free(struct columns *columns);
 
 /* The value of a row in a column. */

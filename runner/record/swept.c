@@ -72,15 +72,26 @@ static void add_label(struct swept *swept, const char *label, int row, int rows)
     }
 }
 
-struct swept swept_of(const struct result_row *rows, int count) {
+static struct swept split_labels(const struct result_row *rows, int count, bool of_variants) {
     struct swept swept = {0};
-    for (int i = 0; i < count; i++) add_label(&swept, rows[i].parameters, i, count);
+    for (int i = 0; i < count; i++) {
+        const char *variant = rows[i].variant + strcspn(rows[i].variant, ",");
+        add_label(&swept, of_variants ? variant + (*variant == ',') : rows[i].parameters, i, count);
+    }
     for (int i = 0; i < swept.count; i++) {
         struct swept_column *column = &swept.columns[i];
         if (loses_integers(column, count)) column->kind = SWEPT_TEXT;
         for (int r = 0; r < count && column->kind == SWEPT_TEXT; r++) column->number[r] = NAN;
     }
     return swept;
+}
+
+struct swept swept_of(const struct result_row *rows, int count) {
+    return split_labels(rows, count, false);
+}
+
+struct swept swept_of_variants(const struct result_row *rows, int count) {
+    return split_labels(rows, count, true);
 }
 
 void swept_add(struct swept *swept, const char *name, const char *text, int rows) {

@@ -275,6 +275,7 @@ enum status view_make(const struct result_row *rows, int count, const struct vie
     *made = NULL;
     *view = (struct results_view){.rows = rows, .count = count, .columns = columns_of(rows, count)};
     view->tags = columns_of_tags(options->tags, options->tag_count, count);
+    view->variants = columns_of_variants(rows, count);
     view->base = must_malloc((size_t)count * sizeof *view->base + 1);
     view->order = must_malloc((size_t)count * sizeof *view->order + 1);
     TRY(choose_columns(view, options->columns, error));
@@ -289,6 +290,7 @@ void view_free(struct results_view *view) {
     if (!view) return;
     columns_free(&view->columns);
     columns_free(&view->tags);
+    columns_free(&view->variants);
     free(view->base);
     free(view->order);
     free(view->shown);

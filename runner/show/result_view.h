@@ -2,7 +2,7 @@
  *
  * Columns are those of /runs, with swept parameters as `p_NAME` or NAME, and columns computed for the table: median, ci
  * (half width of the median's 95 % interval, in percent), rate, roof (share of the measured limit), ratio, total,
- * error, flags. Tags of the file are `tag.NAME`, on request only. */
+ * error, flags. On request only: parameters of variants, `v_NAME` or NAME, and tags of the file, `tag.NAME`. */
 #ifndef RUNNER_RESULT_VIEW_H
 #define RUNNER_RESULT_VIEW_H
 

@@ -160,15 +160,32 @@ enum { MEASURES = sizeof measures / sizeof *measures };
 
 /* ---- by name ---- */
 
-static const struct column *find_in_runs(const struct results_view *view, const char *name) {
-    for (int i = 0; i < view->tags.count; i++)
-        if (strcmp(view->tags.items[i].name, name) == 0) return &view->tags.items[i];
-    for (int i = 0; i < view->columns.count; i++)
-        if (strcmp(view->columns.items[i].name, name) == 0) return &view->columns.items[i];
-    for (int i = 0; i < view->columns.count; i++)
-        if (view->columns.items[i].swept && strcmp(view->columns.items[i].name + 2, name) == 0)
-            return &view->columns.items[i];
+static const struct column *find_in(const struct columns *columns, const char *name) {
+    for (int i = 0; i < columns->count; i++)
+        if (strcmp(columns->items[i].name, name) == 0) return &columns->items[i];
     return NULL;
+}
+
+static const struct column *find_without_prefix(const struct columns *columns, const char *name) {
+    for (int i = 0; i < columns->count; i++)
+        if (columns->items[i].swept && strcmp(columns->items[i].swept->name, name) == 0) return &columns->items[i];
+    return NULL;
+}
+
+/* A name without its prefix is a parameter of the job before it is one of a variant. */
+static const struct column *find_in_runs(const struct results_view *view, const char *name) {
+    const struct column *found = find_in(&view->tags, name);
+    if (!found) found = find_in(&view->columns, name);
+    if (!found) found = find_in(&view->variants, name);
+    if (!found) found = find_without_prefix(&view->columns, name);
+    return found ? found : find_without_prefix(&view->variants, name);
+}
+
+/* Adds a name that the list does not have yet. */
+static void add_name(const char **names, int *count, const char *name) {
+    for (int i = 0; i < *count; i++)
+        if (strcmp(names[i], name) == 0) return;
+    names[(*count)++] = name;
 }
 
 enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
@@ -178,14 +195,15 @@ enum status view_column_find(const struct results_view *view, const char *name, 
         if (strcmp(measures[i].name, name) == 0) found->measure = &measures[i];
     if (found->measure || found->column) return STATUS_OK;
 
-    int max_names = MEASURES + 2 * view->columns.count + view->tags.count, count = 0;
+    const struct columns *all[] = {&view->columns, &view->variants, &view->tags};
+    int max_names = MEASURES + 2 * (view->columns.count + view->variants.count) + view->tags.count, count = 0;
     OWNED const char **names = must_malloc((size_t)max_names * sizeof *names);
-    for (int i = 0; i < MEASURES; i++) names[count++] = measures[i].name;
-    for (int i = 0; i < view->columns.count; i++) {
-        names[count++] = view->columns.items[i].name;
-        if (view->columns.items[i].swept) names[count++] = view->columns.items[i].name + 2;
-    }
-    for (int i = 0; i < view->tags.count; i++) names[count++] = view->tags.items[i].name;
+    for (int i = 0; i < MEASURES; i++) add_name(names, &count, measures[i].name);
+    for (int a = 0; a < 3; a++)
+        for (int i = 0; i < all[a]->count; i++) {
+            add_name(names, &count, all[a]->items[i].name);
+            if (all[a]->items[i].swept && all[a] != &view->tags) add_name(names, &count, all[a]->items[i].swept->name);
+        }
     const char *near = nearest_name(name, names, count);
     if (near) return fail(error, STATUS_USAGE, "no column '%s' (did you mean '%s'?)", name, near);
     OWNED char *list = must_strdup(names[0]);

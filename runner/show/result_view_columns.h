@@ -27,6 +27,7 @@ struct results_view {
     int count;
     struct columns columns;         /* columns of /runs */
     struct columns tags;            /* the file's tags */
+    struct columns variants;        /* the parameters of variants */
     const struct result_row **base; /* the baseline of each row, with a result or not; NULL: there is none */
     const char *baseline;           /* the baseline of all rows; NULL: the first variant of each task */
     bool baseline_chosen;           /* the user has chosen it */
@@ -37,7 +38,7 @@ struct results_view {
     bool columns_chosen; /* the user has chosen them */
 };
 
-/* Finds the column of this name ("median", "p_n", "n"). STATUS_USAGE: there is none. */
+/* Finds the column of this name ("median", "p_n", "n", "v_tile"). STATUS_USAGE: there is none. */
 enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
                              struct error *error);
 const char *view_column_name(const struct view_column *column);

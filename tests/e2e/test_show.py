@@ -125,6 +125,19 @@ def test_every_column_can_be_chosen(results):
     assert stderr == "tilerun: show: no column 'medain' (did you mean 'median'?)\n"
 
 
+def test_parameters_of_variants_are_columns(results):
+    rows = rows_of(results, "--columns", "variant,tile", "--sort", "-tile")
+    assert [row["v_tile"] for row in rows] == [32] * 6 + [16] * 6 + [None] * 6
+    assert all(row["variant"] == ("naive" if row["v_tile"] is None else f"tiled,tile={row['v_tile']}") for row in rows)
+    table = show(results, "--csv", "--columns", "run,v_tile", "--where", "tile=16").splitlines()
+    assert table[0] == "run,v_tile" and len(table) == 7 and all(line.endswith(",16") for line in table[1:])
+    assert "v_tile" not in show(results) + show(results, "--csv")
+    compared = harness.tilerun("compare", results, results, "--where", "tile=16").stdout
+    assert "tile=16" in compared and "tile=32" not in compared and "naive" not in compared
+    listed = show(results, "--columns", "x" * 30, expect=USAGE).split("columns are ")[1].strip().split(", ")
+    assert len(listed) == len(set(listed)) and {"n", "tile", "dtype", "error", "flags"} <= set(listed)
+
+
 def test_a_column_asked_for_stays_though_it_is_empty(results):
     where = ["--columns", "variant,median,flags,run", "--where", "status=skipped"]
     heading, row, *_ = show(results, *where).splitlines()
