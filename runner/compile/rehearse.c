@@ -66,8 +66,8 @@ static void *rehearsal_main(void *argument) {
     return NULL;
 }
 
-/* Forks. The child ends with its parent, dies of a crash without a core file, and leads a process group, so that what it
- * forks can be ended with it. */
+/* Forks. The child ends with its parent, dies of a crash without a core file, and leads a process group, so that what
+ * it forks can be ended with it. */
 static pid_t begin_child(void) {
     const struct rlimit none = {0, 0};
     const pid_t parent = getpid(), child = fork();
