@@ -1,6 +1,6 @@
 #!/bin/bash
 # Compiles all kernels with CUDA 12, which Debian 13 has as a package, in a bare Debian 13, and lists the variants by the
-# program that was built. Needs root, debootstrap and unshare; without them it says so and exits 77. Half an hour on two
+# program that was built. Needs root, debootstrap and unshare; without them it says so and exits 77. Twenty minutes on two
 # cores, and 12 GB of disk.
 #     tests/cuda12.sh
 set -euo pipefail
