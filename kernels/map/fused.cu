@@ -32,7 +32,7 @@
 #define COLUMN_BLOCKS  528  /* the same across rows, because each block leaves many partial results */
 #define MIN_CHUNK      256  /* steps of a block that shares a tile, at least */
 #define LOADS          8    /* of 16 bytes, in flight in each thread */
-#define MIN_SHORT_ROWS 8    /* that a block reads, at least */
+#define MIN_SHORT_ROWS 8    /* that have room in a block's shared memory, or they are not short */
 #define STAGED_BYTES   128  /* of each thread, at most, in shared memory */
 
 /* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
@@ -87,7 +87,6 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
     plan.staged = along && plan_short_rows(&args, map->out, &plan);
     plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 3 + (plan.staged ? 2 : along);
-
     if (plan.staged) return plan;
 
     struct fused_reduction &r = plan.blocks;
