@@ -1,5 +1,6 @@
 """Runs the program under test, writes job files for it and reads what it leaves behind."""
 
+import fcntl
 import functools
 import itertools
 import json
@@ -7,7 +8,10 @@ import math
 import os
 import random
 import re
+import struct
 import subprocess
+import termios
+import threading
 from collections import namedtuple
 from pathlib import Path
 
@@ -52,22 +56,48 @@ def quiet(*arguments, **options):
     return done.stdout
 
 
-def read_terminal(leader):
-    """All that is printed into a pseudo-terminal until its follower is closed everywhere. Closes the leader."""
-    shown = b""
-    try:
-        while chunk := os.read(leader, 4096):
-            shown += chunk
-    except OSError:  # how Linux tells the end
-        pass
-    os.close(leader)
-    return shown
+class Terminal:
+    """A pseudo-terminal of so many columns. Its follower stays open until all is read: Linux drops some of what the
+    last close of a follower finds unread, once in some thousand times."""
+
+    END = b"\0end\0"  # what it shows when the program has ended
+
+    def __init__(self, columns):
+        self.leader, self.follower = os.openpty()
+        self.resize(columns)
+
+    def resize(self, columns):
+        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", 25, columns, 0, 0))
+
+    def end_with(self, process):
+        """END follows all that the process prints, which is left for the test to wait for."""
+
+        def mark():
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            os.write(self.follower, self.END)
+
+        self.marker = threading.Thread(target=mark)
+        self.marker.start()
+
+    def close(self):
+        self.marker.join()
+        os.close(self.leader)
+        os.close(self.follower)
+
+    def read(self, process):
+        """All that the process prints, until it ends. Closes the terminal."""
+        self.end_with(process)
+        shown = b""
+        while not shown.endswith(self.END):
+            shown += os.read(self.leader, 4096)
+        self.close()
+        return shown.removesuffix(self.END)
 
 
 def start(*arguments, **options):
-    """Starts the program; its stderr is a pipe to read progress from."""
+    """Starts the program; unless told otherwise, its stderr is a pipe to read progress from."""
     command = [str(TILERUN), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(command, **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options)
 
 
 def write_job(path, **job):

@@ -5,7 +5,6 @@ import io
 import json
 import math
 import os
-import pty
 import re
 import resource
 import subprocess
@@ -203,18 +202,12 @@ def test_no_colour_without_a_terminal(place, environment):
 
 
 def test_no_colour_on_a_terminal_when_asked(place):
-    leader, follower = pty.openpty()
+    terminal = harness.Terminal(80)
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "xterm"}
-    subprocess.run(
-        [str(harness.TILERUN), "run", "job.yaml", "-o", "out.h5"],
-        cwd=place,
-        env=environment,
-        stderr=follower,
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    os.close(follower)
-    shown = harness.read_terminal(leader)
+    ends = {"stderr": terminal.follower, "stdout": subprocess.DEVNULL}
+    process = harness.start("run", "job.yaml", "-o", "out.h5", cwd=place, env=environment, **ends)
+    shown = terminal.read(process)
+    assert process.wait() == OK
     assert b"[1/8]" in shown or b"gram" in shown
     assert not re.search(rb"\033\[[0-9;]*m", shown)
 

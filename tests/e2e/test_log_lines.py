@@ -2,14 +2,11 @@
 begins with a line about the program, the time and the place."""
 
 import collections
-import fcntl
 import os
 import random
 import re
 import shutil
-import struct
 import subprocess
-import termios
 
 import pytest
 
@@ -99,13 +96,15 @@ def taken(folder, kind, width, apart, command):
     for name in ("out", "err") if apart else ("both",):
         if kind == "file":
             ends.append((open(folder / name, "wb"), lambda name=name: (folder / name).read_bytes()))
-            continue
-        leader, follower = os.openpty() if kind == "pty" else os.pipe()
-        if kind == "pty":
-            fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 25, width, 0, 0))
-        ends.append((os.fdopen(follower, "wb"), lambda leader=leader: harness.read_terminal(leader)))
-    process = subprocess.Popen([str(word) for word in (harness.TILERUN, *command)], stdin=subprocess.DEVNULL,
-                               stdout=ends[0][0], stderr=ends[-1][0], cwd=folder)  # fmt: skip
+        elif kind == "pipe":
+            reader, writer = os.pipe()
+            ends.append((os.fdopen(writer, "wb"), os.fdopen(reader, "rb").read))
+        else:
+            terminal = harness.Terminal(width)
+            follower = os.fdopen(os.dup(terminal.follower), "wb")
+            ends.append((follower, lambda terminal=terminal: terminal.read(process)))
+    streams = {"stdin": subprocess.DEVNULL, "stdout": ends[0][0], "stderr": ends[-1][0]}
+    process = harness.start(*command, cwd=folder, **streams)
     for end, _ in ends:
         end.close()
     texts = [read() for _, read in ends] if kind != "file" else None  # while it runs: pipes are small

@@ -1,16 +1,11 @@
 """What a person sees on stderr while a job runs: the live line of a terminal, the answer to a signal, last lines."""
 
-import fcntl
 import json
 import os
-import pty
 import re
 import select
 import shlex
 import signal
-import struct
-import subprocess
-import termios
 import time
 
 import h5py
@@ -27,36 +22,30 @@ LINE = re.compile(
 )
 
 
-class Terminal:
+class Terminal(harness.Terminal):
     """The program on a terminal of so many columns; what it shows is kept with the time when it came."""
 
     def __init__(self, columns, *arguments, **environment):
-        self.leader, follower = pty.openpty()
-        self.resize(columns)
-        command = [str(harness.TILERUN), *map(str, arguments)]
+        super().__init__(columns)
         environment = {**os.environ, "TERM": "xterm", "OMP_NUM_THREADS": "1", **environment}
-        self.process = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, env=environment)
-        os.close(follower)
+        ends = dict.fromkeys(["stdin", "stdout", "stderr"], self.follower)
+        self.process = harness.start(*arguments, env=environment, **ends)
+        self.end_with(self.process)
         self.began = time.monotonic()
         self.shown = ""
         self.times = []  # of each live line
 
-    def resize(self, columns):
-        fcntl.ioctl(self.leader, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-
     def read(self, enough=lambda shown: False, limit=60):
         """Reads until `enough`, the program's end, or a time limit."""
         until = time.monotonic() + limit
-        while not enough(self.shown) and (left := until - time.monotonic()) > 0:
+        ended = False
+        while not (enough(self.shown) or ended) and (left := until - time.monotonic()) > 0:
             if not select.select([self.leader], [], [], left)[0]:
                 break
-            try:
-                chunk = os.read(self.leader, 4096)
-            except OSError:  # nobody writes any more
-                chunk = b""
-            if not chunk:
-                break
+            chunk = os.read(self.leader, 4096)
             self.shown += chunk.decode()
+            ended = self.shown.endswith(self.END.decode())
+            self.shown = self.shown.removesuffix(self.END.decode())
             self.times += [time.monotonic()] * chunk.count((CLEAR + "[").encode())
         return self.shown
 
@@ -66,8 +55,8 @@ class Terminal:
 
     def end(self):
         self.read()
-        os.close(self.leader)
-        return self.process.wait(timeout=60)
+        self.close()
+        return self.process.wait()
 
 
 def long_job(folder):
@@ -182,7 +171,7 @@ def test_the_end_on_a_terminal(folder, kind):
     assert terminal.end() == OK
     *live, rest = terminal.shown.split(CLEAR)
     assert bool(live) == (kind == "xterm") and not [line for line in live if "\n" in line]
-    lines = [line for line in rest.splitlines() if not line.startswith("[")]
+    lines = [line for line in rest.splitlines() if not line.startswith(("[", "tilerun: measuring"))]
     told = [line for line in rest.splitlines() if line.startswith("[")]
     assert len(told) == (0 if live else 2)
     for number, line in enumerate(told):

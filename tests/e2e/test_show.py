@@ -1,18 +1,14 @@
 """`tilerun show`: its columns, conditions, order and forms; terminals of any width; outputs that are not finished."""
 
 import csv
-import fcntl
 import io
 import json
 import os
-import pty
 import random
 import re
 import shutil
 import signal
-import struct
 import subprocess
-import termios
 import time
 import unicodedata
 
@@ -185,13 +181,10 @@ def test_markdown(results):
 
 def on_terminal(columns, *arguments):
     """What a terminal of so many columns gets."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    command = [str(harness.TILERUN), *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=follower, stderr=subprocess.DEVNULL, env=environment)
-    os.close(follower)
-    text = harness.read_terminal(leader)
+    terminal = harness.Terminal(columns)
+    ends = {"stdout": terminal.follower, "stderr": subprocess.DEVNULL}
+    process = harness.start(*arguments, env={**os.environ, "LC_ALL": "C.UTF-8"}, **ends)
+    text = terminal.read(process)
     assert process.wait() == OK
     return text.decode().replace("\r\n", "\n")
 
