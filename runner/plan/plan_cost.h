@@ -19,7 +19,7 @@ struct cost {
 struct cost plan_cost(const struct plan *plan, const struct run *run);
 
 /* Does verification compare every element of a task's output, or only samples? It compares every element also if
- * samples would read as much. Only for a task that is verified. */
+ * samples would cost as much. Only for a task that is verified. */
 bool plan_checks_all_elements(const struct task *task);
 /* `verify: auto` compares every element of a product up to this size; a larger truth is not cached. */
 #define FULL_CHECK_ELEMENTS (INT64_C(1) << 22)
