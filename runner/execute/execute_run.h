@@ -121,6 +121,8 @@ enum status execution_settle_failure(struct execution *execution, const struct r
  * (execute_search.c). No trial waits before or after it. */
 enum status execution_search(struct execution *execution, const struct run *first, int *count, struct error *error);
 
+/* Lets a signal end the job in order: the table and how to continue are printed (execute_signal.c). */
+void execution_watch_signals(struct execution *execution);
 /* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and it has printed which. */
 enum status execution_collect(struct execution *execution, struct error *error);
 /* The outcome of the job: a row for each run of the whole, and for each of its tasks the run that gave its result; -1:
