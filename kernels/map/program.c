@@ -200,6 +200,10 @@ static struct value arithmetic(struct typing *typing, enum map_function function
     if (function == MAP_POWER && is_integer(type) && in[1].constant && in[1].constant->integer < 0)
         mistake(typing, typing->node,
                 "an integer to a negative power is not an integer: cast it to a float type first");
+    const double exponent = function == MAP_POWER && in[1].constant ? in[1].constant->real : 0;
+    if (exponent == 2) /* as NumPy: rounded once, and many times as fast as pow() */
+        return apply(typing, MAP_MULTIPLY, (struct value[]){in[0], in[0]}, 2, type, type);
+    if (exponent == 0.5) return apply(typing, MAP_SQRT, in, 1, type, type);
     return apply(typing, function, in, 2, type, type);
 }
 

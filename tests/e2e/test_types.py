@@ -410,3 +410,16 @@ def test_refusals(folder):
         assert place == json.dumps(field or name), first
     shown = harness.tilerun("inspect", folder / "data.h5").stdout
     assert "table: mass, at/x, at/y" in shown and "complex" in shown and "enumeration of int16" in shown, shown
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_squares_have_the_bits_of_a_product(tmp_path, rng, dtype):
+    """As in NumPy, whose `x ** 2` is x * x and `x ** 0.5` sqrt(x): pow() would round some elements otherwise."""
+    x = (rng.standard_normal((100, 999)) * 1000).astype(dtype)
+    harness.write_arrays(tmp_path / "data.h5", x=x)
+    texts = ["x ** 2", "abs(x) ** 0.5", "x ** 2.0"]
+    operations = [{"id": f"o{i}", "op": "map", "inputs": ["x"], "expression": text} for i, text in enumerate(texts)]
+    results = harness.run_job(tmp_path, inputs={"x": {"file": "data.h5", "dataset": "/x"}}, operations=operations)
+    real = x if dtype != "int32" else x.astype("float64")
+    for number, right in enumerate((x * x, np.sqrt(abs(real)), real * real)):
+        np.testing.assert_array_equal(results.output(f"o{number}"), right, texts[number])
