@@ -83,7 +83,8 @@ static const struct option_row rows[] = {
      PARSE_TEXT(struct show_settings, baseline)},
     {"sort", 0, "COLUMN", "print the smallest first; -COLUMN: the largest first",
      PARSE_TEXT(struct show_settings, sort)},
-    {"where", 0, "COLUMN=VALUE", "print only these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms",
+    {"where", 0, "COLUMN=VALUE",
+     "print only these runs (repeatable; also != < <= > >=): op=matmul, n>=512, total<2ms, roof>50%",
      PARSE_LIST(struct show_settings, where)},
     {"md", 0, NULL, "print a table in GitHub's Markdown", PARSE_NUMBER(struct show_settings, format, FORMAT_MARKDOWN)},
     {"csv", 0, NULL, "print comma-separated values: all columns of /runs, or those of --columns",
@@ -100,7 +101,9 @@ const struct command command_show = {
         "Columns of the table: operation, parameters, variant, shape, median, ci (half of the median's 95 % interval), "
         "rate, roof (share of the measured limit), ratio, total (wall time from reading to writing), error, flags, "
         "status. A narrow terminal gets fewer columns, a pipe gets all. RESULTS may be the output of an unfinished "
-        "job: show prints its finished runs.\n"
+        "job: show prints its finished runs. In CSV and JSON times are in seconds, rates in GFLOP/s or GB/s, ci and "
+        "roof in "
+        "percent.\n"
         "\n"
         "The exit code is 1 if no run matches --where.\n",
     .operands = {"RESULTS", WORD_RESULTS, .min = 1, .max = 1},

@@ -97,19 +97,24 @@ static bool read_integer(const char *text, int64_t *integer) {
     return end != text && !*end && !errno;
 }
 
-/* Reads a number; a time may have a unit: "1.5ms". */
-static bool read_measure(const char *text, bool time, double *number) {
+/* Reads a number, which may have the unit that the table prints: "1.5ms", "10 GB/s", "50%". */
+static bool read_measure(const char *text, const struct view_column *column, double *number) {
     static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}};
+        const char *name, *column;
+        double factor;
+    } units[] = {{"s", "", 1},           {"ms", "", 1e-3},          {"us", "", 1e-6},         {"ns", "", 1e-9},
+                 {"min", "", 60},        {"GB/s", "rate", 1},       {"MB/s", "rate", 1e-3},   {"TB/s", "rate", 1e3},
+                 {"GFLOP/s", "rate", 1}, {"MFLOP/s", "rate", 1e-3}, {"TFLOP/s", "rate", 1e3}, {"%", "ci", 1},
+                 {"%", "roof", 1}};
+    const char *name = view_column_is_time(column) ? "" : view_column_name(column);
     char *end;
     *number = strtod(text, &end);
     if (end == text || isnan(*number)) return false;
     end += strspn(end, " ");
     if (!*end) return true;
-    for (size_t i = 0; i < sizeof units / sizeof *units && time; i++)
-        if (strcmp(end, units[i].name) == 0) return *number *= units[i].seconds, true;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(end, units[i].name) == 0 && strcmp(name, units[i].column) == 0)
+            return *number *= units[i].factor, true;
     return false;
 }
 
@@ -125,6 +130,7 @@ static enum status read_condition(const struct results_view *view, const char *t
     TRY(view_column_find(view, name, &condition->column, error));
     condition->comparison = signs[sign].comparison;
     condition->value = text + length + strlen(signs[sign].sign);
+    condition->value += strspn(condition->value, " ");
     bool equality = condition->comparison == EQUAL || condition->comparison == UNEQUAL;
     if (view_column_is_text(&condition->column)) {
         if (equality) return STATUS_OK;
@@ -134,7 +140,7 @@ static enum status read_condition(const struct results_view *view, const char *t
     condition->number = NAN;
     condition->is_integer = read_integer(condition->value, &condition->integer);
     if (!*condition->value && equality) return STATUS_OK; /* "error=" selects unknown values */
-    if (read_measure(condition->value, view_column_is_time(&condition->column), &condition->number)) return STATUS_OK;
+    if (read_measure(condition->value, &condition->column, &condition->number)) return STATUS_OK;
     return fail(error, STATUS_USAGE, "--where %s: '%s' is not a number, but column '%s' holds numbers", text,
                 condition->value, view_column_name(&condition->column));
 }

@@ -188,8 +188,10 @@ static void add_name(const char **names, int *count, const char *name) {
     names[(*count)++] = name;
 }
 
-enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
+enum status view_column_find(const struct results_view *view, const char *written, struct view_column *found,
                              struct error *error) {
+    OWNED char *name = must_strdup(written + strspn(written, " "));
+    for (size_t end = strlen(name); end > 0 && name[end - 1] == ' ';) name[--end] = '\0';
     *found = (struct view_column){.column = find_in_runs(view, name)};
     for (int i = 0; i < MEASURES; i++)
         if (strcmp(measures[i].name, name) == 0) found->measure = &measures[i];

@@ -38,8 +38,9 @@ struct results_view {
     bool columns_chosen; /* the user has chosen them */
 };
 
-/* Finds the column of this name ("median", "p_n", "n", "v_tile"). STATUS_USAGE: there is none. */
-enum status view_column_find(const struct results_view *view, const char *name, struct view_column *found,
+/* Finds the column of this name ("median", "p_n", "n", "v_tile"), which blanks may surround. STATUS_USAGE: there is
+ * none. */
+enum status view_column_find(const struct results_view *view, const char *written, struct view_column *found,
                              struct error *error);
 const char *view_column_name(const struct view_column *column);
 /* Does the column hold texts? */

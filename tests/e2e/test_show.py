@@ -159,6 +159,8 @@ def test_order_and_conditions_hold_in_all_forms(results):
     for sign, test in (("<", np.less), ("<=", np.less_equal), (">", np.greater), (">=", np.greater_equal)):
         found = rows_of(results, "--where", f"run{sign}4")
         assert found == [row for row in everything if test(row["run"], 4)]
+    for bare, shown in (("rate>10", "rate > 10 GFLOP/s"), ("roof<50", "roof<50%"), ("total<0.002", " total < 2 ms")):
+        assert rows_of(results, "--where", bare) == rows_of(results, "--where", shown) != everything
     assert rows_of(results, "--where", "variant=tiled") == [row for row in everything if "tiled" in row["variant"]]
     for form in ([], ["--md"], ["--csv"], ["--json"]):
         assert harness.tilerun("show", results, "--where", "n=7", *form).returncode == harness.RUN
