@@ -98,6 +98,35 @@ static const struct expression_function *accept_operator(struct parser *parser, 
     return NULL;
 }
 
+/* Reports what stands where an operator is expected, or an operand if `operand`. Returns NULL. */
+static const struct node *report_operator(struct parser *parser, bool operand) {
+    static const char *const spellings[][2] = {{"&", "and"}, {"&&", "and"}, {"|", "or"},  {"||", "or"},
+                                               {"~", "not"}, {"!", "not"},  {"^", "**"},  {"?", "a if c else b"},
+                                               {"=", "=="},  {"is", "=="},  {"===", "=="}};
+    const char *at = parser->rest, *end = at + text_name_length(at);
+    if (end == at) end += strspn(at, operand ? "~!" : "&|^<>!~?:;=");
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+        if (strlen(spellings[i][0]) == (size_t)(end - at) && strncmp(at, spellings[i][0], (size_t)(end - at)) == 0)
+            return fail_here(parser, at, "'%s' is not an operator: write '%s'", spellings[i][0], spellings[i][1]);
+    if (operand)
+        return fail_here(parser, at,
+                         *at ? "an operand is expected here" : "the expression ends where an operand is expected");
+    if (end == at) end += utf8_length(at, strlen(at));
+    if (*at == ')') return fail_here(parser, at, "this ')' closes no '('");
+    return fail_here(parser, at, "'%.*s' is not an operator (+ - * / // %% ** == != < <= > >= and or if)",
+                     (int)(end - at), at);
+}
+
+/* Takes the ')' that closes a call or parentheses. false: something else stands there, which it reports. */
+static bool accept_closing(struct parser *parser) {
+    if (accept_character(parser, ')')) return true;
+    if (*parser->rest && *parser->rest != ',')
+        report_operator(parser, false);
+    else
+        fail_here(parser, parser->rest, "')' is missing here");
+    return false;
+}
+
 /* ---- operands -------------------------------------------------------------------------------------------------- */
 
 static const struct node *parse_choice(struct parser *parser);
@@ -157,7 +186,7 @@ static const struct node *parse_call(struct parser *parser, const char *at,
             if (count < FUNCTION_OPERANDS) operands[count] = operand;
             count++;
         } while (accept_character(parser, ','));
-        if (!accept_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
+        if (!accept_closing(parser)) return NULL;
     }
     if (count != function->operands)
         return fail_here(parser, at, "%s takes %d operand%s, not %d", function->name, function->operands,
@@ -240,25 +269,13 @@ static const struct node *parse_operand(struct parser *parser) {
     if (*at == '(') {
         parser->rest++;
         const struct node *inner = parse_choice(parser);
-        if (inner && !accept_character(parser, ')')) return fail_here(parser, parser->rest, "')' is missing here");
-        return inner;
+        return inner && accept_closing(parser) ? inner : NULL;
     }
     if (*at == '$') return parse_parameter(parser);
     if (*at == '\'' || *at == '"') return parse_text(parser);
     if (isdigit((unsigned char)*at) || (*at == '.' && isdigit((unsigned char)at[1]))) return parse_number(parser);
     if (text_name_length(at) > 0) return parse_name(parser);
-    return fail_here(parser, at,
-                     *at ? "an operand is expected here" : "the expression ends where an operand is expected");
-}
-
-/* Reports what stands where an operator is expected. Returns NULL. */
-static const struct node *report_operator(struct parser *parser) {
-    const char *at = parser->rest, *end = at + text_name_length(at);
-    if (end == at) end += strspn(at, "&|^<>!~?:;=");
-    if (end == at) end += utf8_length(at, strlen(at));
-    if (*at == ')') return fail_here(parser, at, "this ')' closes no '('");
-    return fail_here(parser, at, "'%.*s' is not an operator (+ - * / // %% ** == != < <= > >= and or if)",
-                     (int)(end - at), at);
+    return report_operator(parser, true);
 }
 
 /* ---- operators, from the tightest ------------------------------------------------------------------------------- */
@@ -321,8 +338,6 @@ static const struct node *parse_comparison(struct parser *parser) {
         if (!conjunction) return NULL;
         left = right;
     }
-    skip_blanks(parser);
-    if (left && *parser->rest == '=') return fail_here(parser, parser->rest, "'=' does not compare: write '=='");
     return conjunction ? conjunction : left;
 }
 
@@ -367,7 +382,10 @@ static const struct node *parse_choice(struct parser *parser) {
     if (node && accept_word(parser, "if")) {
         const struct node *condition = parse_or(parser);
         if (!condition) return NULL;
-        if (!accept_word(parser, "else")) return fail_here(parser, parser->rest, "'else' is missing here");
+        if (!accept_word(parser, "else"))
+            return *parser->rest && !strchr("),", *parser->rest)
+                       ? report_operator(parser, false)
+                       : fail_here(parser, parser->rest, "'else' is missing here");
         node = apply(parser, at, operator_find("if"), condition, node, parse_choice(parser));
     }
     parser->depth--;
@@ -389,7 +407,7 @@ struct expression *expression_parse_arrays(const char *text, const struct array_
     else
         expression->root = parse_choice(&parser);
     skip_blanks(&parser);
-    if (expression->root && *parser.rest) expression->root = report_operator(&parser);
+    if (expression->root && *parser.rest) expression->root = report_operator(&parser, false);
     if (expression->root) return expression;
     expression_free(expression);
     return NULL;
