@@ -117,6 +117,8 @@ const char *nearest_name(const char *word, const char *const names[], int count)
         bool all_replaced = distance >= (int)(length > other ? length : other);
         if (distance < limit && !all_replaced) limit = distance, nearest = names[i];
     }
+    for (int i = 0; i < count && !nearest && length >= 3; i++)
+        if (strncmp(word, names[i], length) == 0) nearest = names[i];
     return nearest;
 }
 

@@ -249,7 +249,8 @@ static void override_run_options(struct job_reader *reader, const struct yaml_no
 static void check_unused(const struct job_reader *reader) {
     const struct parameters *parameters = &reader->parameters;
     for (int i = 0; i < parameters->count && !parameters->incomplete && !reader->lost; i++)
-        if (!(parameters->used >> i & 1) && text_is_name(parameters->items[i].name)) /* else the name was reported */
+        if (!(parameters->used >> i & 1) && text_is_name(parameters->items[i].name) && /* else it was reported */
+            !parameters_reported_unset(parameters, parameters->items[i].name))
             yaml_error(reader->document, parameters->items[i].where, "nothing uses parameter '%s': write $%s to use it",
                        parameters->items[i].name, parameters->items[i].name);
 }

@@ -58,8 +58,9 @@ static void append_value(const struct parameters *parameters, struct parameter *
 static void add_value(struct parameters *parameters, struct parameter *parameter, const struct yaml_node *value) {
     if (value->wrong) return;
     if (!value->text || value->kind == YAML_NULL) {
-        yaml_error(parameters->document, value, "parameter '%s' must be a word, a number, a list of them, or a range",
-                   parameter->name);
+        yaml_error(parameters->document, value, "parameter '%s' must be a word, a number, a list of them, or a range%s",
+                   parameter->name,
+                   value->kind == YAML_LIST ? "; for pairs of numbers write two parameters and `zip` them" : "");
         parameter->failed = true;
         return;
     }

@@ -53,6 +53,20 @@ int parameters_find(const struct parameters *parameters, const char *name, int l
     return -1;
 }
 
+int parameters_alone(const struct parameters *parameters, const struct yaml_node *scalar) {
+    const char *text = scalar->text;
+    return text && *text == '$' ? parameters_find(parameters, text + 1, (int)strlen(text + 1)) : -1;
+}
+
+const struct yaml_node *parameters_written(const struct parameters *parameters, const struct yaml_node *scalar,
+                                           const int *choice) {
+    int alone = parameters_alone(parameters, scalar);
+    const struct parameter *parameter = alone >= 0 ? &parameters->items[alone] : NULL;
+    if (!parameter || parameter->count == 0) return scalar;
+    const struct yaml_node *value = parameter->values[parameter->swept ? choice[alone] : 0];
+    return value->line > 0 ? value : scalar;
+}
+
 bool parameters_reported_unset(const struct parameters *parameters, const char *name) {
     OWNED char *used = must_printf("parameter '%s' is not set", name), *zipped = must_printf("'zip' names '%s',", name);
     return yaml_has_message(parameters->document, used) || yaml_has_message(parameters->document, zipped);

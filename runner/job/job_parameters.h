@@ -55,6 +55,11 @@ void parameters_free(struct parameters *parameters);
 
 /* The index of a parameter; -1: there is none of that name. */
 int parameters_find(const struct parameters *parameters, const char *name, int length);
+/* The parameter that a scalar consists of; -1: none. */
+int parameters_alone(const struct parameters *parameters, const struct yaml_node *scalar);
+/* The value of that parameter, if it has a position in a file, else the scalar. */
+const struct yaml_node *parameters_written(const struct parameters *parameters, const struct yaml_node *scalar,
+                                           const int *choice);
 /* Was it reported that no parameter has this name? */
 bool parameters_reported_unset(const struct parameters *parameters, const char *name);
 /* The set of parameters that a tree uses: those that it names, and the swept ones on which their values depend. */

@@ -27,28 +27,38 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     return false;
 }
 
-bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+/* Reports `text` about the scalar or tree `where` at `at`: `where` itself, or the value that its parameter has. */
+static bool report(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *at,
+                   const char *text) {
     struct parameters *parameters = &reader->parameters;
     uint64_t used = parameters_used(parameters, where), swept = used & reader->swept;
     bool follows = used & parameters->wrong;
     reader->failed = true;
-    int alone = where->text && *where->text == '$'
-                    ? parameters_find(parameters, where->text + 1, (int)strlen(where->text + 1))
-                    : -1;
+    int alone = parameters_alone(parameters, where);
     if (alone >= 0) parameters->wrong |= UINT64_C(1) << alone;
-    if (follows || is_seen(reader, where)) return false;
-    char text[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
-    va_end(arguments);
+    if (follows || is_seen(reader, at)) return false;
     int bare = where->text ? parameters_find(parameters, where->text, (int)strlen(where->text)) : -1;
     if (bare >= 0 && !(parameters->used >> bare & 1)) {
         parameters->used |= UINT64_C(1) << bare;
         return yaml_error(reader->document, where, "%s; a parameter is $%s", text, where->text);
     }
-    OWNED char *label = combination_label(parameters, swept, reader->choice);
-    return yaml_error(reader->document, where, *label ? "%s (with %s)" : "%s", text, label);
+    OWNED char *label = combination_label(parameters, at == where ? swept : 0, reader->choice);
+    return yaml_error(reader->document, at, *label ? "%s (with %s)" : "%s", text, label);
+}
+
+bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
+    va_end(arguments);
+    return report(reader, where, where, text);
+}
+
+bool job_error_quoted(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *expected,
+                      const char *text) {
+    OWNED char *message = must_printf("'%s' must be %s, not '%s': the quotes make it text", what, expected, text);
+    return report(reader, where, parameters_written(&reader->parameters, where, reader->choice), message);
 }
 
 void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
@@ -58,8 +68,7 @@ void job_note(struct job_reader *reader, const struct yaml_node *where, const ch
     vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
     OWNED char *position = yaml_place(reader->document, where), *line = must_printf("%s: %s\n", position, text);
-    char **remarks = &reader->job->remarks;
-    if (!*remarks || !strstr(*remarks, line)) must_append(remarks, "%s", line);
+    if (!reader->job->remarks || !strstr(reader->job->remarks, line)) must_append(&reader->job->remarks, "%s", line);
 }
 
 const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
@@ -109,11 +118,12 @@ static bool report_wrong_value(struct job_reader *reader, const struct yaml_node
     bool axis = strcmp(what, "axis") == 0 || strcmp(what, "axes") == 0 || strcmp(what, "concatenate") == 0;
     if (where->wrong)
         reader->failed = true;
+    else if (plain->kind != value->kind)
+        job_error_quoted(reader, where, what, expected, value->text);
     else if (value->text && value->kind != YAML_NULL)
         job_error(reader, where, "'%s' must be %s, not '%s'%s", what, expected, value->text,
-                  plain->kind != value->kind ? ": the quotes make it text"
-                  : axis                     ? ": axes are numbered from 0"
-                                             : yaml_value_hint(value->text, expected));
+                  axis ? ": axes are numbered from 0, as `tilerun inspect FILE` lists them"
+                       : yaml_value_hint(value->text, expected));
     else
         job_error(reader, where, "'%s' must be %s, not %s", what, expected, kind_name(value));
     return false;

@@ -32,6 +32,10 @@ struct job_reader {
  * wrong value of a parameter at one position only. Returns false. */
 bool job_error(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Reports that `what` must be `expected`, but is `text` because of its quotes. If the node is a parameter, the error is
+ * reported where the parameter's value is written. */
+bool job_error_quoted(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *expected,
+                      const char *text);
 
 /* Adds a line about a probable slip at a node to the job's remarks, once for all combinations. */
 void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...)

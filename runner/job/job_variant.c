@@ -103,8 +103,11 @@ static void sweep_variant(struct job_reader *reader, struct job_operation *opera
         const struct yaml_node *value = job_read_scalar(reader, item, name);
         if (!value) break;
         if (!is_allowed(name, value)) {
-            job_error(reader, item, "'%s' must be a whole number of at least 1, not '%s'%s", name, value->text,
-                      value->quoted ? ": the quotes make it text" : "");
+            static const char expected[] = "a whole number of at least 1";
+            if (value->quoted)
+                job_error_quoted(reader, item, name, expected, value->text);
+            else
+                job_error(reader, item, "'%s' must be %s, not '%s'", name, expected, value->text);
             continue;
         }
         values->names[at] = (char *)name;

@@ -118,16 +118,21 @@ static bool next_event(struct tree_builder *builder, yaml_event_t *event) {
     const char *problem = parser->problem ? parser->problem : "out of memory";
     const yaml_mark_t *mark = &parser->problem_mark;
     int line = (int)mark->line + 1, column = (int)mark->column + 1, from = (int)parser->context_mark.line + 1;
-    const char *hint = yaml_hint(builder->document->source, line, column, problem, parser->context, from);
+    char indent[120];
+    snprintf(indent, sizeof indent, "this line begins in column %d, but the entries from line %d on in column %d",
+             column, from, (int)parser->context_mark.column + 1);
+    const char *hint = yaml_hint(builder->document->source, line, column, problem, parser->context, from, indent);
     if (parser->error == YAML_READER_ERROR || parser->error == YAML_MEMORY_ERROR)
         yaml_error(builder->document, NULL, "not YAML: %s", problem);
     else if (*parser->buffer.pointer == '\t')
         yaml_error_at(builder->document, line, column, "not YAML: a tab cannot indent; use spaces");
-    else if (parser->context)
-        yaml_error_at(builder->document, line, column, "not YAML: %s (%s, from line %d)%s", problem, parser->context,
-                      from, hint);
+    else if (!hint && parser->context)
+        yaml_error_at(builder->document, line, column, "not YAML: %s (%s, from line %d)", problem, parser->context,
+                      from);
+    else if (parser->context && from < line && hint != indent)
+        yaml_error_at(builder->document, line, column, "not YAML: %s (begun on line %d)", hint, from);
     else
-        yaml_error_at(builder->document, line, column, "not YAML: %s%s", problem, hint);
+        yaml_error_at(builder->document, line, column, "not YAML: %s", hint ? hint : problem);
     return false;
 }
 

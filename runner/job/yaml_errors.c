@@ -197,56 +197,55 @@ char *yaml_place(const struct yaml_document *document, const struct yaml_node *n
 }
 
 const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
-                      int from) {
+                      int from, const char *indent) {
     const char *end = source->text + source->length, *text = find_line(source->text, end, line), *at = text;
     for (int i = 1; i < column && at < end; i++) { /* the text is valid UTF-8 */
         at += utf8_length(at, (size_t)(end - at));
     }
     for (int i = line > 1 ? line - 1 : 1; i <= line; i++)
         if (yaml_has_wide_colon(find_line(source->text, end, i)))
-            return i < line ? "; on the line before, the colon is the full-width '\uff1a'; write ': '"
-                            : "; the colon is the full-width '\uff1a'; write ': '";
+            return i < line ? "on the line before, the colon is the full-width '\uff1a'; write ': '"
+                            : "the colon is the full-width '\uff1a'; write ': '";
     if (context && strcmp(context, "while scanning an alias") == 0)
-        return "; text that begins with '*' needs quotes: \"*.h5\"";
+        return "text that begins with '*' needs quotes: \"*.h5\"";
     if (at > text && at[-1] == '$' && *at == '{')
-        return "; a parameter in braces needs quotes inside { } and [ ]: \"${name}\", or write $name";
-    if (strstr(problem, "cannot start any token")) return "; text that begins with it needs quotes";
-    if (strcmp(problem, "found unexpected ':'") == 0) return "; a space must follow a key's colon: 'key: value'";
+        return "a parameter in braces needs quotes inside { } and [ ]: \"${name}\", or write $name";
+    if (strstr(problem, "cannot start any token")) return "text that begins with this character needs quotes";
+    if (strcmp(problem, "found unexpected ':'") == 0) return "a space must follow a key's colon: 'key: value'";
     bool begins = at == text + strspn(text, " ") || at == end;
     if (strcmp(problem, "mapping values are not allowed in this context") == 0) {
         const char *before = line > 1 ? find_line(source->text, end, line - 1) : "";
-        if (yaml_lacks_space(before)) return "; on the line before, a space must follow the key's colon: 'key: value'";
+        if (yaml_lacks_space(before)) return "on the line before, a space must follow the key's colon: 'key: value'";
         before += strspn(before, " ");
         if (before[0] == '-' && isalpha((unsigned char)before[1]))
-            return "; on the line before, a space must follow the '-': '- key: value'";
+            return "on the line before, a space must follow the '-': '- key: value'";
         size_t word = strspn(text, " ");
         bool is_key = line > 1 && strcspn(text + word, " :\"'") == (size_t)(at - text) - word;
-        return is_key ? "; it is indented further than the key before it" : "; text with ': ' in it needs quotes";
+        return is_key ? "this line is indented further than the key before it" : "text with ': ' in it needs quotes";
     }
     if (context && strncmp(context, "while parsing a flow", 20) == 0) {
         for (int i = from; i <= line; i++)
             if (find_comment(find_line(source->text, end, i), end))
-                return "; ' #' begins a comment: text with it needs quotes";
-        return line > from ? "; close the bracket of that line, or end the entry before this with ','"
-                           : "; close the bracket, end the entry before this with ',', or put its text in quotes";
+                return "' #' begins a comment: text with it needs quotes";
+        return line > from ? "close the bracket, or end the entry before this with ','"
+                           : "close the bracket, end the entry before this with ',', or put its text in quotes";
     }
-    static const char indent[] = "; indent this line like the keys, or the '-', that it belongs to";
-    static const struct {
+    const struct {
         const char *problem, *at_start, *later;
     } hints[] = {
         {"did not find expected key", indent,
-         "; the value ends before this: delete the rest, or put all of it in quotes"},
+         "the value ends before this: delete the rest, or put all of it in quotes"},
         {"did not find expected '-' indicator", indent, indent},
-        {"could not find expected ':'", "; on that line, ': ' must follow the key", ""},
-        {"did not find expected <document start>", "; the keys of the top level must begin in one column", ""},
-        {"found unexpected end of stream", "; its closing quote is missing", ""},
-        {"found unknown escape character", "; in \"...\" a backslash is written \\\\, in '...' \\", ""},
-        {"did not find expected comment or line break", "; text that begins with '|' or '>' needs quotes", ""},
+        {"could not find expected ':'", "': ' must follow the key", NULL},
+        {"did not find expected <document start>", "the keys of the top level must begin in one column", NULL},
+        {"found unexpected end of stream", "the closing quote is missing", NULL},
+        {"found unknown escape character", "in \"...\" a backslash is written \\\\, in '...' \\", NULL},
+        {"did not find expected comment or line break", "text that begins with '|' or '>' needs quotes", NULL},
     };
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strcmp(problem, hints[i].problem) == 0)
-            return begins || !*hints[i].later ? hints[i].at_start : hints[i].later;
-    return "";
+            return begins || !hints[i].later ? hints[i].at_start : hints[i].later;
+    return NULL;
 }
 
 /* Prints the line with a mistake and a caret under its column; of a long line only a window around the column. */

@@ -44,10 +44,10 @@ struct yaml_document {
 void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *source, int line, int column,
                      const char *format, va_list arguments);
 
-/* A hint for text that YAML takes for something else at this place; "" if none is known. `context`: what libyaml was
- * doing there, since line `from`; NULL: unknown. */
+/* What is wrong at this place and how to mend it, in words; NULL: libyaml's `problem` says it best. `context`: what
+ * libyaml was doing there, since line `from`; NULL: unknown. `indent`: the words for a line with a wrong indent. */
 const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
-                      int from);
+                      int from, const char *indent);
 
 /* Sets a scalar's kind and value from its text; a quoted one is a string. */
 void yaml_resolve_type(struct yaml_node *node);

@@ -2,6 +2,7 @@
 #include "../base/text.h"
 #include "yaml_parts.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ bool yaml_read_real(struct yaml_node *node) {
 
 const char *yaml_value_hint(const char *text, const char *expected) {
     if (strcmp(expected, "a list") == 0) return ": put it in [ ]";
-    bool computes = strpbrk(text, "*(") || strstr(text, " + ") || strstr(text, " - ") || strstr(text, " / ");
+    bool computes = strpbrk(text, "*/(") || strstr(text, " if ") ||
+                    (isdigit((unsigned char)*text) && strpbrk(text + strspn(text, ".0123456789"), "+- "));
     if (strcmp(expected, "true or false") != 0)
         return computes ? ": `parameters` computes, without quotes: `m: $n * 2`" : "";
     static const char *const words[][2] = {{"yes", "no"}, {"on", "off"}, {"y", "n"}};
