@@ -1,7 +1,7 @@
 /* job_expression.c - reads expressions over arrays. */
 #include "job_parts.h"
 
-#include "../expression/expression.h"
+#include "expression/expression.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* job_free.c - frees a job, or a part of it. */
 #include "../base/fail.h"
-#include "../expression/expression.h"
+#include "expression/expression.h"
 #include "job_parts.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../expression/expression.h"
+#include "expression/expression.h"
 
 #include <string.h>
 

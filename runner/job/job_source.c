@@ -3,7 +3,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
-#include "../expression/expression.h"
+#include "expression/expression.h"
 #include "job_parts.h"
 
 #include <ctype.h>

@@ -12,7 +12,7 @@
 #include "../compile/host.h"
 #include "../compile/nvrtc.h"
 #include "../compile/rehearse.h"
-#include "../expression/expression.h"
+#include "../job/expression/expression.h"
 #include "../storage/untrusted/fence.h"
 
 #include <ctype.h>

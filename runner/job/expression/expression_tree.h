@@ -3,7 +3,7 @@
 #ifndef RUNNER_EXPRESSION_TREE_H
 #define RUNNER_EXPRESSION_TREE_H
 
-#include "../../kernels/core/map.h"
+#include "../../../kernels/core/map.h"
 #include "expression.h"
 
 #define FUNCTION_OPERANDS 3

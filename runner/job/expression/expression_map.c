@@ -1,8 +1,8 @@
 /* expression_map.c - turns the tree of an expression over arrays into a map: a list of nodes for kernels. */
-#include "../base/fail.h"
+#include "../../base/fail.h"
 #include "expression_tree.h"
 
-#include "../../kernels/core/kernel.h"
+#include "../../../kernels/core/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,13 +38,6 @@ static int add_node(struct map_builder *builder, const struct node *from, struct
     node.at = from->at;
     map->nodes[map->count] = node;
     return map->count++;
-}
-
-int type_of_text(const char *text) {
-    if (strcmp(text, "bool") == 0) return DTYPE_COUNT;
-    for (int type = 0; type < DTYPE_COUNT; type++)
-        if (strcmp(dtype_name((enum dtype)type), text) == 0) return type;
-    return -1;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* expression_functions.c - defines the table of operators and functions, and computes them for scalars. */
-#include "../../kernels/core/convert.h"
-#include "../base/text.h"
+#include "../../../kernels/core/convert.h"
+#include "../../base/text.h"
 #include "expression_tree.h"
 
 #include <math.h>
@@ -291,6 +291,13 @@ const struct expression_function *function_find(const char *name, int length) {
         if ((int)strlen(functions[i].name) == length && strncmp(functions[i].name, name, (size_t)length) == 0)
             return &functions[i];
     return NULL;
+}
+
+int type_of_text(const char *text) {
+    if (strcmp(text, "bool") == 0) return DTYPE_COUNT;
+    for (int type = 0; type < DTYPE_COUNT; type++)
+        if (strcmp(dtype_name((enum dtype)type), text) == 0) return type;
+    return -1;
 }
 
 const char *function_hint(const char *name, char text[FUNCTION_HINT]) {
