@@ -61,8 +61,8 @@ static double size_ratio(enum dtype from, enum dtype to) {
     return (double)dtype_size(from) / (double)dtype_size(to);
 }
 
-/* Bytes per second of operands that are read piece by piece and rearranged on one core (storage/operand.h). */
-#define REARRANGE_RATE 0.5e9
+/* Bytes per second of operands that are read piece by piece and rearranged (storage/operand.h); two cores do it. */
+#define REARRANGE_RATE 1.0e9
 
 #define MAX_HELD_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are read in parts */
 

@@ -15,6 +15,7 @@
  * then the last launch and the last output. Large tiles read less; small tiles fill the pipeline sooner. An input that
  * is a single tile stays on the device; if several runs read it, each run is charged only its share of the load. */
 #include "plan_tiles.h"
+#include "../../kernels/core/axes.h"
 #include "../../kernels/core/cpu.h"
 #include "../../kernels/map/before.h"
 
@@ -26,7 +27,7 @@
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
 #define USUAL_THREADS   8      /* threads beyond this number do not read or write faster */
-#define PARTIAL_CHUNKS  4.0    /* times as slow: each part of a filtered chunk that is written decodes and encodes it */
+#define PARTIAL_CHUNKS  4.0    /* times as slow, at least: each part of a filtered chunk decodes and encodes it all */
 #define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one with least traffic wins */
 
 static int64_t round_up(int64_t value, int64_t to) {
@@ -62,14 +63,24 @@ static double operand_bytes(const struct operand *operand) {
     return (double)shape_elements(&operand->shape) * (double)dtype_size(operand->dtype);
 }
 
-/* Contiguous segments of a tile in a row-major array. */
+/* Contiguous segments of a tile in its array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
-    int64_t segments = 1;
+    const struct shape array = operand_array(operand);
+    const struct axes *axes = &operand->axes;
+    int64_t count[MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1}, segments = 1; /* count: the tile along the array's axes */
+    for (int axis = 0; axis < array.rank && operand_is_plain(operand); axis++) count[axis] = tile[operand->loop[axis]];
+    for (int group = axes->groups - 1, axis = axes->rank - 1; group >= 0; group--) {
+        int64_t rest = tile[operand->loop[group]];
+        for (int i = 0; i < axes->group[group]; i++, axis--) {
+            int64_t size = axes->size[axis] > 0 ? axes->size[axis] : 1;
+            if (axes->array_axis[axis] >= 0) count[axes->array_axis[axis]] = min_int64(rest, size);
+            rest = ceil_div(rest, size);
+        }
+    }
     bool uncut = true; /* all axes so far, from the last one, are not cut */
-    for (int axis = operand->shape.rank - 1; axis >= 0; axis--) {
-        int64_t count = tile[operand->loop[axis]];
-        if (!uncut) segments *= count;
-        uncut = uncut && count == operand->shape.size[axis];
+    for (int axis = array.rank - 1; axis >= 0; axis--) {
+        if (!uncut) segments *= count[axis];
+        uncut = uncut && count[axis] == array.size[axis];
     }
     return segments;
 }
@@ -244,15 +255,16 @@ void plan_predict(const struct geometry *geometry, const struct device_facts *fa
     double stores = (double)operand_loads(out, tiling->tiles);
     double out_tile = (double)operand_tile_elements(out, tiling->tile) * (double)dtype_size(out->dtype);
     double bytes_out = operand_bytes(out);
-    bool partial_chunks = chunk_excess(out, &tiling->out_storage, tiling->tile) > 1;
+    double excess = chunk_excess(out, &tiling->out_storage, tiling->tile);
     bool shared = out->shape.rank > 0 && (run->kernel->divisible || operations[geometry->op]->exact);
     double devices = facts->kind == DEVICE_CUDA && facts->team > 1 && shared ? facts->team : 1; /* stream/bands.h */
     double copy_in = loads.bytes / devices / copy_rate, copy_out = bytes_out / devices / copy_rate;
     predict_kernels(geometry, facts, run, loads.device_bytes + stores * out_tile, stores, out_tile, devices, tiling);
     tiling->read_s = loads.read_s;
     tiling->copy_s = fmax(copy_in, copy_out);
-    tiling->write_s = bytes_out * (partial_chunks ? PARTIAL_CHUNKS : 1) / tiling->out_storage.bytes_per_s +
-                      stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
+    tiling->write_s =
+        bytes_out * (excess > 1 ? fmax(PARTIAL_CHUNKS, 2 * excess) : 1) / tiling->out_storage.bytes_per_s +
+        stores * (double)operand_segments(out, tiling->tile) * SEGMENT_SECONDS;
     tiling->write_bytes = bytes_out * tiling->out_storage.file_share;
     if (isinf(tiling->out_storage.bytes_per_s))
         tiling->write_s = tiling->write_bytes = 0; /* the output is not stored */

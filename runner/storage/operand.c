@@ -2,6 +2,8 @@
 #include "operand.h"
 
 #include "../../kernels/core/convert.h"
+#include "../../kernels/core/cpu.h"
+#include "../../kernels/core/cut.h"
 
 #include "../base/fail.h"
 #include "../base/workers.h"
@@ -9,7 +11,41 @@
 #include <string.h>
 
 #define PIECE   (INT64_C(1) << 18) /* elements that are rearranged at a time */
-#define WIDENED (INT64_C(1) << 13) /* elements that one thread widens at a time */
+#define WIDENED (INT64_C(1) << 13) /* elements that one thread widens, or rearranges, at a time */
+#define RUN     1024               /* elements that are read in one go of an array without chunks */
+
+/* ---- chunks ------------------------------------------------------------------------------------------------------ */
+
+/* A chunk of the array, or if it has none, a run of its elements: whole runs keep pieces of a rearranged operand from
+ * reading a few elements here and a few there. */
+static struct shape chunk_or_run(const struct operand *operand, const struct shape *chunk) {
+    if (chunk->rank > 0) return *chunk;
+    const struct shape array = operand_array(operand);
+    struct shape run = {.rank = array.rank};
+    int64_t elements = RUN;
+    for (int axis = array.rank - 1; axis >= 0; axis--) {
+        run.size[axis] = array.size[axis] < 1 ? 1 : min_int64(array.size[axis], elements);
+        elements = ceil_div(elements, run.size[axis]);
+    }
+    return run;
+}
+
+/* The grid of the array's chunks in the unmerged axes of a rearranged operand. */
+static struct grid grid_of_part(const struct operand_reading *reading) {
+    const struct array *array = reading->reader->array;
+    const struct axes *axes = &reading->operand->axes;
+    const struct shape of_view = view_grain(&array->view, &array->chunk);
+    const struct shape chunk = chunk_or_run(reading->operand, &of_view);
+    struct grid grid = {.grain = {.rank = axes->rank}, .keep_grains = true};
+    int64_t shift[MAX_RANK];
+    view_shift(&array->view, shift);
+    for (int axis = 0; axis < axes->rank; axis++) {
+        int in_array = axes->array_axis[axis];
+        grid.grain.size[axis] = in_array < 0 ? 1 : chunk.size[in_array];
+        grid.shift[axis] = in_array < 0 ? 0 : shift[in_array];
+    }
+    return grid;
+}
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -93,54 +129,86 @@ static enum status read_in_order(void *context, const struct box *part, struct e
     return STATUS_OK;
 }
 
-/* Copies elements of a packed box of the array into the order of `axes`, where the last axis is contiguous. */
-static void rearrange(const struct operand *operand, const struct box *part, const struct box *box, const char *from,
-                      size_t size, char *to) {
-    const struct axes *axes = &operand->axes;
-    /* In elements: array_stride along the axes of `box`, axis_stride along those of `part`; `at`: index in `part`. */
-    int64_t axis_stride[MAX_RANK] = {0}, array_stride[MAX_RANK] = {0}, at[MAX_RANK] = {0}, offset = 0;
-    int64_t remaining = box_elements(part);
-    int last = axes->rank - 1;
-    for (int64_t axis = box->rank - 1, elements = 1; axis >= 0; axis--) {
-        array_stride[axis] = elements;
-        elements *= box->count[axis];
-    }
-    for (int axis = 0; axis <= last; axis++)
-        axis_stride[axis] = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];
-    while (remaining > 0) {
-        int64_t run = part->count[last];
-        for (int64_t i = 0; i < run; i++, to += size)
-            memcpy(to, from + (offset + i * axis_stride[last]) * (int64_t)size, size);
-        remaining -= run;
-        for (int axis = last - 1; axis >= 0; axis--) {
-            offset += axis_stride[axis];
-            if (++at[axis] < part->count[axis]) break;
-            offset -= at[axis] * axis_stride[axis];
-            at[axis] = 0;
+/* One piece that is rearranged: copies elements of a packed box of the array to their positions in a packed box whose
+ * axes have the order of the operand. Rows run along the last axis of several elements. */
+struct rearrangement {
+    const char *from;
+    char *to;
+    size_t size; /* bytes of an element */
+    int64_t rows, length, from_step, to_step;
+    int axes; /* of the rows */
+    int64_t count[MAX_RANK], from_stride[MAX_RANK], to_stride[MAX_RANK];
+};
+
+#define COPY_ROW(type)                                                                                                 \
+    for (int64_t i = 0; i < copy->length; i++)                                                                         \
+    ((type *)to)[i * copy->to_step] = ((const type *)from)[i * copy->from_step]
+
+static void rearrange_rows(void *context, int64_t item, int thread) {
+    (void)thread;
+    const struct rearrangement *copy = context;
+    int64_t rows = ceil_div(WIDENED, copy->length), end = min_int64(copy->rows, (item + 1) * rows);
+    for (int64_t row = item * rows; row < end; row++) {
+        int64_t from_offset = 0, to_offset = 0, rest = row;
+        for (int axis = 0; axis < copy->axes; axis++) {
+            from_offset += rest % copy->count[axis] * copy->from_stride[axis];
+            to_offset += rest % copy->count[axis] * copy->to_stride[axis];
+            rest /= copy->count[axis];
+        }
+        const char *from = copy->from + from_offset * (int64_t)copy->size;
+        char *to = copy->to + to_offset * (int64_t)copy->size;
+        switch (copy->size) {
+        case 1: COPY_ROW(uint8_t); break;
+        case 2: COPY_ROW(uint16_t); break;
+        case 4: COPY_ROW(uint32_t); break;
+        default: COPY_ROW(uint64_t);
         }
     }
 }
 
-/* Reads pieces that are adjacent in the packed box. A repeated element is fresh only where it is first read. */
+/* Copies the packed elements of `box` of the array to `piece` of the packed elements `to` of `part`. */
+static void rearrange(const struct axes *axes, const struct box *part, const struct box *piece, const struct box *box,
+                      const char *from, size_t size, char *to) {
+    struct rearrangement copy = {.from = from, .to = to, .size = size, .rows = 1, .length = 1};
+    int64_t array_stride[MAX_RANK], elements = 1, to_stride = 1;
+    for (int axis = box->rank - 1; axis >= 0; elements *= box->count[axis--]) array_stride[axis] = elements;
+    for (int axis = axes->rank - 1; axis >= 0; to_stride *= part->count[axis--]) {
+        int64_t from_stride = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];
+        copy.to += (piece->start[axis] - part->start[axis]) * to_stride * (int64_t)size;
+        if (piece->count[axis] == 1) continue;
+        if (copy.length == 1) {
+            copy.length = piece->count[axis], copy.from_step = from_stride, copy.to_step = to_stride;
+            continue;
+        }
+        copy.count[copy.axes] = piece->count[axis];
+        copy.from_stride[copy.axes] = from_stride;
+        copy.to_stride[copy.axes++] = to_stride;
+        copy.rows *= piece->count[axis];
+    }
+    workers_run(ceil_div(copy.rows, ceil_div(WIDENED, copy.length)), rearrange_rows, &copy);
+}
+
+/* Reads pieces of whole chunks. A repeated element is fresh only where it is first read. */
 static enum status read_rearranged(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     const struct operand_reading *reading = transfer->reading;
-    const struct operand *operand = transfer->operand;
-    size_t size = dtype_size(reading->reader->array->dtype);
-    int64_t wide = (int64_t)dtype_size(operand->dtype);
-    struct cut cut = cut_box(part, NULL, PIECE);
-    OWNED char *memory = must_malloc((size_t)PIECE * size);
+    const struct axes *axes = &transfer->operand->axes;
+    int64_t size = (int64_t)dtype_size(reading->reader->array->dtype);
+    int64_t wide = (int64_t)dtype_size(transfer->operand->dtype);
+    const struct grid grid = grid_of_part(reading);
+    struct cut cut = cut_box(part, &grid, PIECE);
+    OWNED char *memory = must_malloc((size_t)(cut_max_elements(&cut) * wide));
     for (int64_t number = 0; number < cut.pieces; number++) {
-        struct box piece = cut_piece(&cut, number), box = box_in_array(operand, &piece);
+        struct box piece = cut_piece(&cut, number), box = box_in_array(transfer->operand, &piece);
         bool fresh = reading->fresh;
-        for (int axis = 0; axis < operand->axes.rank; axis++)
-            fresh = fresh && (operand->axes.array_axis[axis] >= 0 || piece.start[axis] == 0);
-        TRY(read_in_array(reading, &box, fresh, memory, error));
-        int64_t elements = box_elements(&piece);
-        rearrange(operand, &piece, &box, memory, size, transfer->data + elements * (wide - (int64_t)size));
-        widen_in_place(reading, elements, transfer->data);
-        transfer->data += elements * wide;
+        for (int axis = 0; axis < axes->rank; axis++)
+            fresh = fresh && (axes->array_axis[axis] >= 0 || piece.start[axis] == 0);
+        int64_t elements = box_elements(&box);
+        TRY(read_in_array(reading, &box, fresh, memory + elements * (wide - size), error));
+        widen_in_place(reading, elements, memory);
+        rearrange(axes, part, &piece, &box, memory, (size_t)wide, transfer->data);
     }
+    transfer->data += box_elements(part) * wide;
     return STATUS_OK;
 }
 
@@ -167,19 +235,18 @@ enum status operand_for_each(const struct operand *operand, const struct box *bo
     return operand_boxes(operand, box, transfer_box, &transfer, error);
 }
 
-/* ---- chunks ------------------------------------------------------------------------------------------------------ */
-
-struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]) {
+struct shape operand_grain(const struct operand *operand, const struct shape *of_array, int64_t shift[MAX_RANK]) {
     const struct axes *axes = &operand->axes;
     struct shape grain = {.rank = 0};
     int64_t merged_shift[MAX_RANK] = {0};
-    if (operand_is_plain(operand)) return *chunk;
-    if (operand_is_rearranged(operand) || chunk->rank == 0) return grain;
+    if (operand_is_plain(operand)) return *of_array;
+    if (!operand_is_rearranged(operand) && of_array->rank == 0) return grain;
+    const struct shape chunk = chunk_or_run(operand, of_array);
     for (int group = 0, axis = 0; group < axes->groups; group++) {
         int64_t inner_elements = 1;
         int end = axis + axes->group[group];
         for (int i = end - 1; i >= axis; i--) { /* find the outermost axis along which a chunk has several elements */
-            int64_t size = axes->array_axis[i] < 0 ? 1 : chunk->size[axes->array_axis[i]];
+            int64_t size = axes->array_axis[i] < 0 ? 1 : chunk.size[axes->array_axis[i]];
             if (size > 1 || i == end - 1) {
                 grain.size[group] = size * inner_elements;
                 merged_shift[group] =

@@ -1,11 +1,14 @@
 """Inputs as people store them: either byte order, chunked, compressed, a band of rows, unusual float types."""
 
+import json
+
 import h5py
 import numpy as np
 import pytest
 
 import harness
 import referee
+from harness import OK
 
 SHAPE = (61, 83)
 
@@ -270,6 +273,27 @@ def test_links_inside_a_file(folder, rng):
         file["deep/x"] = x
     harness.write_arrays(folder / "data.h5", x=h5py.ExternalLink("other.h5", "/deep/x"))
     np.testing.assert_array_equal(transposed(folder)[1], x)
+
+
+@pytest.mark.parametrize(
+    ["memory", "operation"],
+    [("64MiB", {"op": "transpose", "axes": [2, 1, 0]}), ("8MiB", {"op": "reduce", "operator": "max", "axis": [0, 2]})],
+)
+def test_each_chunk_is_decoded_once(folder, rng, memory, operation):
+    """Also where the operation wants the axes in another order, and a chunk has a little of each of its tiles."""
+    x = rng.integers(0, 9, (30, 200, 300)).astype("f4")
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(1, 200, 300), compression="gzip", compression_opts=1)
+    job = harness.write_job(folder / "job.yaml", device="cpu", memory=memory, defaults={"verify": "none"},
+                            inputs={"x": {"file": "data.h5", "dataset": "x"}},
+                            operations=[{"id": "y", "inputs": ["x"], **operation}])  # fmt: skip
+    harness.tilerun("run", job, "--once", "-o", folder / "out.h5", "--trace", folder / "trace.json", expect=OK)
+    trace = json.loads((folder / "trace.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    assert sum(event["name"] == "inflate" for event in events) == len(x)
+    with h5py.File(folder / "out.h5") as file:
+        expected = x.transpose(2, 1, 0) if operation["op"] == "transpose" else x.max((0, 2))
+        np.testing.assert_array_equal(file["outputs/y"], expected)
 
 
 def test_swept_paths_name_one_group_each(folder, rng):

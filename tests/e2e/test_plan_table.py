@@ -140,14 +140,15 @@ def test_only_the_first_variant_computes_the_truth(folder):
 
 
 def test_what_is_put_in_order_is_read_at_less_than_that_rate(folder):
-    """Axes in an order that does not merge are rearranged by one core, at 0.5 GB/s, once they are read."""
+    """Axes in an order that does not merge are rearranged at 1 GB/s, once they are read. The array
+    is one tile, whose reading, computing and writing follow each other."""
     shape, size = [200, 300, 400], 200 * 300 * 400 * 4
     with h5py.File(folder / "in.h5", "w") as file:
         file.create_dataset("x", shape, "f4")
     source = {"file": "in.h5", "dataset": "x"}
     options = {"op": "transpose", "inputs": ["x"], "variants": ["blocked"], "repeat": 1, "warmup": 0}
     merged, turned = (costs(folder, source, axes=axes, **options)[0]["pass_s"] for axes in ([1, 2, 0], [2, 1, 0]))
-    assert size / 0.5e9 < turned < size / 0.5e9 + 1.1 * merged
+    assert size / 1e9 < turned < size / 1e9 + 2.2 * merged
 
 
 def test_limits_are_kept(folder, cache):

@@ -232,11 +232,37 @@ static void test_chunks_of_merged_axes(void **state) {
     }
 }
 
+/* An array of 100 x 360 x 720 whose axes the operand reverses: without chunks, runs of it are whole. */
+static void test_chunks_of_reversed_axes(void **state) {
+    static const struct {
+        struct shape chunk;
+        int64_t shift[3], grain[3], moved[3];
+    } cases[] = {{{3, {1, 360, 720}}, {5, 0, 0}, {720, 360, 1}, {0, 0, 5}}, {{0}, {0}, {720, 2, 1}, {0}}};
+    struct operand operand = {.dtype = FLOAT32};
+    for (int axis = 2; axis >= 0; axis--) {
+        axes_begin(&operand.axes);
+        axes_append(&operand.axes, (const int64_t[]){100, 360, 720}[axis], axis);
+    }
+    operand.shape = axes_merged_shape(&operand.axes);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t shift[MAX_RANK] = {0};
+        memcpy(shift, cases[i].shift, sizeof cases[i].shift);
+        struct shape grain = operand_grain(&operand, &cases[i].chunk, shift);
+        assert_int_equal(grain.rank, 3);
+        assert_memory_equal(grain.size, cases[i].grain, sizeof cases[i].grain);
+        assert_memory_equal(shift, cases[i].moved, sizeof cases[i].moved);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks_of_merged_axes), cmocka_unit_test(test_hash_is_as_defined),
-        cmocka_unit_test(test_hash_sees_place),       cmocka_unit_test(test_hash_of_boxes),
-        cmocka_unit_test(test_band_of_rows),          cmocka_unit_test(test_large_boxes_are_converted),
+        cmocka_unit_test(test_chunks_of_reversed_axes),
+        cmocka_unit_test(test_chunks_of_merged_axes),
+        cmocka_unit_test(test_hash_is_as_defined),
+        cmocka_unit_test(test_hash_sees_place),
+        cmocka_unit_test(test_hash_of_boxes),
+        cmocka_unit_test(test_band_of_rows),
+        cmocka_unit_test(test_large_boxes_are_converted),
         cmocka_unit_test(test_generated_and_missing),
     };
     return cmocka_run_group_tests_name("array", tests, make_folder, remove_folder);
