@@ -141,8 +141,22 @@ char *match_none(const char *pattern) {
     return text;
 }
 
+/* A hint for a path that goes on behind the name of a file, as `file.h5:/x` and `file.h5/x` do; NULL: none. */
+static char *hint_of_file(const char *path) {
+    struct stat about;
+    for (const char *end = path; (end = strpbrk(end, ":/")); end++) {
+        OWNED char *file = must_printf("%.*s", (int)(end - path), path);
+        if (end > path && stat(file, &about) == 0 && S_ISREG(about.st_mode))
+            return must_printf(" (the file is '%s'; name its data set '%s' separately)", file, end + strspn(end, ":"));
+    }
+    return NULL;
+}
+
 char *match_hint(const char *path) {
     struct stat about;
+    if (strstr(path, "://")) return must_strdup(" (it is a URL: download the file)");
+    char *of_file = hint_of_file(path);
+    if (of_file) return of_file;
     const char *name = path, *end = path + strcspn(path, "/");
     while (*end) { /* until a folder of the path does not exist */
         OWNED char *folder = must_printf("%.*s", (int)(end + 1 - path), path);

@@ -16,7 +16,8 @@ int match_files(const char *pattern, char ***paths);
 char *match_none(const char *pattern);
 
 /* A hint for a path that does not exist, " (did you mean 'data/run-1.h5'?)", from the names in the first of its folders
- * that lacks the next one; "" if none is near. The caller frees. */
+ * that lacks the next one; "" if none is near. It names a URL, and a file whose name the path continues, as such. The
+ * caller frees. */
 char *match_hint(const char *path);
 
 /* Returns a pattern that matches exactly this path, with a backslash before each wildcard. The caller frees. */

@@ -251,6 +251,11 @@ def test_links_and_files_that_are_not_there(folder):
     assert "has no data set '/frame' (did you mean '/frames'?)" in inspect("a.h5", "frame", expect=USAGE, cwd=folder)
     said = inspect("b.h5", expect=USAGE, cwd=folder)
     assert said == "tilerun: b.h5: No such file or directory (did you mean 'a.h5'?)\n"
+    for path in ("a.h5:/g/x", "a.h5/g/x"):
+        words = "(the file is 'a.h5'; name its data set '/g/x' separately)"
+        assert words in inspect(path, expect=USAGE, cwd=folder)
+    for path in ("https://a.org/a.h5", "s3://a/a.h5"):
+        assert "(it is a URL: download the file)" in inspect(path, expect=USAGE, cwd=folder)
     (folder / "c.h5").write_text("no HDF5")
     assert inspect("c.h5", expect=USAGE, cwd=folder).startswith("tilerun: c.h5: is not an HDF5 file but text: ")
     with h5py.File(folder / "d.h5", "w"):

@@ -19,7 +19,7 @@
 
 /* Reports that a file does not exist or cannot be looked up. */
 static enum status fail_lookup(const char *path, int number, struct error *error) {
-    OWNED char *hint = number == ENOENT ? match_hint(path) : must_strdup("");
+    OWNED char *hint = number == ENOENT || number == ENOTDIR ? match_hint(path) : must_strdup("");
     return fail(error, STATUS_USAGE, "%s: %s%s", path, strerror(number), hint);
 }
 
