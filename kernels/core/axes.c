@@ -31,8 +31,8 @@ static bool uses_indices(const struct map *map) {
     return false;
 }
 
-/* Does the operation accept these shapes without merging? It must merge to broadcast, and for a map that
- * uses indices. */
+/* Does the operation accept these shapes without merging? It must merge to broadcast, to keep reduced axes, and for a
+ * map that uses indices. */
 static bool fits_as_it_is(const struct operation *operation, const struct op_options *options,
                           const struct shape shapes[]) {
     int inputs = operation_inputs(operation, options);
@@ -47,7 +47,7 @@ static bool fits_as_it_is(const struct operation *operation, const struct op_opt
     bool stacks = !options->map && inputs == 2 && shapes[0].rank == OPERAND_RANK && shapes[1].rank == OPERAND_RANK;
     if (stacks && shapes[0].size[0] != shapes[1].size[0] && (shapes[0].size[0] == 1 || shapes[1].size[0] == 1))
         return false;
-    return options->axis_count == 0;
+    return options->axis_count == 0 && !options->keepdims;
 }
 
 enum status geometry_make(enum op op, const struct op_options *options, const struct shape shapes[],

@@ -101,6 +101,7 @@ struct op_options {
     int axis_count, axes[KERNEL_AXES]; /* reduce: several axes instead; transpose: the axes in their new order */
     double ddof;                       /* reduce: var and std divide by the number of elements minus ddof */
     bool skip_nan;                     /* reduce: NaNs are ignored */
+    bool keepdims;                     /* reduce: the reduced axes stay, with size 1 */
     struct map *map;                   /* map (map.h): the job owns it */
 };
 

@@ -95,9 +95,10 @@ static enum status broadcast_shapes(const struct map *map, const struct shape sh
                 memcpy(before.size, all->size, sizeof before.size);
                 return fail_key(error, "inputs", i,
                                 "shape %s cannot be broadcast with %s: sizes are matched from the last axis on, and "
-                                "%lld and %lld meet",
+                                "%lld and %lld meet%s",
                                 shape_format(&shapes[i], text), shape_format(&before, others), (long long)size,
-                                (long long)all->size[axis]);
+                                (long long)all->size[axis],
+                                shapes[i].rank < all->rank ? "; a reduction with `keepdims: true` keeps its axes" : "");
             }
             all->size[axis] = size;
             all->has[axis] |= 1u << i;

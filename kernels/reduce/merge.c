@@ -55,11 +55,15 @@ enum status reduce_merge_axes(const struct op_options *options, const struct sha
     append_group(in, shape, reduced, true, 0, rank);
     if (adjacent) append_group(in, shape, reduced, false, end, rank);
     merged->options.axis = merged->options.axis_count == rank ? REDUCE_ALL_AXES : before;
+    if (options->keepdims && merged->options.axis_count == rank)
+        return fail_key(error, "keepdims", 0, "a result of one element needs no axes: it is broadcast as it is");
     /* The result has the other axes, in their order. */
     for (int axis = 0, out_axis = 0; axis < rank; axis++) {
         if (reduced[axis]) continue;
         if (out_axis == 0 || (adjacent && axis == end)) axes_begin(&merged->out);
-        axes_append(&merged->out, shape->size[axis], out_axis++);
+        axes_append(&merged->out, shape->size[axis], options->keepdims ? axis : out_axis);
+        out_axis++;
     }
+    if (options->keepdims) merged->out.array_rank = rank;
     return STATUS_OK;
 }
