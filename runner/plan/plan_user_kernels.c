@@ -9,6 +9,7 @@
 #include "plan_tiles.h"
 #include "user_kernel.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,20 @@ bool plan_user_kernel_check(const struct plan *plan, const struct task *task, st
     return false;
 }
 
+/* Prints that a kernel does not use one of its parameters, a mistyped one perhaps, unless `said` says so already. */
+static void report_idle_parameter(const struct run *run, char **said) {
+    const char *name = user_kernel_idle_parameter(run->kernel, run->variant);
+    if (!name) return;
+    char *line = must_printf("%s does not use the parameter '%s', whose value is its macro %s",
+                             user_kernel_written(run->kernel), name, name);
+    for (char *c = line + strlen(line) - strlen(name); *c; c++) *c = (char)toupper((unsigned char)*c);
+    if (strcmp(line, *said) != 0) text_print_message(line);
+    free(*said);
+    *said = line;
+}
+
 enum status plan_user_kernels_build(const struct plan *plan, bool verbose, struct error *error) {
+    OWNED char *said = must_strdup("");
     OWNED char *before = must_strdup(""); /* the warnings printed last: combinations mostly have the same */
     enum status status = STATUS_OK;
     const struct run *first = NULL; /* of the latest search */
@@ -46,6 +60,7 @@ enum status plan_user_kernels_build(const struct plan *plan, bool verbose, struc
         if (run->skip || !run->kernel || !run->kernel->user_kernel) continue;
         if (run->search && first && run->task == first->task && run->search == first->search) continue;
         if (run->search) first = run;
+        report_idle_parameter(run, &said);
         char *warnings = must_strdup("");
         int capability = plan->facts[run->device].compute_capability;
         status = user_kernel_build(run->kernel, capability, verbose ? &warnings : NULL, error);

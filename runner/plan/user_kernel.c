@@ -290,9 +290,9 @@ static void set_macros(struct user_kernel *user, const struct job_variant *varia
     user->macro_count = count;
 }
 
-/* Does tilerun.h use the name, in upper case, outside its comments? A macro of the name would replace that. */
-static bool is_of_header(const char *name) {
-    for (const char *c = embedded_text("tilerun.h"); *c;) {
+/* Does a C text use the macro of a parameter, its name in upper case, outside comments? */
+static bool uses_macro(const char *text, const char *name) {
+    for (const char *c = text; *c;) {
         const char *comment_end = strncmp(c, "/*", 2) == 0 ? strstr(c, "*/") : NULL;
         int length = text_name_length(c), same = 0;
         while (same < length && c[same] == toupper((unsigned char)name[same])) same++;
@@ -338,7 +338,7 @@ enum status user_kernel_make(const struct job_variant *variant, enum op op, enum
         !dimension(&launch, "count", &size))
         return fail(error, STATUS_USAGE, "a map runs its expression, not a kernel from a source file");
     for (int i = 0; i < variant->count; i++) {
-        if (!is_of_header(variant->names[i])) continue;
+        if (!uses_macro(embedded_text("tilerun.h"), variant->names[i])) continue; /* it would replace that */
         *where = variant->parameter_where[i];
         return fail(error, STATUS_USAGE, "'%s' cannot be a parameter of a source: tilerun.h uses its macro's name",
                     variant->names[i]);
@@ -347,6 +347,16 @@ enum status user_kernel_make(const struct job_variant *variant, enum op op, enum
     set_macros(user, variant, in, out);
     user->identity = identity_of(user);
     return parse_numbers(user, where, error);
+}
+
+const char *user_kernel_idle_parameter(const struct kernel *kernel, const struct job_variant *variant) {
+    const struct sources *sources = user_kernel_sources(kernel);
+    for (int i = 0; i < variant->count && !variant->source->cuda; i++) {
+        bool used = strcmp(variant->names[i], JOB_THREADS) == 0;
+        for (int j = 0; j < sources->count && !used; j++) used = uses_macro(sources->files[j].text, variant->names[i]);
+        if (!used) return variant->names[i];
+    }
+    return NULL;
 }
 
 void user_kernel_free(const struct kernel *kernel) {

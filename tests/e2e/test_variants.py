@@ -190,3 +190,18 @@ def test_auto_beside_what_it_becomes(folder, op, store):
         assert ("outputs/y" in file) == (store != "none")
     again = harness.tilerun("run", folder / "job.yaml", "-o", results.path, "--resume")
     assert again.returncode == harness.OK and "nothing to do" in again.stderr
+
+
+def test_a_parameter_that_a_source_does_not_use_is_named(tmp_path):
+    """A mistyped one has no effect: its values would be compared with themselves. A comment is no use."""
+    harness.tilerun("new-kernel", "transpose", tmp_path / "mine.c", expect=harness.OK)
+    (tmp_path / "mine.c").open("a").write("/* TIEL */\nconst int tile = TILE;\n")
+    mine = {"source": "mine.c", "tile": 8, "tiel": [8, 16], "threads": [1]}
+    job = harness.write_job(
+        tmp_path / "job.yaml",
+        inputs={"x": {"random": {"shape": [4, 3]}}},
+        operations=[{"id": "t", "op": "transpose", "inputs": ["x"], "variants": [mine]}],
+    )
+    done = harness.tilerun("run", job, "--once", "--allow-source", cwd=tmp_path, expect=harness.OK)
+    lines = [line for line in done.stderr.splitlines() if "does not use" in line]
+    assert len(lines) == 1 and "'tiel'" in lines[0], done.stderr
