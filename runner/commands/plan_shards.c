@@ -123,9 +123,10 @@ static void print_balance(const struct division *division, int width, FILE *to) 
     plan_print_line(width, to, "longest %s%s, mean %s: longest / mean %.2f", duration_text(division->longest_s, a),
                     division->waits ? " with its waits for results of other shards" : "",
                     duration_text(division->mean_s, b), division->uneven);
-    plan_print_line(width, to, "all at once: %s; one process: %s, %.3g times as long",
-                    duration_text(division->all_at_once_s, a), duration_text(division->one_process_s, b),
-                    division->all_at_once_s > 0 ? division->one_process_s / division->all_at_once_s : 1);
+    double gain = division->all_at_once_s > 0 ? division->one_process_s / division->all_at_once_s : 1;
+    OWNED char *times = gain < 1.005 ? must_strdup("no longer") : must_printf("%.3g times as long", gain);
+    plan_print_line(width, to, "all at once: %s; one process: %s, %s", duration_text(division->all_at_once_s, a),
+                    duration_text(division->one_process_s, b), times);
     if (division->idle > 0)
         plan_print_line(width, to, "%d shard%s ha%s nothing to do: the job divides into %d", division->idle,
                         plural(division->idle), division->idle == 1 ? "s" : "ve", division->shards - division->idle);
