@@ -34,8 +34,8 @@ enum status user_kernel_rehearse(const struct kernel *kernel, const struct launc
 const struct sources *user_kernel_sources(const struct kernel *kernel);
 /* The path of its source as the job names it. */
 const char *user_kernel_written(const struct kernel *kernel);
-/* The first parameter of its variant whose macro its C source does not use; NULL: none, or a CUDA source, whose block and
- * grid may use it instead. */
+/* The first parameter of its variant whose macro its C source does not use; NULL: none, or a CUDA source, whose block
+ * and grid may use it instead. */
 const char *user_kernel_idle_parameter(const struct kernel *kernel, const struct job_variant *variant);
 /* A text of everything that the kernel's result depends on; NULL: the kernel is built in. */
 const char *user_kernel_identity(const struct kernel *kernel);
