@@ -148,6 +148,13 @@ def test_axes_have_their_names(folder):
     assert re.search("/x +3x4 +-, energy ", text) and re.search("/y +3x4 +row, column ", text)
 
 
+def test_octave_sparse(folder):
+    parts = {"nr": 2, "nc": 2, "nz": 2, "cidx": [[0], [1], [2]], "ridx": [[0], [1]], "data": [[1.0], [2.0]]}
+    harness.write_arrays(folder / "o.h5", **{f"s/value/{name}": value for name, value in parts.items()})
+    text = harness.tilerun("inspect", folder / "o.h5", expect=OK).stdout
+    assert "/s/value is a sparse matrix (csc, 2 elements stored)" in text and "/s/value/data " not in text
+
+
 def test_what_is_no_input_takes_a_line(folder):
     path, _ = write(folder, "netcdf4")
     text = inspect(path.name, folder=folder)

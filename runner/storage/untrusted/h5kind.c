@@ -223,6 +223,7 @@ static char *sparse_shape(hid_t group, const char *name) {
 static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     int64_t rows = h5_get_integer(group, "MATLAB_sparse", -1);
     if (rows >= 0) return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);
+    if (strcmp(path_name(columns->name), "cidx") == 0) return must_strdup("csc");
     OWNED char *encoding = h5_get_text(group, "encoding-type");
     if (!encoding) encoding = h5_get_text(group, "h5sparse_format");
     const char *format = encoding && strncmp(encoding, "csr", 3) == 0   ? "csr"
@@ -233,12 +234,16 @@ static char *sparse_form(hid_t group, const struct h5_entry *columns) {
 }
 
 /* Recognises a sparse matrix by the names of its data sets: data, indices, indptr (anndata, scipy; 10x Genomics, where
- * `shape` is a data set too); or data, ir, jc (MATLAB, where an empty matrix has only jc). */
+ * `shape` is a data set too); data, ridx, cidx (Octave); data, ir, jc (MATLAB, where an empty matrix has only jc). */
 static void find_sparse(hid_t file, struct h5_list *list, int at) {
     const char *name = strrchr(list->entries[at].name, '/') + 1;
-    bool matlab = strcmp(name, "jc") == 0;
-    if (!matlab && strcmp(name, "indptr") != 0) return;
-    struct h5_entry *parts[] = {&list->entries[at], sibling(list, at, matlab ? "ir" : "indices"),
+    bool matlab = strcmp(name, "jc") == 0, octave = strcmp(name, "cidx") == 0;
+    if (!matlab && !octave && strcmp(name, "indptr") != 0) return;
+    struct h5_entry *parts[] = {&list->entries[at],
+                                sibling(list, at,
+                                        matlab   ? "ir"
+                                        : octave ? "ridx"
+                                                 : "indices"),
                                 sibling(list, at, "data"), sibling(list, at, "shape")};
     size_t length = group_length(&list->entries[at]);
     OWNED char *path = must_printf("%.*s", length ? (int)length : 1, list->entries[at].name);
