@@ -49,7 +49,7 @@ def drawn_job(folder, rng):
         variants = ["cpu", "blocked", "auto", *{"matmul": ["naive", "tiled"], "reduce": ["tree"]}.get(op, ["padded"])]
         operation["variants"] = [str(v) for v in rng.permutation(variants)[: int(rng.integers(1, len(variants) + 1))]]
         operations.append(operation)
-    sizes = [int(10 ** rng.uniform(0, 4.5)) for _ in range(int(rng.integers(1, 4)))]
+    sizes = [int(10 ** rng.uniform(0, 4.2)) for _ in range(int(rng.integers(1, 4)))]
     return harness.write_job(
         folder / "job.yaml",
         parameters={"n": sorted(set(sizes)) if rng.integers(2) else sizes[0]},
