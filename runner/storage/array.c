@@ -170,7 +170,10 @@ void array_free(struct array *array) {
         free(array->parts->items[i].file);
         free(array->parts->items[i].decoding);
     }
-    if (array->parts && array->parts->owner == array) free(array->parts);
+    if (array->parts && array->parts->owner == array) {
+        free(array->parts->packing);
+        free(array->parts);
+    }
     array->parts = NULL;
     for (int i = 0; i < MAX_RANK; i++) {
         if (array->axes[i].input == array) free(array->axes[i].label);
@@ -273,6 +276,16 @@ static struct meaning read_meaning(const struct h5_dataset *dataset, const struc
     return meaning;
 }
 
+/* What the attributes of a data set state of its packing, whether or not the job applies them. The caller frees. */
+static char *stated_packing(const struct h5_dataset *dataset, const struct job_input *input) {
+    struct job_input decoded = *input;
+    bool unit_lost;
+    OWNED char *remark = NULL;
+    decoded.stored_numbers = false;
+    OWNED struct decoding *decoding = h5cf_decoding(dataset, &decoded, &unit_lost, &remark);
+    return decoding ? decoding_key(decoding) : must_strdup("");
+}
+
 /* Adds the decoding of one file, and keeps only texts that are the same in all files so far. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->from_job);
@@ -284,7 +297,9 @@ static void add_meaning(const struct h5_dataset *dataset, int number, struct arr
     if (number == 0) {
         array->units = meaning.units;
         array->long_name = meaning.long_name;
+        array->parts->packing = stated_packing(dataset, array->from_job);
     } else {
+        keep_if_equal(&array->parts->packing, stated_packing(dataset, array->from_job));
         keep_if_equal(&array->units, meaning.units);
         keep_if_equal(&array->long_name, meaning.long_name);
     }

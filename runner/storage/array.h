@@ -35,6 +35,7 @@ struct concatenated_file {
 struct concatenated_files {
     const struct array *owner;
     int count;
+    char *packing; /* how the attributes of all files pack numbers; NULL: the files differ */
     struct concatenated_file items[];
 };
 

@@ -40,14 +40,16 @@ static bool is_own_or_packing_or_units(const char *name) {
 }
 
 /* Copies the attributes of the input that `array` was moved from, except those that the writer sets itself. If the
- * numbers changed (decoded, or stored numbers in another type), also leaves out units and packing; if they are still
- * packed, packing, which h5cf_write writes. Prints a warning if the attributes cannot be read. */
+ * numbers changed (decoded, or stored numbers in another type) or have several packings, also leaves out units and
+ * packing; if they are still packed, packing, which h5cf_write writes. Prints a warning if the attributes cannot be
+ * read. */
 static void copy_moved_attributes(const struct results *results, const struct array *array, hid_t output) {
     const struct array *input = array->moved_from;
     struct readers *readers = results->readers;
     int number = (int)(input - results->plan->arrays);
     bool cast = input->from_job->stored_numbers && array->dtype != input->stored; /* stored numbers in another type */
-    bool decoded = cast || (input->decoding && !array->keeps_stored);
+    bool mixed = input->from_job->stored_numbers && input->parts && !input->parts->packing; /* its files disagree */
+    bool decoded = cast || mixed || (input->decoding && !array->keeps_stored);
     struct error error = {.status = STATUS_OK};
     FENCE(array_file(input, 0));
     enum status status = readers_open(readers, number, &error);

@@ -369,3 +369,17 @@ def test_files_with_attributes_of_their_own(folder, seed):
     with h5py.File(results.path) as file:
         moved = packing.decode(file["outputs/t"][()], packing.attributes_of(file["outputs/t"]))[0]
     np.testing.assert_array_equal(moved.T, values)
+
+
+@pytest.mark.parametrize("other", [0.1, 0.5])
+def test_stored_numbers_of_files_that_pack_otherwise(folder, other):
+    """What moves them keeps the attributes that are true of all of them."""
+    for name, factor in (("part-0.h5", 0.1), ("part-1.h5", other)):
+        with h5py.File(folder / name, "w") as file:
+            file["x"] = np.ones((2, 3), "int16")
+            file["x"].attrs["scale_factor"] = factor
+    source = {"file": "part-*.h5", "dataset": "x", "concatenate": 0, "decode": "none"}
+    moved = {"id": "t", "op": "transpose", "inputs": ["x"]}
+    results = harness.run_job(folder, inputs={"x": source}, operations=[moved])
+    with h5py.File(results.path) as file:
+        assert packing.attributes_of(file["outputs/t"]) == ({"scale_factor": 0.1} if other == 0.1 else {})
