@@ -63,24 +63,31 @@ static double operand_bytes(const struct operand *operand) {
     return (double)shape_elements(&operand->shape) * (double)dtype_size(operand->dtype);
 }
 
-/* Contiguous segments of a tile in its array. */
-static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
-    const struct shape array = operand_array(operand);
+/* The size of a tile along each axis of the operand's array. */
+static struct shape tile_in_array(const struct operand *operand, const int64_t tile[LOOPS]) {
     const struct axes *axes = &operand->axes;
-    int64_t count[MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1}, segments = 1; /* count: the tile along the array's axes */
-    for (int axis = 0; axis < array.rank && operand_is_plain(operand); axis++) count[axis] = tile[operand->loop[axis]];
+    struct shape size = {.rank = operand_array(operand).rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
+    for (int axis = 0; axis < size.rank && operand_is_plain(operand); axis++)
+        size.size[axis] = tile[operand->loop[axis]];
     for (int group = axes->groups - 1, axis = axes->rank - 1; group >= 0; group--) {
         int64_t rest = tile[operand->loop[group]];
         for (int i = 0; i < axes->group[group]; i++, axis--) {
-            int64_t size = axes->size[axis] > 0 ? axes->size[axis] : 1;
-            if (axes->array_axis[axis] >= 0) count[axes->array_axis[axis]] = min_int64(rest, size);
-            rest = ceil_div(rest, size);
+            int64_t all = axes->size[axis] > 0 ? axes->size[axis] : 1;
+            if (axes->array_axis[axis] >= 0) size.size[axes->array_axis[axis]] = min_int64(rest, all);
+            rest = ceil_div(rest, all);
         }
     }
+    return size;
+}
+
+/* Contiguous segments of a tile in its array. */
+static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
+    const struct shape array = operand_array(operand), part = tile_in_array(operand, tile);
+    int64_t segments = 1;
     bool uncut = true; /* all axes so far, from the last one, are not cut */
     for (int axis = array.rank - 1; axis >= 0; axis--) {
-        if (!uncut) segments *= count[axis];
-        uncut = uncut && count[axis] == array.size[axis];
+        if (!uncut) segments *= part.size[axis];
+        uncut = uncut && part.size[axis] == array.size[axis];
     }
     return segments;
 }

@@ -169,8 +169,9 @@ static void rearrange_rows(void *context, int64_t item, int thread) {
 /* Copies the packed elements of `box` of the array to `piece` of the packed elements `to` of `part`. */
 static void rearrange(const struct axes *axes, const struct box *part, const struct box *piece, const struct box *box,
                       const char *from, size_t size, char *to) {
-    struct rearrangement copy = {.from = from, .to = to, .size = size, .rows = 1, .length = 1};
-    int64_t array_stride[MAX_RANK], elements = 1, to_stride = 1;
+    struct rearrangement copy = {.from = from, .size = size, .rows = 1, .length = 1};
+    int64_t array_stride[MAX_RANK] = {0}, elements = 1, to_stride = 1;
+    copy.to = to;
     for (int axis = box->rank - 1; axis >= 0; elements *= box->count[axis--]) array_stride[axis] = elements;
     for (int axis = axes->rank - 1; axis >= 0; to_stride *= part->count[axis--]) {
         int64_t from_stride = axes->array_axis[axis] < 0 ? 0 : array_stride[axes->array_axis[axis]];

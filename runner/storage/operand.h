@@ -26,8 +26,8 @@ struct operand_visitor {
 enum status operand_for_each(const struct operand *operand, const struct box *box, void *data,
                              const struct operand_visitor *visitor, struct error *error);
 
-/* Returns the chunk shape of the array in the axes of the operand; rank 0: chunks do not matter. `shift` (may be
- * NULL): in, the shift of the chunk grid along the axes of the array; out, along those of the operand. */
-struct shape operand_grain(const struct operand *operand, const struct shape *chunk, int64_t shift[MAX_RANK]);
+/* Returns the chunk shape of the array, `of_array`, in the axes of the operand; rank 0: chunks do not matter. `shift`
+ * (may be NULL): in, the shift of the chunk grid along the axes of the array; out, along those of the operand. */
+struct shape operand_grain(const struct operand *operand, const struct shape *of_array, int64_t shift[MAX_RANK]);
 
 #endif
