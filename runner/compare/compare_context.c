@@ -140,12 +140,29 @@ static size_t name_length(const char *line) {
     return strcspn(line, is_operation ? ",}\n" : ":\n");
 }
 
-/* The line of a text that begins with this name; NULL: none. */
-static const char *find_line(const char *text, const char *name, size_t length) {
-    for (const char *line = text; *line;) {
-        if (name_length(line) == length && strncmp(line, name, length) == 0) return line;
-        line += strcspn(line, "\n");
-        line += *line == '\n';
+/* The top-level line that `line` of a text belongs to: `inputs:` for "  A: ..."; itself if it is not indented. */
+static const char *section_of(const char *text, const char *line) {
+    const char *section = line;
+    for (const char *at = text; at <= line; at += strcspn(at, "\n") + 1)
+        if (*at != ' ') section = at;
+    return section;
+}
+
+static bool same_name(const char *one, const char *other) {
+    size_t length = name_length(one);
+    return name_length(other) == length && strncmp(one, other, length) == 0;
+}
+
+/* The line of `text` that has the name of `line` of `other`, in the section of that name; NULL: none. A parameter and
+ * an input may have one name. */
+static const char *find_line(const char *text, const char *other, const char *line) {
+    const char *section = section_of(other, line);
+    bool inside = false; /* in a section of that name */
+    for (const char *at = text; *at;) {
+        if (*at != ' ') inside = same_name(at, section);
+        if (inside && same_name(at, line)) return at;
+        at += strcspn(at, "\n");
+        at += *at == '\n';
     }
     return NULL;
 }
@@ -207,13 +224,13 @@ static bool is_relevant(const char *line) {
 static void compare_jobs(struct context *context, const char *base, const char *new) {
     for (const char *line = base; *line;) {
         size_t name_end = name_length(line);
-        if (is_relevant(line)) compare_line(context, line, find_line(new, line, name_end), name_end);
+        if (is_relevant(line)) compare_line(context, line, find_line(new, base, line), name_end);
         line += strcspn(line, "\n");
         line += *line == '\n';
     }
     for (const char *line = new; *line;) {
         size_t name_end = name_length(line);
-        if (is_relevant(line) && !find_line(base, line, name_end)) {
+        if (is_relevant(line) && !find_line(base, new, line)) {
             compare_line(context, line, NULL, name_end);
             /* compare_line has taken the line for one of the base. */
             struct context_difference *last = &context->items[context->count - 1];

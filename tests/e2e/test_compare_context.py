@@ -40,6 +40,15 @@ def test_whole_values_are_shown(base, new, line, said, one, other):
     assert f"job, zeal: {words[0]} -> {words[1]}\n" in compare(base, new).stdout
 
 
+def test_lines_of_one_name_are_told_apart(base, new):
+    """An input by pattern and its parameter have one name, in different sections of the job."""
+    for path, value in ((base, 2), (new, 3)):
+        edit.change_job(path, lambda text: f"{text}before:\n  zeal: 1\nafter:\n  zeal: {value}\n")
+    assert "zeal" not in compare(base, base).stdout
+    shown = compare(base, new).stdout
+    assert "job, zeal: 2 -> 3\n" in shown and shown.count("zeal") == 1
+
+
 ROOT = ["tool_version", "git_commit", "program_hash", "status"]
 ENVIRONMENT = ["hostname", "os", "cpu", "gpu_name", "compute_capability", "driver_version", "cuda_runtime", "compiler",
                "hdf5_version", "library_blas", "library_cublas", "gpu_uuid"]  # fmt: skip
