@@ -218,7 +218,7 @@ if [ -n "$shards" ]; then
     last=$(sbatch --parsable "--time=$minutes" "--dependency=afterany:$id" "${place[@]}" \
         "$scripts/merge.sbatch" "$output" "${merge[@]}") || {
         status=$?
-        merging="sbatch --dependency=afterany:$id merge.sbatch $output"
+        merging="sbatch --dependency=afterany:$id merge.sbatch $(printf %q "$output")"
         stop "job $id will not be merged; this merges it: $merging" "$status"
     }
     all=$id,${last%%;*}
@@ -234,5 +234,5 @@ log=$(scontrol show job "$id" | awk '
 cat << END
 queue:   squeue -j $all
 log:     $log
-results: tilerun show $output
+results: tilerun show $(printf %q "$output")
 END

@@ -343,6 +343,15 @@ void text_print_csv(const char *text, size_t length, FILE *to) {
     if (quote) putc('"', to);
 }
 
+char *text_shell_word(const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    if (*word && !word[strspn(word, plain)]) return must_strdup(word);
+    char *quoted = must_strdup("'");
+    for (; *word; word++) must_append(&quoted, "%s%c", *word == '\'' ? "'\\'" : "", *word);
+    must_append(&quoted, "'");
+    return quoted;
+}
+
 bool text_is_log(void) {
     struct stat out, err;
     if (isatty(STDOUT_FILENO) || fstat(STDOUT_FILENO, &out) != 0 || fstat(STDERR_FILENO, &err) != 0) return false;

@@ -87,6 +87,8 @@ char *text_cut(const char *text, int width);
 /* Prints a cleaned text, wrapped at spaces if possible, in lines of at most `max_width` columns (0: one line), each
  * after `indent` spaces. */
 void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
+/* A word as a shell reads it back, in single quotes if it needs them. The caller frees. */
+char *text_shell_word(const char *word);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */
 bool text_is_log(void);
 /* Prints a text as a cell of CSV, in quotes if it needs them; other control characters become `?`. */

@@ -37,17 +37,10 @@ enum status command_find(const char *name, const struct command **command, struc
 }
 
 char *command_line(int argc, char **argv) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     char *line = must_strdup("tilerun");
     for (int i = 0; i < argc; i++) {
-        const char *word = argv[i];
-        if (*word && !word[strspn(word, plain)]) {
-            must_append(&line, " %s", word);
-            continue;
-        }
-        must_append(&line, " '");
-        for (; *word; word++) must_append(&line, "%s%c", *word == '\'' ? "'\\'" : "", *word);
-        must_append(&line, "'");
+        OWNED char *word = text_shell_word(argv[i]);
+        must_append(&line, " %s", word);
     }
     return line;
 }
@@ -267,7 +260,12 @@ enum status command_execute(const struct units *units, const struct execute_opti
     struct stat about;
     char size[32];
     bool done = (status == STATUS_OK || status == STATUS_RUN) && wrote && options->progress != PROGRESS_NONE;
-    if (done && stat(path, &about) == 0)
+    OWNED char *word = text_shell_word(path);
+    if (done && options->shard)
+        text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
+                          options->shard->index, options->shard->count, shard_runs(options->shard, &units->plan),
+                          units->plan.run_count, word);
+    else if (done && stat(path, &about) == 0)
         text_print_stderr("tilerun: wrote %s (%s)\n", path, size_text((double)about.st_size, size));
     return status;
 }

@@ -25,10 +25,11 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
 /* Prints the results file if no shard has left a manifest, and removes the leftovers of a killed merge. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
+    OWNED char *word = text_shell_word(path);
     if (access(path, F_OK) != 0)
         return fail(error, STATUS_USAGE,
                     "merge: %s.parts holds no results of shards; `tilerun run JOB -o %s --shard I/N` makes them", path,
-                    path);
+                    word);
     TRY(command_results_open(path, &file, error));
     results_sweep(path);
     OWNED char *outcome = results_file_text(file, "/", "status");

@@ -31,15 +31,16 @@ static const char *units_noun(const struct survey *survey) {
 static char *shards_state_text(const struct survey *survey, const char *output) {
     bool known = survey->runs >= survey->count;
     const char *what = units_noun(survey);
+    OWNED char *word = text_shell_word(output);
     OWNED char *progress = known ? must_printf("%d of %d %s", survey->count, survey->runs, what)
                                  : must_printf("%d %s so far", survey->count, what);
     if (survey->at_work) return must_printf("running: shards have done %s", progress);
     if (survey->complete)
         return must_printf("not merged: shards have done all %d %s; `tilerun merge %s` joins them", survey->count, what,
-                           output);
+                           word);
     return must_printf(
         "unfinished: shards have done %s; repeat each shard's command with --resume, then run `tilerun merge %s`",
-        progress, output);
+        progress, word);
 }
 
 /* "shard 1 of 3 lacks 2 of 4 runs and panels; it is running on node n7, job 12_1; log: /x/12_1.out": a line for each
@@ -97,7 +98,7 @@ static bool read_parts(struct results_file *file) {
 /* Sets file->standing if the job of an existing OUTPUT is not complete, or if OUTPUT.parts has runs beside it. */
 static void read_standing(struct results_file *file) {
     OWNED char *state = h5_get_text(file->id, "status");
-    OWNED char *folder = parts_folder_of(file->path);
+    OWNED char *folder = parts_folder_of(file->path), *word = text_shell_word(file->path);
     char *beside = NULL; /* a sentence about the runs in OUTPUT.parts */
     int done = 0, timed_out = 0, interrupted = 0;
     FREED_BY(texts_clear) struct texts paths = {0};
@@ -121,7 +122,7 @@ static void read_standing(struct results_file *file) {
     else if (interrupted > 0)
         file->standing = must_printf("unfinished: %d of %d runs are done; repeat each shard's command with --resume, "
                                      "then run `tilerun merge %s`",
-                                     done, file->count, file->path);
+                                     done, file->count, word);
     else if (state && strcmp(state, "partial") == 0)
         file->standing = must_strdup("unfinished: --only left operations out; `tilerun run JOB --resume` does them");
     if (beside && file->standing) {

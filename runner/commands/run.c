@@ -76,9 +76,6 @@ static enum status execute_shard(const struct plan *whole, struct shard shard, s
     if (runs == 0)
         text_print_stderr("tilerun: shard %d of %d has nothing to do: the job can be divided among fewer shards only\n",
                           shard.index, shard.count);
-    else if (options.progress != PROGRESS_NONE && (status == STATUS_OK || status == STATUS_RUN))
-        text_print_stderr("tilerun: shard %d of %d has done %d of %d runs; `tilerun merge %s` joins them\n",
-                          shard.index, shard.count, runs, plan->run_count, plan->job->output);
     return status;
 }
 

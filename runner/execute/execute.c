@@ -195,7 +195,7 @@ static enum status run_job(struct execution *execution, bool *wrote, struct erro
         results_finish_manifest(execution->results);
     else
         TRY(publish(execution, created, error));
-    if (wrote) *wrote = !options->shard;
+    if (wrote) *wrote = true;
     return execution->failed ? STATUS_RUN : STATUS_OK;
 }
 

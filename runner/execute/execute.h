@@ -30,7 +30,8 @@ struct execute_options {
     void (*print)(const struct result_row *rows, int count, FILE *to);
 };
 
-/* Executes a plan. *wrote (may be NULL): a new results file was written; false: the existing one was complete.
+/* Executes a plan. *wrote (may be NULL): a results file was written, or a shard's runs; false: the existing results
+ * file was complete.
  * STATUS_RUN: a run failed or was wrong. STATUS_INTERRUPTED: a signal came or a shard has waited too long; the message
  * is printed, and `resume` continues with the remaining runs. STATUS_IO, for `merge`: parts are missing. If a launch
  * does not stop after a signal, the process ends (interrupt.h). */

@@ -2,6 +2,7 @@
 #include "execute_run.h"
 
 #include "../base/fail.h"
+#include "../base/text.h"
 #include <string.h>
 
 bool execution_is_unreadable(const struct execution *execution, enum status status, const struct error *error) {
@@ -34,7 +35,7 @@ const char *execution_unreadable(const struct execution *execution) {
 }
 
 enum status execution_report_lost(const struct execution *execution, struct error *error) {
-    const char *output = execution->units->whole->job->output;
+    OWNED char *output = text_shell_word(execution->units->whole->job->output);
     const char *left_out = execution->options->merge ? NULL : execution->options->unreadable;
     if (execution->lost == 0 && left_out)
         return fail(error, STATUS_IO,

@@ -115,13 +115,22 @@ static void fill_rows(const struct execution *execution, int hanging, struct res
     }
 }
 
-/* "; `tilerun run --resume ...` continues", or nothing if no later call can continue the job. The caller frees. */
+/* "; `tilerun run --resume ...` continues", or nothing if no later call can continue the job. Names the shard in the
+ * stead of `auto`, which only a batch system resolves. The caller frees. */
 static char *how_to_continue(const struct execute_options *options) {
     static const char run_words[] = "tilerun run"; /* --resume follows them, because -- may precede the job */
     if (options->merge) return must_strdup("; the same command continues");
     if (options->single) return must_strdup("");
-    return must_printf("; `%s%s%s` continues", run_words, options->resume ? "" : " --resume",
-                       options->command_line + sizeof run_words - 1);
+    static const char *const autos[] = {" --shard auto", " --shard=auto"};
+    const char *resume = options->resume ? "" : " --resume", *rest = options->command_line + sizeof run_words - 1;
+    const size_t length = strlen(autos[0]);
+    for (int i = 0; options->shard && i < 2; i++) {
+        const char *at = strstr(rest, autos[i]);
+        if (at && strchr(" ", at[length]))
+            return must_printf("; `%s%s%.*s --shard %d/%d%s` continues", run_words, resume, (int)(at - rest), rest,
+                               options->shard->index, options->shard->count, at + length);
+    }
+    return must_printf("; `%s%s%s` continues", run_words, resume, rest);
 }
 
 /* Notes that the run's launch does not stop at its timeout, and returns a line that reports it. The caller frees. */

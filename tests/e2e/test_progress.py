@@ -247,6 +247,11 @@ def test_counts_with_runs_that_depend_on_others(folder):
     assert f"\ntilerun: interrupted: 2 of 3 runs are done; `tilerun {shlex.join(map(str, again))}` continues\n" in said
     assert said.endswith("\ntilerun: 1 run remains, 'long cpu'\n")
 
+    # A shard's number is printed, because `auto` means nothing outside the batch job.
+    process = harness.start(*again, "--shard", "auto", env={**os.environ, "SLURM_PROCID": "0", "SLURM_NTASKS": "1"})
+    rows, said = interrupt(process, None)
+    assert f"`tilerun {shlex.join([*map(str, again), '--shard', '0/1'])}` continues\n" in said
+
 
 def test_counts_with_runs_that_failed(folder):
     """They are not done, and what reads their results was skipped."""

@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -116,6 +117,23 @@ def test_one_shard_is_the_job(folder):
     assert not (folder / "out.h5").exists()
     merge(folder)
     assert_equals_unsharded(folder)
+
+
+def test_printed_commands_can_be_copied(folder):
+    """Each `tilerun merge` in a message names the output as a shell reads it; none is printed after the merge."""
+    folder = folder / "it's here"
+    folder.mkdir()
+    job(folder)
+    said = [merge(folder, expect=USAGE).stderr]
+    for index in range(2):
+        said.append(shard(folder, index, 2).stderr)
+        said.append(harness.tilerun("show", folder / "out.h5", expect=OK).stdout)
+    merge(folder)
+    for text in said:
+        command = shlex.split(re.search("`tilerun (.*?)`", text)[1])
+        assert str(folder / "out.h5") in command and command[0] == ("run" if text is said[0] else "merge"), text
+    again = shard(folder, 0, 2, "--resume").stderr
+    assert "is complete: nothing to do" in again and "joins them" not in again
 
 
 def test_missing_shard_is_named(folder):
