@@ -60,6 +60,7 @@ static enum status merge(const struct invocation *invocation, struct error *erro
     FREED_BY(shard_job_free) struct shard_job found = {.partial = false};
     TRY(interrupt_begin(error));
     if (options.progress != PROGRESS_NONE) command_begin_log(NULL, NULL);
+    TRY(parts_check_readable(path, error));
     if (!shards_find_job(path, &found)) return show_done(path, &options, error);
     FREED_BY(job_release) struct job *job = load_job(path, &found);
     FREED_BY(plan_release) struct plan *plan = NULL;
@@ -96,11 +97,11 @@ const struct command command_merge = {
     .name = "merge",
     .summary = "Join the results of a job's shards (`run --shard`) into one results file.",
     .description =
-        "RESULTS is the name that the shards were given with -o. The job, its options and its devices are those of the "
-        "shards, so any machine that sees the file system can merge; it computes nothing. The file is the one that a "
-        "single process would have written; /shards records where each run was done. If runs are missing, merge names "
-        "the shards that lack them and where these ran, and exits with 3. It names parts of another job, other inputs "
-        "or another tilerun, and ignores them.\n"
+        "RESULTS is the name that the shards were given with -o. The job, its options and its devices are those of "
+        "the shards, so any machine that sees the job's inputs and its results can merge; it computes nothing. The "
+        "file is the one that a single process would have written; /shards records where each run was done. If runs "
+        "are missing, merge names the shards that lack them and where these ran, and exits with 3. It names parts of "
+        "another job, other inputs or another tilerun, and ignores them.\n"
         "\n"
         "The outputs of a linked file are virtual data sets, which HDF5's tools read like any other. It can be moved "
         "together with RESULTS.parts. Without RESULTS.parts it has no outputs, and show, compare and the others report "

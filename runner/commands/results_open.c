@@ -148,11 +148,17 @@ static char *output_of(const char *path) {
 enum status command_results_open(const char *path, struct results_file **file, struct error *error) {
     struct results_file *new = must_malloc(sizeof *new);
     *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
+    *file = NULL;
+    enum status status = access(new->path, F_OK) == 0 ? STATUS_OK : parts_check_readable(new->path, error);
+    if (status) {
+        results_file_close(new);
+        return status;
+    }
     *file = new;
     /* A job that ends meanwhile publishes OUTPUT before it removes its parts. */
     if (access(new->path, F_OK) != 0 && read_parts(new) && (new->count > 0 || access(new->path, F_OK) != 0))
         return STATUS_OK;
-    enum status status = results_file_open(new->path, file, error);
+    status = results_file_open(new->path, file, error);
     const char *suffix = path_suffix(path);
     if (!status) read_standing(*file);
     if (status == STATUS_USAGE && (strcmp(suffix, ".yaml") == 0 || strcmp(suffix, ".yml") == 0)) {

@@ -207,10 +207,12 @@ static enum status try_lock(const struct results *results, const char *folder, b
     enum status status = STATUS_OK;
     int descriptor = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     *again = descriptor < 0 && errno == ENOENT;
-    if (descriptor < 0 && !*again)
-        status = fail(error, STATUS_USAGE, "%s: cannot be made: %s", path, strerror(errno));
-    else if (descriptor >= 0 &&
-             (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || !read_holder(descriptor, &holder)))
+    if (descriptor < 0 && !*again) {
+        int number = errno;
+        OWNED char *hint = permission_hint(results->folder.root, number);
+        status = fail(error, STATUS_USAGE, "%s: cannot be opened: %s%s", path, strerror(number), hint);
+    } else if (descriptor >= 0 &&
+               (fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) || !read_holder(descriptor, &holder)))
         status = fail(error, STATUS_USAGE, "%s: has a name of tilerun's but is not its lock; move it away first", path);
     else if (descriptor >= 0 && !(status = hold(results, shared, descriptor, error)))
         *again = !path_is_file(path, &about);

@@ -100,6 +100,9 @@ bool manifests_find_job(const char *root, struct shard_job *job);
 char *manifest_text(const char *folder, const char *attribute);
 /* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
+/* What helps against errno `number` in OUTPUT.parts: "; its owner can run `chmod -R g+rwX out.h5.parts`"; "": it is not
+ * a matter of permissions. The caller frees. */
+char *permission_hint(const char *root, int number);
 /* Fills results->found. */
 void shards_find_parts(struct results *results);
 void shards_free_parts(struct results *results);

@@ -233,6 +233,9 @@ void survey_free(struct survey *survey);
 
 /* OUTPUT.parts; NULL: there can be none. The caller frees. */
 char *parts_folder_of(const char *output);
+/* STATUS_IO: this user may not read a folder or a file in OUTPUT.parts, which another user has made: it would seem to
+ * be missing. */
+enum status parts_check_readable(const char *output, struct error *error);
 /* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
  * at that moment would find it taken. */
 bool parts_are_locked(const char *parts);

@@ -118,3 +118,31 @@ def test_sticky_folder(folder):
         assert done.returncode == code and ("is sticky" in done.stderr) == (code == USAGE), done.stderr
         assert ("[1/1]" in done.stderr) == (code == OK), done.stderr
     assert (place / "out.h5").stat().st_mtime < begun + 60
+
+
+def test_another_users_parts_are_not_called_missing(tmp_path, tmp_path_factory):
+    """A folder or a file in OUTPUT.parts that this user may not read: an error with what its owner can do."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be two users")
+    out, parts = tmp_path / "out.h5", tmp_path / "out.h5.parts"
+    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        path.chmod(path.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
+    harness.write_job(
+        tmp_path / "job.yaml", device="cpu", inputs={"R": {"random": {"shape": [9, 9]}}},
+        operations=[{"id": i, "op": "transpose", "inputs": ["R"], "variants": ["cpu"], "repeat": 1} for i in "ab"],
+    )  # fmt: skip
+    for shard in range(2):
+        harness.tilerun("run", tmp_path / "job.yaml", "-o", out, "--shard", f"{shard}/2", expect=OK)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    if subprocess.run([*other, "test", "-x", str(harness.TILERUN), "-a", "-r", str(parts)]).returncode != 0:
+        pytest.skip("another user cannot reach the program")
+    kept = next(parts.glob("shard-1-of-2/*[0-9a-f].h5"))
+    for path in (parts / "shard-1-of-2/shard.h5", kept, parts / "shard-0-of-2", parts):
+        mode = path.stat().st_mode
+        path.chmod(0o700)
+        for command in ("show", "merge"):
+            done = subprocess.run([*other, str(harness.TILERUN), command, str(out)], capture_output=True, text=True)
+            assert done.returncode == IO and f"{path}: cannot be read: " in done.stderr, (path, done.stderr)
+            assert f"`chmod -R g+rwX {parts}`" in done.stderr, done.stderr
+        path.chmod(mode)
+    harness.tilerun("merge", out, expect=OK)
