@@ -23,9 +23,10 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     return false;
 }
 
-/* Reports `text` about the scalar or tree `where` at `at`: `where` itself, or the value that its parameter has. */
-static bool report(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *at,
-                   const char *text) {
+/* Reports `text` about `where`, at `at`: `where` itself, or the value that its parameter has. Each position is reported
+ * once, and a wrong value of a parameter at one position only. Returns false. */
+static bool report_once(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *at,
+                        const char *text) {
     struct parameters *parameters = &reader->parameters;
     uint64_t used = parameters_used(parameters, where), swept = used & reader->swept;
     bool follows = used & parameters->wrong;
@@ -48,13 +49,13 @@ bool job_error(struct job_reader *reader, const struct yaml_node *where, const c
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
     va_end(arguments);
-    return report(reader, where, where, text);
+    return report_once(reader, where, where, text);
 }
 
 bool job_error_quoted(struct job_reader *reader, const struct yaml_node *where, const char *what, const char *expected,
                       const char *text) {
     OWNED char *message = must_printf("'%s' must be %s, not '%s': the quotes make it text", what, expected, text);
-    return report(reader, where, parameters_written(&reader->parameters, where, reader->choice), message);
+    return report_once(reader, where, parameters_written(&reader->parameters, where, reader->choice), message);
 }
 
 void job_note(struct job_reader *reader, const struct yaml_node *where, const char *format, ...) {
