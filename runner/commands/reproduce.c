@@ -79,7 +79,8 @@ static enum status choose_output(struct reproduction *r, struct error *error) {
 static enum status load_job(struct reproduction *r, struct job **job, struct error *error) {
     OWNED char *text = results_file_job(r->base, true);
     *job = NULL;
-    if (!text) return fail(error, STATUS_USAGE, "%s: holds no job to run again", r->path);
+    const char *standing = r->base->standing;
+    if (!text) return fail(error, STATUS_USAGE, "%s: %s", r->path, standing ? standing : "holds no job to run again");
     struct job_overrides overrides = {.output = r->output, .device = r->settings->job.overrides.device};
     *job = job_parse(r->path, text, &overrides);
     /* Runs the variants that a search has found, instead of searching again. */

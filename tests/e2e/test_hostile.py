@@ -383,7 +383,7 @@ def test_links_planted_in_parts(place, name, flags):
         words = "is a symbolic link; finished runs are kept beside the output, so remove the link"
         assert done.err.decode() == f"tilerun: out.h5.parts: {words}\n"
     if name == "/lock":
-        assert done.err == b"tilerun: out.h5.parts/lock: cannot be made: Too many levels of symbolic links\n"
+        assert done.err == b"tilerun: out.h5.parts/lock: cannot be opened: Too many levels of symbolic links\n"
     assert set(os.listdir(place)) == {"canary", "job"}
 
 

@@ -108,6 +108,7 @@ def test_show_says_how_far_shards_are(folder, by):
             assert re.fullmatch(rf"unfinished: shards have done \d+ of \d+ {re.escape(left)}", said), said
         else:
             assert re.fullmatch(rf"not merged: shards have done all \d+ {what}; {re.escape(merges)} joins them", said), said
+            assert f"out.h5: {said}" in harness.said("reproduce", folder / "out.h5")
     merge(folder, expect=RUN)
 
 

@@ -145,4 +145,9 @@ def test_another_users_parts_are_not_called_missing(tmp_path, tmp_path_factory):
             assert done.returncode == IO and f"{path}: cannot be read: " in done.stderr, (path, done.stderr)
             assert f"`chmod -R g+rwX {parts}`" in done.stderr, done.stderr
         path.chmod(mode)
-    harness.tilerun("merge", out, expect=OK)
+    for path in (tmp_path, parts, parts / "shard-1-of-2"):
+        path.chmod(0o777)
+    for lock in parts.rglob("lock"):
+        lock.chmod(0o666)
+    done = subprocess.run([*other, str(harness.TILERUN), "merge", str(out)], capture_output=True, text=True)
+    assert done.returncode == OK and f"{parts} stays: 1 finished run in it cannot be removed" in done.stderr, done.stderr
