@@ -282,6 +282,14 @@ static enum status write_and_name(struct results *results, const struct result_s
     return publish_put(results, &results->output, path, error);
 }
 
+/* Reports parts that could not be removed, because they lie in another user's folder. */
+static void report_remains(const struct results *results) {
+    int parts, foreign;
+    if (results_count_parts(results, &parts, &foreign, IGNORED) || parts == 0) return;
+    text_print_stderr("tilerun: %s stays: %d finished run%s in it cannot be removed by this user\n",
+                      results->folder.parts, parts, parts == 1 ? "" : "s");
+}
+
 enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error) {
     OWNED char *path = must_printf("%s/assembled.tmp", results->folder.parts);
     to_select(results, summary);
@@ -294,6 +302,7 @@ enum status store_publish(struct results *results, const struct result_summary *
     if (!status && !results->policy.links && strcmp(summary->status, "complete") == 0) {
         results_close_outputs(results); /* NFS keeps files that are open */
         results_clear(results, true);
+        report_remains(results);
     }
     return status;
 }

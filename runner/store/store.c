@@ -231,9 +231,6 @@ void store_leave(struct results *results) {
         if (!gone && results->folder.cleared && no_parts && foreign > 0)
             text_print_stderr("tilerun: %s stays: it holds %d file%s that %s not tilerun's\n", results->folder.parts,
                               foreign, foreign == 1 ? "" : "s", foreign == 1 ? "is" : "are");
-        if (results->folder.cleared && parts > 0)
-            text_print_stderr("tilerun: %s stays: %d finished run%s in it cannot be removed by this user\n",
-                              results->folder.parts, parts, parts == 1 ? "" : "s");
     }
     leave_shared(results, gone);
 }
