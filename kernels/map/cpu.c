@@ -20,7 +20,7 @@ static int64_t run_at(const struct map_args *args, int64_t at, int64_t max_count
     return min_int64(max_count, args->extent[2] - position[2]);
 }
 
-/* Repeats the first of `count` values, which has `bytes` bytes, in all others. */
+/* Repeats the first of `count` values, which has `bytes` bytes (1, 4 or 8), in all others. */
 static void repeat(size_t bytes, void *values, int64_t count) {
     uint8_t *of_1_byte = values;
     uint32_t *of_4_bytes = values;

@@ -51,7 +51,8 @@ static struct division_outcome outcome_of(const struct divisible *job, const str
     return outcome;
 }
 
-/* Divides the job anew, because its panels depend on the number of shards. */
+/* What becomes of the job among so many shards. Where they share operations, the job is divided anew, because its
+ * panels depend on their number. */
 static struct division_outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
         (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))

@@ -82,8 +82,8 @@ static char *origin_of(const struct results *results, const char *path) {
     OWNED char *name = h5_get_text(part, "job_name"), *sha256 = h5_get_text(part, "job_sha256");
     OWNED char *why = results_difference(results, part, sha256);
     bool known = part_row(part, path, &row);
-    return must_printf("it holds '%s%s%s' of job '%.64s', which %s", known ? row.operation : "a run", known ? " " : "",
-                       known ? row.variant : "", name ? name : "?", why);
+    OWNED char *run = known ? must_printf("'%s %s'", row.operation, row.variant) : must_strdup("a run");
+    return must_printf("it holds %s of job '%.64s', which %s", run, name ? name : "?", why);
 }
 
 /* Prints which job made each part that is not of this job. */

@@ -127,8 +127,8 @@ static void right_elements(const struct geometry *geometry, enum dtype stored, c
 }
 
 /* The error of a stored integer: the distance from the truth to the nearest number that converts to `out`. Conversion
- * cuts off the fraction and wraps modulo 2^bits; NaN and infinity become 0. whole + steps is the nearest whole number
- * that wraps to `out`. */
+ * cuts off the fraction and wraps modulo 2^bits; NaN and infinity become 0. integral + steps is the nearest whole
+ * number that wraps to `out`. */
 static double integer_error(enum dtype computed, enum dtype stored, int64_t out, const struct truth *truth, int64_t i,
                             const struct tolerance *tolerance) {
     double value = truth->value[i], integral = trunc(value), fraction = value - integral;

@@ -175,7 +175,7 @@ static void append_dataset(struct h5_list *list, const char *path, hid_t dataset
     entry->address = about.addr;
 }
 
-/* Records the target of an external link. */
+/* Records whether an entry is a link, and the target of an external one. */
 static void record_link(hid_t group, const char *name, const H5L_info_t *link, struct h5_entry *entry) {
     const char *file, *object;
     unsigned flags;
