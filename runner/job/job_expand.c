@@ -197,9 +197,13 @@ static void reserve_instances(struct job_reader *reader, struct definition *defi
         bool kept = sweep_keeps(&reader->parameters, &reader->conditions, reader->swept, reader->choice);
         definition->instances[number] = kept ? next++ : -1;
     }
-    if (!fits || next - first > max_new) {
+    if (!fits)
+        yaml_error(reader->document, definition->where,
+                   "the sweep has more than 1,048,576 combinations before 'where': shorten its lists, or 'zip' them");
+    else if (next - first > max_new)
         yaml_error(reader->document, definition->where, "the sweep expands to more than %d inputs and operations",
                    MAX_INSTANCES);
+    if (!fits || next - first > max_new) {
         definition->count = 0;
         return;
     }
