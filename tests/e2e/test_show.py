@@ -319,6 +319,8 @@ def test_nothing_is_finished_yet(folder):
     (parts / "lock").touch()
     text = show(folder / "out.h5")
     assert text == "unfinished: no run is finished yet; `tilerun run JOB --resume` continues\n"
+    for name in ("out.h5", "out.h5.parts"):
+        assert "prints how to complete it" in harness.said("inspect", folder / name), name
     assert show(folder / "out.h5", "--json") == "[]\n"
     assert sorted(path.name for path in folder.rglob("*")) == ["lock", "out.h5.parts"]
     (parts / "lock").unlink()

@@ -1,6 +1,7 @@
 /* h5foreign.c - one table with the first bytes of each format. */
 #include "h5fault.h"
 
+#include "../../base/destination.h"
 #include "../../base/text.h"
 
 #include <fcntl.h>
@@ -98,6 +99,8 @@ static const char *folder_format(const char *path) {
     if (contains(path, ".zgroup") || contains(path, "zarr.json") || contains(path, ".zmetadata"))
         return "is a zarr directory, not an HDF5 file" BY(
             "zarr; h5py.File('OUT.h5', 'w').update({k: a[...] for k, a in zarr.open('IN').arrays()})");
+    if (strcmp(path_suffix(path), ".parts") == 0)
+        return "is the folder of parts of an output, not an HDF5 file; `tilerun show` of it prints how to complete it";
     return "is a directory, not an HDF5 file";
 }
 

@@ -4,6 +4,7 @@
 
 #include "../../base/fail.h"
 #include "../../base/match.h"
+#include "../../base/text.h"
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
 #include "../h5/h5type.h"
@@ -12,13 +13,27 @@
 #include "h5fault.h"
 #include "h5guard.h"
 #include "h5sources.h"
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+/* Is `folder` the folder of parts of an output that is not complete? */
+static bool holds_parts(const char *folder) {
+    OWNED_FOLDER DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strcmp(entry->d_name, "lock") == 0 || strncmp(entry->d_name, "shard-", strlen("shard-")) == 0) return true;
+    return false;
+}
+
 /* Reports that a file does not exist or cannot be looked up. */
 static enum status fail_lookup(const char *path, int number, struct error *error) {
+    OWNED char *parts = must_printf("%s.parts", path), *word = text_shell_word(path);
+    if (number == ENOENT && holds_parts(parts))
+        return fail(error, STATUS_USAGE,
+                    "%s: does not exist yet: %s holds its parts; `tilerun show %s` prints how to complete it", path,
+                    parts, word);
     OWNED char *hint = number == ENOENT || number == ENOTDIR ? match_hint(path) : must_strdup("");
     return fail(error, STATUS_USAGE, "%s: %s%s", path, strerror(number), hint);
 }
