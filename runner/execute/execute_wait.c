@@ -109,19 +109,21 @@ static enum status fail_lost_part(const struct awaited *awaited, struct error *e
                 name);
 }
 
-/* STATUS_IO if the shard that makes the result has ended without it and will not go back into a queue: the runs that
- * read the result are lost, as if it were an input that cannot be read. A shard that ended before this one began gets
- * some time, because both may be started again. */
+/* STATUS_IO if this user may not read the parts of the shard that makes the result, or if that shard has ended without
+ * the result and will not go back into a queue: the runs that read the result are lost, as if it were an input that
+ * cannot be read. A shard that ended before this one began gets some time, because both may be started again. */
 static enum status check_maker(struct execution *execution, struct awaited *awaited, double passed, int *result_run,
                                struct reader *reader, struct error *error) {
     bool earlier;
     int maker = awaited_shard(awaited);
     const struct shard *shard = execution->options->shard;
     OWNED char *name = awaited_name(awaited), *stop = awaited_stop(awaited, &earlier);
-    if (!stop || (earlier && passed < CHECK_S) || awaited_look(awaited, result_run)) return STATUS_OK;
-    fail(error, STATUS_IO,
-         "%s of shard %d of %d is missing, because that shard stopped (%s); run it with --resume, then shard %d", name,
-         maker, shard->count, stop, shard->index);
+    if (!awaited_check_readable(awaited, error)) {
+        if (!stop || (earlier && passed < CHECK_S) || awaited_look(awaited, result_run)) return STATUS_OK;
+        fail(error, STATUS_IO,
+             "%s of shard %d of %d is missing, because that shard stopped (%s); run it with --resume, then shard %d",
+             name, maker, shard->count, stop, shard->index);
+    }
     if (!reader->unreadable) reader->unreadable = must_strdup(error->text);
     /* No task that needs the result has a key any more. */
     memset(execution->hashed, 0, (size_t)execution->plan->task_count * sizeof(bool));

@@ -189,6 +189,14 @@ char *awaited_name(const struct awaited *awaited) {
                        task->panel ? ", " : "", task->panel ? task->panel : "");
 }
 
+enum status awaited_check_readable(const struct awaited *awaited, struct error *error) {
+    const char *root = awaited->results->folder.root;
+    int number = first_missing(awaited);
+    OWNED char *folder = folder_of(awaited, number);
+    TRY(shard_check_readable(root, folder, error));
+    return part_check_readable(root, awaited->parts[number].path, error);
+}
+
 char *awaited_host(const struct awaited *awaited, bool *at_work) {
     OWNED char *folder = folder_of(awaited, first_missing(awaited));
     *at_work = parts_are_locked(folder);

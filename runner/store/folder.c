@@ -58,24 +58,28 @@ char *permission_hint(const char *root, int number) {
     return number == EACCES ? must_printf("; its owner can run `chmod -R g+rwX %s`", word) : must_strdup("");
 }
 
-static enum status check_readable(const char *root, const char *path, int mode, struct error *error) {
+enum status part_check_readable(const char *root, const char *path, struct error *error) {
+    struct stat about;
+    int mode = stat(path, &about) == 0 && S_ISDIR(about.st_mode) ? R_OK | X_OK : R_OK;
     if (access(path, mode) == 0 || errno != EACCES) return STATUS_OK;
     OWNED char *hint = permission_hint(root, EACCES);
     return fail(error, STATUS_IO, "%s: cannot be read: %s%s", path, strerror(EACCES), hint);
 }
 
+enum status shard_check_readable(const char *root, const char *folder, struct error *error) {
+    OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, folder);
+    TRY(part_check_readable(root, folder, error));
+    return part_check_readable(root, manifest, error);
+}
+
 enum status parts_check_readable(const char *output, struct error *error) {
     OWNED char *root = parts_folder_of(output);
     if (!root) return STATUS_OK;
-    TRY(check_readable(root, root, R_OK | X_OK, error));
+    TRY(part_check_readable(root, root, error));
     FREED_BY(texts_clear) struct texts folders = shard_folders(root), parts = {0};
-    for (int i = 0; i < folders.count; i++) {
-        OWNED char *manifest = must_printf("%s/" SHARD_MANIFEST, folders.items[i]);
-        TRY(check_readable(root, folders.items[i], R_OK | X_OK, error));
-        TRY(check_readable(root, manifest, R_OK, error));
-    }
+    for (int i = 0; i < folders.count; i++) TRY(shard_check_readable(root, folders.items[i], error));
     parts = parts_list(root);
-    for (int i = 0; i < parts.count; i++) TRY(check_readable(root, parts.items[i], R_OK, error));
+    for (int i = 0; i < parts.count; i++) TRY(part_check_readable(root, parts.items[i], error));
     return STATUS_OK;
 }
 

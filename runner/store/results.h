@@ -103,6 +103,10 @@ enum status shards_write_origins(hid_t file, const struct results *results, stru
 /* What helps against errno `number` in OUTPUT.parts: "; its owner can run `chmod -R g+rwX out.h5.parts`"; "": it is not
  * a matter of permissions. The caller frees. */
 char *permission_hint(const char *root, int number);
+/* STATUS_IO: this user may not read a folder or a file in OUTPUT.parts, which is `root`. One that does not exist is no
+ * error. shard_check_readable checks a shard's folder and its manifest. */
+enum status part_check_readable(const char *root, const char *path, struct error *error);
+enum status shard_check_readable(const char *root, const char *folder, struct error *error);
 /* Fills results->found. */
 void shards_find_parts(struct results *results);
 void shards_free_parts(struct results *results);

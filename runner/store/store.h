@@ -190,6 +190,8 @@ bool awaited_look(struct awaited *awaited, int *result_run);
 /* Return about the first missing part: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and the
  * host on which that shard works or worked, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
 int awaited_shard(const struct awaited *awaited);
+/* STATUS_IO: this user may not read that part, or that shard's folder. */
+enum status awaited_check_readable(const struct awaited *awaited, struct error *error);
 char *awaited_name(const struct awaited *awaited);
 char *awaited_host(const struct awaited *awaited, bool *at_work);
 /* Why that shard has ended before its last run, so that it does not go back into a queue; NULL: it has not. *earlier:

@@ -146,8 +146,42 @@ def test_another_users_parts_are_not_called_missing(tmp_path, tmp_path_factory):
             assert f"`chmod -R g+rwX {parts}`" in done.stderr, done.stderr
         path.chmod(mode)
     for path in (tmp_path, parts, parts / "shard-1-of-2"):
-        path.chmod(0o777)
+        os.chown(path, -1, 65534)
+        path.chmod(0o775)
     for lock in parts.rglob("lock"):
         lock.chmod(0o666)
     done = subprocess.run([*other, str(harness.TILERUN), "merge", str(out)], capture_output=True, text=True)
     assert done.returncode == OK and f"{parts} stays: 1 finished run in it cannot be removed" in done.stderr, done.stderr
+
+
+def test_a_shard_does_not_wait_for_parts_that_it_may_not_read(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can be two users")
+    out, parts = tmp_path / "out.h5", tmp_path / "out.h5.parts"
+    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        path.chmod(path.stat().st_mode | stat.S_IXOTH | stat.S_IROTH)
+    scale = {"op": "scale", "variants": ["cpu"], "repeat": 1}
+    harness.write_job(
+        tmp_path / "job.yaml", device="cpu", inputs={"R": {"random": {"shape": [9, 9]}}},
+        operations=[{"id": i, "inputs": ["R" if i == "a" else "a"], **scale} for i in "abcd"],
+    )  # fmt: skip
+    command = ["run", str(tmp_path / "job.yaml"), "-o", str(out), "--shard"]
+    harness.tilerun(*command, "0/2", expect=OK)
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(harness.TILERUN)]
+    if subprocess.run([*other, "show", str(out)]).returncode != 0:
+        pytest.skip("another user cannot reach the program")
+    for path in (tmp_path, parts):
+        os.chown(path, -1, 65534)
+        path.chmod(0o775)
+    for lock in parts.rglob("lock"):
+        lock.chmod(0o666)
+    made = next(parts.glob("shard-0-of-2/*[0-9a-f].h5"))
+    for path in (made, made.parent):
+        mode = path.stat().st_mode
+        path.chmod(0o700)
+        done = subprocess.run([*other, *command, "1/2", "--resume", "--wait", "50"], capture_output=True, text=True,
+                              timeout=40)  # fmt: skip
+        assert done.returncode == IO and f"{path}: cannot be read: " in done.stderr, done.stderr
+        path.chmod(mode)
+    done = subprocess.run([*other, *command, "1/2", "--resume"], capture_output=True, text=True)
+    assert done.returncode == OK, done.stderr
