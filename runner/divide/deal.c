@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The smallest gain for which a task goes to another shard than its producer, as a share of a shard's mean time, and
- * for which a job is dealt out with waits, as a share of the time until all is done. */
+/* A task goes to another shard than its producer only if it then begins this share of a shard's mean time sooner;
+ * groups are spread only if the job then ends this share of its time sooner. */
 #define GAIN 0.05
 
 /* ---- the work of each shard so far ------------------------------------------------------------------------------- */
@@ -31,12 +31,13 @@ struct load_tree {
     double *seconds;
 };
 
+/* A tree in which all shards have 0 seconds. The caller frees its `seconds`. */
 static struct load_tree load_tree_make(int shards) {
     struct load_tree tree = {.leaves = 1};
     while (tree.leaves < shards) tree.leaves *= 2;
     tree.seconds = must_malloc(2 * (size_t)tree.leaves * sizeof *tree.seconds);
     for (int s = 0; s < tree.leaves; s++) tree.seconds[tree.leaves + s] = s < shards ? 0 : INFINITY;
-    for (int node = tree.leaves - 1; node > 0; node--) /* all shards have 0: the left child is a minimum */
+    for (int node = tree.leaves - 1; node > 0; node--) /* no right child is less: all shards have 0 */
         tree.seconds[node] = tree.seconds[2 * node];
     return tree;
 }
@@ -60,13 +61,15 @@ static int min_below(const struct load_tree *tree, int node, int first, int shar
     return lower && (!upper || tree->seconds[lower] <= tree->seconds[upper]) ? lower : upper;
 }
 
+/* The shard with the least seconds among from .. to - 1, of which there is at least one. */
 static int load_tree_min(const struct load_tree *tree, int from, int to) {
     return min_below(tree, 1, 0, tree->leaves, from, to) - tree->leaves;
 }
 
 /* ---- whole groups ------------------------------------------------------------------------------------------------ */
 
-/* Deals out whole groups, the longest first. Groups marked in `spread` (NULL: none) are in *tree already. */
+/* Deals out whole groups, the longest first. It skips groups marked in `spread` (NULL: none is), which are dealt out
+ * and counted in *tree already. */
 static void deal_groups(const struct shard_groups *all, struct load_tree *tree, int shards, const bool *spread,
                         int *shard_of_task) {
     OWNED int *shard_of_group = must_malloc((size_t)(all->count + 1) * sizeof *shard_of_group);
@@ -105,11 +108,11 @@ struct spread {
     const bool *groups; /* marks the groups to spread */
     double mean;        /* mean seconds of a shard */
     int shards;
-    int first_shards; /* this many shards get the tasks that read no result; the others are free for their readers */
+    int first_shards; /* only this many shards get tasks that read no result; the others are free for their readers */
 };
 
-/* Deals out the tasks of the marked groups one by one, in the plan's order: each to the shard that can begin it
- * first. */
+/* Deals out the tasks of the marked groups one by one, in the plan's order: each to the shard that can begin it first,
+ * but to its highest producer's if that begins it hardly later (GAIN). */
 static void spread_groups(const struct shard_groups *all, const struct spread *spread, struct load_tree *tree,
                           int *shard_of_task) {
     const struct plan *plan = all->plan;
@@ -117,13 +120,13 @@ static void spread_groups(const struct shard_groups *all, const struct spread *s
     for (int t = 0; t < plan->task_count; t++) {
         if (!spread->groups[all->group_of_task[t]]) continue;
         int highest;
-        double from = inputs_ready(plan, t, shard_of_task, done, &highest);
+        double ready = inputs_ready(plan, t, shard_of_task, done, &highest);
         int shard =
             highest < 0 ? load_tree_min(tree, 0, spread->first_shards) : load_tree_min(tree, highest, spread->shards);
-        double begin = fmax(from, tree->seconds[tree->leaves + shard]);
-        if (highest >= 0 && fmax(from, tree->seconds[tree->leaves + highest]) <= begin + GAIN * spread->mean) {
+        double begin = fmax(ready, tree->seconds[tree->leaves + shard]);
+        if (highest >= 0 && fmax(ready, tree->seconds[tree->leaves + highest]) <= begin + GAIN * spread->mean) {
             shard = highest;
-            begin = fmax(from, tree->seconds[tree->leaves + shard]);
+            begin = fmax(ready, tree->seconds[tree->leaves + shard]);
         }
         shard_of_task[t] = shard;
         done[t] = begin + all->loads[t].seconds;

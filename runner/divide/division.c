@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The work of each of `shards` shards. The caller frees. */
-static struct numbered_load *deal(const struct shard_groups *groups, int shards) {
+/* The work of each of `shards` shards if the groups are dealt out to them, and its waits. The caller frees. */
+static struct numbered_load *find_shard_loads(const struct shard_groups *groups, int shards) {
     struct numbered_load *loads = must_malloc((unsigned long)shards * sizeof *loads);
     OWNED int *shard_of_task = shard_deal(groups, shards);
     OWNED double *ends = shard_ends(groups, shard_of_task, shards);
@@ -30,16 +30,19 @@ struct divisible {
 };
 
 struct division_outcome {
-    double longest_s, compute_s; /* the longest total, and the longest computing time, of a shard */
-    double files_s;
+    double longest_s,
+        compute_s;  /* the longest total, and the longest computing time, of a shard, both with its waits */
+    double files_s; /* the time that the shared file system takes for all shards */
 };
 
+/* The time that the file system takes to read and write everything. */
 static double files_seconds(const struct divisible *job, const struct shard_load *sum) {
     return sum->read_bytes / job->read_bytes_per_s + sum->write_bytes / job->write_bytes_per_s;
 }
 
+/* What becomes of the job if these groups are dealt out to so many shards. */
 static struct division_outcome outcome_of(const struct divisible *job, const struct shard_groups *groups, int shards) {
-    OWNED struct numbered_load *loads = deal(groups, shards);
+    OWNED struct numbered_load *loads = find_shard_loads(groups, shards);
     struct division_outcome outcome = {0};
     struct shard_load sum = {0};
     for (int s = 0; s < shards; s++) {
@@ -51,8 +54,8 @@ static struct division_outcome outcome_of(const struct divisible *job, const str
     return outcome;
 }
 
-/* What becomes of the job among so many shards. Where they share operations, the job is divided anew, because its
- * panels depend on their number. */
+/* What becomes of the job among so many shards. Where operations are divided into panels, it divides the job anew,
+ * because the panels depend on the number of shards. */
 static struct division_outcome outcome_among(const struct divisible *job, int shards) {
     if (job->by == SHARD_BY_RUNS ||
         (job->by == SHARD_AUTO && shards <= job->groups->count && !units_uneven(job->groups, shards)))
@@ -62,16 +65,16 @@ static struct division_outcome outcome_among(const struct divisible *job, int sh
     return outcome_of(job, groups, shards);
 }
 
-/* The smallest number of shards with which the files take as long as the longest shard computes; 0: there is none.
- * Doubles the number, then bisects. */
+/* The smallest number of shards with which the files take as long as the longest shard computes; 0: no number has been
+ * found before more shards ceased to help. Doubles the number, then bisects. */
 static int find_files_shards(const struct divisible *job) {
     int too_few = 0, enough = 1;
     double last = INFINITY;
     for (;; enough = enough > MAX_SHARDS / 2 ? MAX_SHARDS : 2 * enough) {
         const struct division_outcome outcome = outcome_among(job, enough);
         if (outcome.files_s >= outcome.compute_s) break;
-        bool stuck = enough > job->groups->count && outcome.compute_s > 0.99 * last;
-        if (enough == MAX_SHARDS || stuck) return 0;
+        bool no_faster = enough > job->groups->count && outcome.compute_s > 0.99 * last;
+        if (enough == MAX_SHARDS || no_faster) return 0;
         too_few = enough;
         last = outcome.compute_s;
     }
@@ -83,7 +86,7 @@ static int find_files_shards(const struct divisible *job) {
     return enough;
 }
 
-/* The smallest number of shards that end as soon as one shard for each task would. */
+/* The smallest number of shards that end as soon, but for rounding errors, as one shard for each task would. */
 static int find_useful_shards(const struct divisible *job, const struct shard_groups *groups) {
     int too_few = 0, enough = groups->plan->task_count < MAX_SHARDS ? groups->plan->task_count : MAX_SHARDS;
     if (enough == 0) return 0;
@@ -97,7 +100,8 @@ static int find_useful_shards(const struct divisible *job, const struct shard_gr
 
 /* ---- the division ------------------------------------------------------------------------------------------------ */
 
-static void add_up(struct division *division) {
+/* Sets the totals over the shards' loads. */
+static void add_up_loads(struct division *division) {
     for (int s = 0; s < division->shards; s++) {
         const struct shard_load *load = &division->loads[s].load;
         shard_load_add(&division->sum, load);
@@ -109,6 +113,7 @@ static void add_up(struct division *division) {
     division->uneven = division->mean_s > 0 ? division->longest_s / division->mean_s : 1;
 }
 
+/* Sets what the job would gain from other numbers of shards, and from panels. */
 static void compare_division(struct division *division, const struct divisible *job) {
     const struct division_outcome one_process = outcome_of(job, job->groups, 1);
     division->files_s = files_seconds(job, &division->sum);
@@ -129,11 +134,11 @@ struct division *division_make(const struct plan *whole, const struct division_t
     *division = (struct division){.shards = terms->shards, .units = units};
     division->plan = units_divide(units) ? &units->plan : whole;
     division->groups = shard_groups_find(division->plan);
-    division->loads = deal(division->groups, division->shards);
+    division->loads = find_shard_loads(division->groups, division->shards);
     division->read_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_READ_BYTES_PER_S;
     division->write_bytes_per_s = terms->bytes_per_s > 0 ? terms->bytes_per_s : SHARD_WRITE_BYTES_PER_S;
     const struct divisible job = {whole, groups, terms->by, division->read_bytes_per_s, division->write_bytes_per_s};
-    add_up(division);
+    add_up_loads(division);
     compare_division(division, &job);
     return division;
 }

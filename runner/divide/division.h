@@ -21,7 +21,7 @@ struct division {
     const struct plan *plan; /* the units' plan if operations are divided, else the whole */
     struct units *units;
     struct shard_groups *groups;
-    int shards, idle;
+    int shards, idle;            /* idle: shards without runs */
     struct numbered_load *loads; /* by shard */
     struct shard_load sum;
     bool waits;               /* some shard waits for another */
@@ -29,9 +29,9 @@ struct division {
     double uneven;            /* longest_s over mean_s */
     double read_bytes_per_s, write_bytes_per_s;
     double files_s;                      /* for reading and writing everything */
-    double all_at_once_s, one_process_s; /* duration of the job by these shards at once, and by one process */
+    double all_at_once_s, one_process_s; /* duration of the job with all shards at once, and with one process */
     int useful_shards;                   /* the fewest shards that end as soon as any larger number */
-    int files_shards;                    /* the fewest shards that compute no longer than the files take; 0: none */
+    int files_shards;                    /* the fewest shards that compute no longer than the files take; 0: unknown */
     bool tiles_help;                     /* panels, which the division lacks, would shorten longest_s */
 };
 

@@ -69,8 +69,8 @@ const char *shard_machine(const struct plan *plan, char text[96]) {
     return text;
 }
 
-/* The cost of a run in the nominal memory or, if its tiles do not fit there, in the memory that the plan gave it. No
- * time if it has no kernel, or the job does not use that kernel's device. */
+/* The cost of a run in the nominal memory or, if its tiles do not fit there, in the memory that the plan gave it. The
+ * cost is 0 if the run has no kernel, no tiles or no prediction, or if the job does not use the kernel's device. */
 static struct shard_load load_of(const struct plan *nominal, const struct run *run) {
     struct shard_load load = {.runs = 1};
     struct run copy = *run;
@@ -108,6 +108,7 @@ static int first_of(int *first, int task) {
     return task;
 }
 
+/* Joins the groups of two tasks. */
 static void connect(int *first, int task, int producer) {
     int one = first_of(first, task), other = first_of(first, producer);
     first[one > other ? one : other] = one > other ? other : one;
@@ -129,15 +130,16 @@ static int *connect_tasks(const struct plan *plan) {
     return first;
 }
 
-/* The longest first; of equal ones the earlier. */
+/* Sorts the longest group first; of equally long ones the one whose first task is earlier. */
 static int compare_groups(const void *one, const void *other) {
     const struct shard_group *a = one, *b = other;
     if (a->load.seconds != b->load.seconds) return a->load.seconds < b->load.seconds ? 1 : -1;
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* An earlier panel of the same operation and size, whose runs cost the same: without it, N panels would need N searches
- * for tiles. `panels`: the latest panel of each of the two sizes that an operation has at most. -1: none. */
+/* An earlier panel of the task's operation and of its size, whose runs cost the same, so that N panels do not need N
+ * searches for tiles. -1: there is none, or the task is no panel. `panels`: the latest panel of each of the two sizes
+ * that an operation has at most. */
 static int find_equal_panel(const struct plan *plan, int number, const int panels[2]) {
     const struct task *task = &plan->tasks[number];
     for (int i = 0; i < 2 && task->panel; i++) {
@@ -156,14 +158,13 @@ static struct shard_load *find_loads(const struct plan *plan) {
     int panels[2] = {-1, -1}, next = 0;
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
-        int same = find_equal_panel(plan, t, panels);
-        loads[t] = (struct shard_load){0};
-        if (same >= 0) loads[t] = loads[same];
-        for (int r = task->first_run; r < task->first_run + task->run_count && same < 0; r++) {
+        int equal = find_equal_panel(plan, t, panels);
+        loads[t] = equal >= 0 ? loads[equal] : (struct shard_load){0};
+        for (int r = task->first_run; r < task->first_run + task->run_count && equal < 0; r++) {
             const struct shard_load load = load_of(&nominal, &plan->runs[r]);
             shard_load_add(&loads[t], &load);
         }
-        if (same < 0 && task->panel) panels[next] = t, next = !next;
+        if (equal < 0 && task->panel) panels[next] = t, next = !next;
     }
     return loads;
 }

@@ -14,10 +14,11 @@
 struct shard_load {
     int runs;
     double seconds;                 /* total time, as `plan` predicts it for a run */
-    double pass_s;                  /* the same without repeats */
-    double compute_s;               /* the same if reading and writing files took no time */
+    double pass_s;                  /* total time without repeats */
+    double compute_s;               /* total time if reading and writing files took no time */
     double read_bytes, write_bytes; /* of files, by the passes */
 };
+/* Adds `more` to *sum. */
 void shard_load_add(struct shard_load *sum, const struct shard_load *more);
 
 /* Tasks that are connected by results. */
@@ -27,30 +28,30 @@ struct shard_group {
 };
 struct shard_groups {
     const struct plan *plan;
-    double seconds; /* of all */
+    double seconds; /* of all groups together */
     int count;
     struct shard_group *groups; /* the longest first */
     int *group_of_task;         /* by task: the index of its group */
     struct shard_load *loads;   /* by task: the cost of its runs */
 };
-/* The caller frees with shard_groups_free, before the plan. */
+/* Groups the tasks of a plan. The caller frees the result with shard_groups_free, before the plan. */
 struct shard_groups *shard_groups_find(const struct plan *plan);
 void shard_groups_free(struct shard_groups *all);
 RELEASED_BY(shard_groups, shard_groups_free)
 
-/* For each task of the plan the number of its shard, 0 .. shards-1. The results that a task reads are made by its own
- * shard or one with a lower number. shard_split makes the groups itself. The caller frees. */
+/* Returns for each task of the plan the number of its shard, 0 .. shards-1. The results that a task reads are made by
+ * its own shard or one with a lower number. shard_split makes the groups itself. The caller frees. */
 int *shard_deal(const struct shard_groups *all, int shards);
 int *shard_split(const struct plan *plan, int shards);
-/* For each shard the predicted time in seconds at which it ends, if all begin at 0. It does its tasks in the plan's
- * order and waits for results of other shards. The caller frees. */
+/* Returns for each shard the predicted time in seconds at which it ends, if all begin at 0. A shard does its tasks in
+ * the plan's order and waits for results of other shards. The caller frees. */
 double *shard_ends(const struct shard_groups *all, const int *shard_of_task, int shards);
 /* The time in seconds at which the last shard ends. */
 double shard_last_end(const struct shard_groups *all, const int *shard_of_task, int shards);
 
 /* Describes the nominal machine for the plan's runs: "a GPU of 19 TFLOP/s (float32) and 1500 GB/s". */
 const char *shard_machine(const struct plan *plan, char text[96]);
-/* Its rates of reading and writing files. */
+/* The nominal machine's rates of reading and writing files. */
 #define SHARD_READ_BYTES_PER_S  3e9
 #define SHARD_WRITE_BYTES_PER_S 1.5e9
 

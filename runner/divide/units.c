@@ -31,7 +31,8 @@
 
 /* ---- which, and how often ---------------------------------------------------------------------------------------- */
 
-static int64_t min_along(int loop) {
+/* The fewest elements of a panel along a loop. */
+static int64_t min_panel_along(int loop) {
     return loop == LOOP_B ? 1 : MIN_PANEL;
 }
 
@@ -39,11 +40,12 @@ static int64_t min_along(int loop) {
 static int64_t max_panels(const struct geometry *geometry, int loop) {
     const struct operand *out = &geometry->out;
     for (int axis = 0; axis < out->shape.rank; axis++)
-        if ((int)out->loop[axis] == loop && geometry->extent[loop] >= 2 * min_along(loop))
-            return geometry->extent[loop] / min_along(loop);
+        if ((int)out->loop[axis] == loop && geometry->extent[loop] >= 2 * min_panel_along(loop))
+            return geometry->extent[loop] / min_panel_along(loop);
     return 1;
 }
 
+/* The axis of an operand along which a loop runs; -1: the loop does not run along it. */
 static int axis_of(const struct operand *operand, int loop) {
     for (int axis = 0; axis < operand->shape.rank; axis++)
         if ((int)operand->loop[axis] == loop) return axis;
@@ -58,7 +60,7 @@ static bool has_own_axes(const struct geometry *geometry, const struct operand *
     return geometry->options.map && !operand_is_rearranged(operand);
 }
 
-/* The axis of the array along which a loop runs; -1: none. */
+/* The (first) axis of the operand's array along which a loop runs; -1: the loop runs along none. */
 static int array_axis_of(const struct operand *operand, int loop) {
     int axis = axis_of(operand, loop), before = 0;
     if (axis < 0 || operand_is_plain(operand)) return axis;
@@ -86,12 +88,14 @@ static int choose_loop(const struct geometry *geometry, int wanted) {
     return best;
 }
 
+/* Does a later task read the task's result, as stored or decoded? */
 static bool is_read(const struct plan *plan, const struct task *task) {
     const struct array *out = &plan->arrays[task->out];
     return out->last_reader >= 0 || out->counterpart;
 }
 
-/* May the task be divided into this many panels? */
+/* May the task be divided into this many panels? Not if it reads a result, searches for a variant, or has a variant
+ * whose panels give other bits, nor if panels are no bands of its arrays. */
 static bool is_divisible(const struct plan *plan, const struct task *task, int panels) {
     for (int i = 0; i < task->geometry.inputs; i++)
         if (task->in[i] >= plan->input_count) return false;
@@ -129,6 +133,7 @@ bool units_uneven(const struct shard_groups *groups, int shards) {
     return end_of(groups, shards) > UNITS_UNEVEN * groups->seconds / shards;
 }
 
+/* Sorts the longest time first. */
 static int compare_seconds(const void *one, const void *other) {
     const double *a = one, *b = other;
     return (*a < *b) - (*a > *b);
@@ -140,15 +145,16 @@ static double longest_whole(const struct shard_groups *groups, double mean) {
     OWNED double *seconds = must_malloc((size_t)count * sizeof *seconds + 1);
     for (int t = 0; t < count; t++) seconds[t] = groups->loads[t].seconds;
     qsort(seconds, (size_t)count, sizeof *seconds, compare_seconds);
-    double smallest = count > MAX_EVEN ? seconds[MAX_EVEN] : 0;
-    return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, smallest));
+    double next_longest = count > MAX_EVEN ? seconds[MAX_EVEN] : 0; /* after the MAX_EVEN longest */
+    return fmin(SHARE * mean, fmax(EVEN_SHARE * mean, next_longest));
 }
 
 /* Returns for each task the number of its panels. The caller frees. */
 static int *count_panels(const struct shard_groups *groups, int shards, enum shard_by by) {
     const struct plan *plan = groups->plan;
     int *counts = must_malloc((size_t)plan->task_count * sizeof *counts + 1);
-    bool deals = by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || units_uneven(groups, shards)));
+    bool for_balance =
+        by == SHARD_BY_TILES || (by == SHARD_AUTO && (groups->count < shards || units_uneven(groups, shards)));
     double mean = groups->seconds / shards, whole = longest_whole(groups, mean);
     for (int t = 0; t < plan->task_count; t++) {
         const struct task *task = &plan->tasks[t];
@@ -156,7 +162,7 @@ static int *count_panels(const struct shard_groups *groups, int shards, enum sha
         double group_s = groups->groups[groups->group_of_task[t]].load.seconds;
         bool is_long = load->seconds > whole && (!is_read(plan, task) || group_s > mean);
         int wanted = by == SHARD_CHECKPOINTED ? count_checkpoints(plan, task, load->pass_s)
-                     : deals && is_long       ? shards
+                     : for_balance && is_long ? shards
                                               : 1;
         if (wanted > 1) wanted = limit_panels(task, wanted);
         counts[t] = wanted > 1 && is_divisible(plan, task, wanted) ? wanted : 1;
@@ -172,20 +178,23 @@ struct loop_band {
     int64_t first, count;
 };
 
-/* The first element of a panel of a loop: a multiple of `grain`, except at the end. */
-static int64_t begin_of(int64_t extent, int panel, int panels, int64_t grain) {
-    int64_t first = extent / panels * panel + extent % panels * panel / panels;
+/* The first element of panel number `panel` of a loop, rounded to a multiple of `grain`, which must be much shorter
+ * than a panel; the loop's end if `panel` is `panels`. */
+static int64_t panel_begin(int64_t extent, int panel, int panels, int64_t grain) {
+    int64_t first = extent / panels * panel + extent % panels * panel / panels; /* extent * panel may overflow */
     return panel < panels ? (first + grain / 2) / grain * grain : extent;
 }
 
+/* The elements of panel number `panel`. Long panels begin where segments of the inputs' hashes begin, if the loop runs
+ * along the last axis of an input. */
 static struct loop_band band_of(const struct geometry *geometry, int loop, int panel, int panels) {
     int64_t extent = geometry->extent[loop], grain = 1;
     for (int i = 0; i < geometry->inputs; i++)
         if (axis_of(&geometry->in[i], loop) == geometry->in[i].shape.rank - 1 &&
             extent / panels >= ALIGNED_SEGMENTS * READER_SEGMENT)
             grain = READER_SEGMENT;
-    int64_t first = begin_of(extent, panel, panels, grain);
-    return (struct loop_band){loop, first, begin_of(extent, panel + 1, panels, grain) - first};
+    int64_t first = panel_begin(extent, panel, panels, grain);
+    return (struct loop_band){loop, first, panel_begin(extent, panel + 1, panels, grain) - first};
 }
 
 /* Appends the band of an input and returns its number; returns the input's own number if it lacks the loop. */
@@ -203,7 +212,8 @@ static int add_band(struct plan *plan, const struct plan *whole, int input, cons
 
 /* ---- tasks and runs ---------------------------------------------------------------------------------------------- */
 
-static void copy_run(struct plan *plan, const struct run *from, int task, bool part) {
+/* Appends a run of the whole as one of a unit's task; `panel`: its tiles are cut to the panel. */
+static void copy_run(struct plan *plan, const struct run *from, int task, bool panel) {
     struct run *run = &plan->runs[plan->run_count];
     *run = *from;
     run->number = plan->run_count++;
@@ -211,11 +221,11 @@ static void copy_run(struct plan *plan, const struct run *from, int task, bool p
     run->label = must_strdup(from->label);
     run->skip = must_strdup(from->skip);
     run->note = must_strdup(from->note);
-    if (part && !run->skip)
+    if (panel && !run->skip)
         plan_tiles_of_part(&plan->tasks[task].geometry, &plan->facts[run->device], run, &from->tiling, &run->tiling);
 }
 
-/* "rows 16 to 31 of 64", by the axis of the result, from 0. */
+/* "rows 16 to 31 of 64": the panel's place along the result's axis, counted from 0. The caller frees. */
 static char *panel_text(const struct operand *out, const struct box *box, int axis) {
     static const char *const one[OPERAND_RANK] = {"matrix", "row", "column"};
     static const char *const many[OPERAND_RANK] = {"matrices", "rows", "columns"};
@@ -226,7 +236,8 @@ static char *panel_text(const struct operand *out, const struct box *box, int ax
                        (long long)(first + count - 1), (long long)size);
 }
 
-/* Makes a panel of a task: bands of its inputs, and the geometry that follows from their shapes. */
+/* Makes a panel of a task: bands of its inputs, the geometry that follows from their shapes, its box in the whole's
+ * result, and its text. */
 static void make_panel(struct units *units, int number, const struct task *from, const struct loop_band *band) {
     struct plan *plan = &units->plan;
     struct task *task = &plan->tasks[number];
@@ -282,13 +293,15 @@ static int number_of(const struct units *units, int array) {
     return plan->input_count + units->first[array - whole->input_count];
 }
 
+/* The entry in the units' plan of the counterpart of an array of the whole; NULL: it has none. */
 static struct array *counterpart_of(const struct units *units, const struct array *array) {
     return array->counterpart ? &units->plan.arrays[number_of(units, (int)(array->counterpart - units->whole->arrays))]
                               : NULL;
 }
 
-/* Appends the results to the complete list of inputs, then the counterparts of arrays that are read both as stored and
- * decoded. Lets all arrays point to their counterparts in this plan, and records which tasks read them. */
+/* Appends the results to the complete list of inputs, then the decoded entries of results. Lets all arrays point to
+ * their counterparts in the units' plan, numbers the tasks' results and inputs in it, and records which tasks read
+ * which array. */
 static void make_results(struct units *units) {
     struct plan *plan = &units->plan;
     const struct plan *whole = units->whole;
@@ -318,6 +331,7 @@ static void make_results(struct units *units) {
     }
 }
 
+/* Makes the runs of all units from those of the whole's tasks. */
 static void make_runs(struct units *units) {
     struct plan *plan = &units->plan;
     for (int t = 0; t < plan->task_count; t++) {
@@ -356,13 +370,15 @@ static struct units *divide(const struct plan *whole, const int *counts) {
     return units;
 }
 
+/* The time that all panels of a task of the whole take. */
 static double seconds_of_panels(const struct units *units, const struct shard_groups *parts, int task) {
     double seconds = 0;
     for (int p = units->first[task]; p < units->first[task + 1]; p++) seconds += parts->loads[p].seconds;
     return seconds;
 }
 
-/* Halves the number of panels of operations whose panels cost too much. false: it changes none. */
+/* Halves the number of panels of operations whose panels cost more than CHECKPOINTS_COST of the whole. false: changes
+ * no number. */
 static bool halve_panels(const struct units *units, const struct shard_groups *groups, const struct shard_groups *parts,
                          int shards, int *counts) {
     bool reduced = false;
@@ -376,7 +392,7 @@ static bool halve_panels(const struct units *units, const struct shard_groups *g
     return reduced;
 }
 
-/* Leaves short operations whole if dividing them costs more than their share of EVEN_COST. false: it changes none. */
+/* Leaves short operations whole if dividing them costs more than their share of EVEN_COST. false: changes no number. */
 static bool leave_whole(const struct units *units, const struct shard_groups *groups, const struct shard_groups *parts,
                         int shards, int *counts) {
     double mean = groups->seconds / shards;

@@ -28,10 +28,11 @@ struct units {
  * job then takes at most UNITS_GAIN of its time. */
 #define UNITS_UNEVEN 1.25
 #define UNITS_GAIN   0.9
+/* Do whole operations leave a shard with more than UNITS_UNEVEN times the mean? */
 bool units_uneven(const struct shard_groups *groups, int shards);
 
-/* Divides a plan for `shards` shards. Operations that take a small share of the predicted time stay whole. Free with
- * units_free, before the whole. */
+/* Divides a plan for `shards` shards. Operations that take a small share of the predicted time stay whole. The caller
+ * frees the result with units_free, before the whole. */
 struct units *units_make(const struct plan *whole, int shards, enum shard_by by);
 void units_free(struct units *units);
 RELEASED_BY(units, units_free)
