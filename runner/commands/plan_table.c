@@ -104,7 +104,7 @@ static struct cost sum_of(const struct plan *plan, int *runs, int *unknown, bool
 static void print_disk(const char *folder, double needed, int width, FILE *to) {
     double free_bytes;
     char a[32], b[32];
-    bool known = space_free(folder, &free_bytes);
+    bool known = space_available(folder, &free_bytes);
     plan_print_line(width, to, "disk: %s needed, %s free in %s", size_text(needed, a),
                     known ? size_text(free_bytes, b) : "an unknown number of bytes", folder);
 }
@@ -189,7 +189,7 @@ void plan_print_json(const struct plan *plan, FILE *to) {
     }
     double free_bytes = NAN;
     OWNED char *folder = path_folder(plan->job->output);
-    if (!space_free(folder, &free_bytes)) free_bytes = NAN;
+    if (!space_available(folder, &free_bytes)) free_bytes = NAN;
     fprintf(to, "\n],\n\"limits\": \"%s\"", limits_are_measured(plan) ? "measured" : "assumed");
     json_write_text(to, ", ", "output", plan->job->output);
     json_write_number(to, "wall_s", sum.total_s, 9);

@@ -83,7 +83,7 @@ double limits_bound(const struct device_limits *limits, const struct kernel *ker
 
 /* ---- runs that are faster than a roof ---------------------------------------------------------------------------- */
 
-#define FAR_BEYOND 4 /* a run of more bytes than this many cache sizes gains less from the cache than ROOF_PROVEN */
+#define FAR_BEYOND 4 /* cache sizes: a run of more bytes gains less than ROOF_PROVEN from the cache */
 
 bool limits_raise(struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
                   double seconds, char text[64]) {

@@ -13,9 +13,9 @@
 struct device_limits {
     char measured[TIME_TEXT];                        /* time of the measurement, ISO 8601 */
     double memory_bytes_per_s;                       /* read plus written, by a copy or a sum beyond the cache */
-    double cached_copy_bytes_per_s;                  /* the same within the cache, by a copy... */
+    double cached_copy_bytes_per_s;                  /* read plus written within the cache, by a copy... */
     double cached_read_bytes_per_s;                  /* ...and by a sum */
-    double flops_per_s[LIMITS_PRODUCTS];             /* by the product that `auto` chooses; NaN for integers */
+    double flops_per_s[LIMITS_PRODUCTS];             /* by the variant that `auto` chooses; NaN for integers */
     double upload_bytes_per_s, download_bytes_per_s; /* one direction at a time; NaN on a unified device */
     double launch_s;                                 /* time of an almost empty launch */
     double cache_bytes;                              /* of the last-level cache, as the device reports it */
@@ -33,7 +33,8 @@ const char *limits_product_name(int product);
 double predicted_seconds(const struct launch *launch, const struct geometry *geometry);
 
 /* Predicts the time of one launch that does `share` of an operation's work: from the roofs if the variant is near them,
- * else from its own model (kernel->seconds), but no less than the roofs allow. `launch` has no pointers. NaN: unknown.
+ * else from its own model (kernel->seconds), but no less than the roofs allow. `launch` has no pointers. NaN: unknown,
+ * as for a CPU kernel after a map.
  * `limits` may be NULL. */
 double limits_seconds(const struct device_limits *limits, const struct launch *launch, const struct geometry *geometry,
                       double share);
@@ -45,8 +46,8 @@ double limits_bound(const struct device_limits *limits, const struct kernel *ker
                     const char **by);
 
 /* If a run of the whole work in `seconds` was faster than a roof by more than ROOF_PROVEN, raises the roof to the run's
- * rate, and writes it to `text`: "float32 97.3 GFLOP/s". Runs limited by memory count only if they exceed the cache by
- * far. */
+ * rate, writes it to `text` ("float32 97.3 GFLOP/s") and returns true. Runs limited by memory count only if they exceed
+ * the cache by far; kernels that only measure a roof do not count. */
 #define ROOF_PROVEN 1.05
 bool limits_raise(struct device_limits *limits, const struct kernel *kernel, const struct geometry *geometry,
                   double seconds, char text[64]);

@@ -14,14 +14,15 @@
 
 /* ---- variants -------------------------------------------------------------------------------------------------- */
 
-/* Why a kernel cannot do this task on any device, which is an error in the job. NULL: it can. `typed`,
- * `chosen`: the type of its operands and its operator are known. The caller frees. */
-static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry, bool typed, bool chosen) {
+/* Why a kernel cannot do this task on any device, which is an error in the job. NULL: it can, as far as is known: its
+ * operands' type if `knows_type`, its operator if `knows_operator`. The caller frees. */
+static char *kernel_mismatch(const struct kernel *kernel, const struct geometry *geometry, bool knows_type,
+                             bool knows_operator) {
     const char *op = operations[geometry->op]->name;
-    if (typed && !(kernel->dtypes & DTYPE_BIT(first_operand(geometry)->dtype)))
+    if (knows_type && !(kernel->dtypes & DTYPE_BIT(first_operand(geometry)->dtype)))
         return must_printf("variant '%s' of %s does not support %s", kernel->name, op,
                            dtype_name(first_operand(geometry)->dtype));
-    if (chosen && !kernel_has_operator(kernel, &geometry->options))
+    if (knows_operator && !kernel_has_operator(kernel, &geometry->options))
         return must_printf("variant '%s' of %s has no operator '%s'", kernel->name, op,
                            operation_operator(operations[geometry->op], &geometry->options));
     return NULL;
@@ -44,15 +45,16 @@ static char *kernel_cannot_run(const struct plan *plan, const struct kernel *ker
     return NULL;
 }
 
-/* Chooses the run's tiles. false: the memory is too small for any; run->tiling.memory_bytes is the
- * minimum that is needed. */
+/* Sets the run's device to its kernel's and chooses its tiles. false: the memory is too small for any tiles;
+ * run->tiling.memory_bytes is the minimum that is needed. */
 static bool choose_tiles(const struct plan *plan, struct run *run) {
     run->device = run->kernel->device;
     return plan_fit(plan, run, plan->budget[run->device], &run->tiling);
 }
 
+/* Reports that no tiles of the run fit into the memory, unless the job's `memory` is itself a mistake. */
 static void report_small_memory(const struct plan *plan, const struct task *task, const struct run *run) {
-    if (plan->job->memory_bytes == 0 && plan->job->memory_fraction == 0) return; /* it could not be read */
+    if (plan->job->memory_bytes == 0 && plan->job->memory_fraction == 0) return;
     plan_mistake(plan->job, run->variant->where, task->operation->label,
                  "%s: a memory of %lld bytes is too small for variant '%s', which needs at least %lld bytes",
                  task->operation->id, (long long)plan->budget[run->device], run->kernel->name,
@@ -81,7 +83,8 @@ static double kernel_prediction(const struct plan *plan, const struct task *task
 
 /* Chooses the kernel for `auto` among those that can run here, fit into the memory and accept their tiles: a GPU kernel
  * before a CPU kernel; then the one that predicts the shortest time for the whole operation; if none predicts a time,
- * the last one in the registry. false: there is none. */
+ * the last one in the registry. If all are too large for the memory, chooses one of them and reports that. false: no
+ * kernel can do the task here. */
 static bool choose_kernel(const struct plan *plan, const struct task *task, struct run *run) {
     const struct kernel *too_large = NULL, *best = NULL;
     double best_s = INFINITY;
@@ -103,7 +106,7 @@ static bool choose_kernel(const struct plan *plan, const struct task *task, stru
     return run->kernel != NULL;
 }
 
-/* Sets the number of threads that the job gives a run on the CPU. */
+/* Sets the number of threads of a run on the CPU to parameter number `given` of its variant; reports too many. */
 static void choose_threads(const struct plan *plan, const struct job_variant *variant, int given, struct run *run) {
     int available = plan->facts[DEVICE_CPU].host_threads;
     int64_t threads = strtoll(variant->values[given], NULL, 10);
@@ -113,7 +116,8 @@ static void choose_threads(const struct plan *plan, const struct job_variant *va
                    "%s threads are more than the %d that this process may use", variant->values[given], available);
 }
 
-/* Looks up the job's values of a kernel's parameters and sets run->choice and run->threads. */
+/* Looks up the job's values of a kernel's parameters and sets run->choice and run->threads. Reports parameters and
+ * values that the kernel does not have. */
 static void choose_parameters(const struct plan *plan, const struct job_variant *variant, struct run *run) {
     struct yaml_document *document = plan->job->document;
     for (int given = 0; given < variant->count; given++) {
@@ -153,6 +157,7 @@ static void choose_parameters(const struct plan *plan, const struct job_variant 
 
 /* ---- runs ------------------------------------------------------------------------------------------------------ */
 
+/* Appends a run to the plan and to its last task. */
 static struct run *add_run(struct plan *plan, int task, const struct job_variant *variant) {
     struct run *run = APPEND(plan->runs, plan->run_count);
     run->number = plan->run_count - 1;
@@ -180,6 +185,8 @@ static bool is_already_chosen(const struct plan *plan, const struct task *task, 
     return false;
 }
 
+/* Chooses the kernel and the label of an `auto` run. The run is skipped if no kernel can run here, or if it only gives
+ * another number of threads and the task already has a run by the chosen GPU kernel, which takes none. */
 static void make_auto_run(struct plan *plan, const struct task *task, struct run *run) {
     const struct job_variant *variant = run->variant;
     bool chosen = choose_kernel(plan, task, run);
@@ -188,7 +195,7 @@ static void make_auto_run(struct plan *plan, const struct task *task, struct run
         choose_parameters(plan, variant, run);
         run->label = chosen_label(task->operation, run);
     } else if (chosen && !is_already_chosen(plan, task, run)) {
-        run->label = chosen_label(task->operation, run); /* `threads` does not apply on a GPU */
+        run->label = chosen_label(task->operation, run); /* without `threads`, which does not apply on a GPU */
     } else {
         run->skip = chosen ? must_printf("`threads` is for a CPU, but auto has chosen '%s' on a GPU", run->kernel->name)
                            : must_strdup("no variant of this operation can run here");
@@ -196,7 +203,8 @@ static void make_auto_run(struct plan *plan, const struct task *task, struct run
     }
 }
 
-/* Makes the run of a variant: finds its kernel, checks that the kernel can do the task here, and chooses tiles. */
+/* Makes the run of a variant: finds its kernel, checks that the kernel can do the task, and chooses tiles. The run is
+ * skipped if the kernel cannot run here or refuses its tiles. */
 static void make_run(struct plan *plan, int task_index, const struct job_variant *variant) {
     const struct task *task = &plan->tasks[task_index];
     const struct geometry *geometry = &task->geometry;
@@ -223,8 +231,8 @@ static void make_run(struct plan *plan, int task_index, const struct job_variant
     run->skip = must_strdup(refusal_of(plan, task, run));
 }
 
-/* If no listed variant other than a roof can run here, adds a run by the variant that `auto` would choose, so that
- * later tasks have their input. */
+/* If no listed variant other than a roof can run here, adds a run by the variant that `auto` would choose, if there is
+ * one, so that later tasks have their input. */
 static void add_fallback(struct plan *plan, int task_index) {
     struct task *task = &plan->tasks[task_index];
     int skipped = 0;
@@ -245,6 +253,7 @@ static void add_fallback(struct plan *plan, int task_index) {
                             plan->facts[run->device].name);
 }
 
+/* The bytes of a device's memory that the job may use. */
 static int64_t budget_of(const struct job *job, const struct device_facts *facts) {
     if (job->memory_bytes > 0) return job->memory_bytes;
     return (int64_t)(job->memory_fraction * (double)facts->memory_free);
@@ -327,6 +336,7 @@ int plan_producers_end(const struct plan *plan, int task) {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+/* The tile of step `number`: loops advance like the digits of a number, the last one fastest. */
 static void step_tile(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct tile *tile) {
     for (int loop = LOOPS - 1; loop >= 0; loop--) {
         int64_t index = number % tiling->tiles[loop];
@@ -367,15 +377,33 @@ void plan_step(const struct geometry *geometry, const struct tiling *tiling, int
 
 bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling) {
     const struct operand *out = &geometry->out;
-    int outer = -1;    /* the innermost loop so far that is cut into several tiles */
-    bool wide = false; /* tiles have several elements along an axis so far: later axes must not be cut */
+    int last_cut = -1;    /* the loop of the last axis so far that is cut into several tiles */
+    bool several = false; /* tiles have several elements along an axis so far: later axes must not be cut */
     for (int axis = 0; axis < out->shape.rank; axis++) {
         int loop = (int)out->loop[axis];
-        if (tiling->tiles[loop] > 1 && (wide || loop < outer)) return false;
-        if (tiling->tiles[loop] > 1) outer = loop;
-        wide = wide || tiling->tile[loop] > 1;
+        if (tiling->tiles[loop] > 1 && (several || loop < last_cut)) return false;
+        if (tiling->tiles[loop] > 1) last_cut = loop;
+        several = several || tiling->tile[loop] > 1;
     }
     return true;
+}
+
+bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling) {
+    const struct task *task = &plan->tasks[run->task];
+    plan_storages(plan, run, tiling);
+    return plan_tiles(&task->geometry, &plan->facts[run->device], run, budget, job_is_timed(&task->operation->run),
+                      tiling);
+}
+
+void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits) {
+    if (!limits) return;
+    limits_free(plan->facts[kind].limits);
+    plan->facts[kind].limits = limits;
+    for (int i = 0; i < plan->run_count; i++) {
+        struct run *run = &plan->runs[i];
+        if (!run->skip && run->device == kind)
+            plan_predict(&plan->tasks[run->task].geometry, &plan->facts[kind], run, &run->tiling);
+    }
 }
 
 double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
@@ -387,8 +415,8 @@ double plan_modelled_bytes(const struct plan *plan, const struct run *run) {
     const void *const nowhere[MAX_INPUTS] = {NULL};
     double bytes = 0;
     for (int kinds = 0; kinds < KINDS * KINDS * KINDS * KINDS; kinds++) {
-        int64_t number = 0;
-        double alike = 1;
+        int64_t number = 0; /* of a step whose tile is of these kinds */
+        double alike = 1;   /* the number of such steps */
         for (int loop = 0, rest = kinds; loop < LOOPS; loop++, rest /= KINDS) {
             int64_t tiles = tiling->tiles[loop];
             int kind = rest % KINDS;

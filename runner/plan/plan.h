@@ -24,7 +24,7 @@ struct device_facts {
     enum kernel_device kind;
     char name[128];                    /* "NVIDIA H200"; CPU: the processor's name */
     char id[32];                       /* "cuda:0", "cpu", "cuda:0,1": the `device` column */
-    int team, numbers[MAX_DEVICES];    /* number of devices, N of each "cuda:N"; other members describe the first */
+    int team, numbers[MAX_DEVICES];    /* number of devices; N of each "cuda:N"; other members: the first device's */
     char uuid[64];                     /* "GPU-5a..."; CPU: "" */
     int compute_capability;            /* 90; CPU: 0 */
     int multiprocessors;               /* CPU: its threads */
@@ -83,7 +83,7 @@ struct tiling {
     double kernel_s;                /* predicted time of all launches */
     bool unknown;                   /* neither roofs nor a model predict kernel_s: it is an assumption */
     double traffic_bytes;           /* bytes read from inputs, re-reads included, and written to the output */
-    double read_bytes, write_bytes; /* the part of it that is read from files and written to files */
+    double read_bytes, write_bytes; /* the part of traffic_bytes that is read from files, and written to files */
     double read_s, copy_s, compute_s, write_s; /* predicted busy time of each stage */
     double generate_s;                         /* the part of read_s that generates random inputs */
     double bound_s;                            /* busy time of the slowest stage, a lower bound of the pass */
@@ -122,10 +122,10 @@ struct plan {
     int user_kernel_count;
 };
 
-/* Makes the plan for a valid job: opens its input files, checks shapes, types, variants and the budget. It adds errors
- * to job->document and returns STATUS_USAGE. Calls no device. `cuda` NULL: no GPU exists or is wanted, so GPU variants
- * are skipped. CPU variants run on the CPU even if there is a GPU, so that one job can compare both. The caller frees
- * *made with plan_free, also after an error. */
+/* Makes the plan for a valid job: opens its input files, checks shapes, types, variants and the budget. STATUS_USAGE:
+ * it has added errors to job->document. Calls no device. `cuda` NULL: no GPU exists or is wanted, so GPU variants are
+ * skipped. CPU variants run on the CPU even if there is a GPU, so that one job can compare both. The caller frees *made
+ * with plan_free, also after an error. */
 enum status plan_make(const struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                       struct plan **made);
 void plan_free(struct plan *plan);
@@ -141,12 +141,13 @@ int plan_producer(const struct plan *plan, int array);
  * operation (units.h). */
 int plan_producers_end(const struct plan *plan, int task);
 
-/* Predicts the runs on a device again from measured limits, which the plan then owns; NULL: changes nothing. Tiles stay
- * the same. They are always chosen by assumed rates, because tile boundaries affect the last bits of sums, which must
- * not depend on a measurement. */
+/* Predicts the runs on a device again from measured limits, which the plan then owns; NULL: changes nothing. Does not
+ * change tiles: they are always chosen by assumed rates, because their boundaries affect the last bits of sums, which
+ * must not depend on a measurement. */
 void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits);
 
-/* Chooses a run's tiles within `budget` bytes. false: none fit; tiling->memory_bytes is the least that is needed. */
+/* Chooses a run's tiles within `budget` bytes. false: no tiles fit; tiling->memory_bytes is the least that is
+ * needed. */
 bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling);
 
 /* The predicted rate of reading an input, in bytes of decoded elements per second. */
@@ -166,6 +167,7 @@ struct step {
     bool first, last;       /* this is the first, or last, step of the reduction into its output tile */
     struct box store;       /* box of the output, stored after the `last` step */
 };
+/* Computes step `number` of a run, from 0. */
 void plan_step(const struct geometry *geometry, const struct tiling *tiling, int64_t number, struct step *step);
 /* Do the steps store contiguous boxes, one after the other in the array's row-major order? */
 bool plan_stores_in_order(const struct geometry *geometry, const struct tiling *tiling);

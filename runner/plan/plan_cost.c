@@ -11,7 +11,8 @@
 #define FULL_CHECK_FLOPS    3e9
 #define SAMPLED_CHECK_FLOPS 6e5
 
-/* How stream/measure.c times kernels: a short launch in batches, with one untimed launch before each sample, after a
+/* How stream/measure.c times kernels: launches shorter than BATCH_BELOW_S in batches of BATCH_S; one untimed launch
+ * before a sample of launches shorter than LEAD_BELOW_S; before all samples, for launches shorter than LONG_S, a
  * warm-up of WARM_BLOCKS blocks. */
 #define BATCH_BELOW_S 50e-6
 #define BATCH_S       500e-6
@@ -35,18 +36,19 @@
 #define ONE_THREAD        0.35
 #define VISITS            2.5 /* times that Freivalds' check reads an operand that is not cached */
 #define SAMPLES           24
-#define SAMPLE_EDGE       64.0 /* elements of a sample along each of the last two axes... */
-#define SAMPLE_EDGE_SUMS  4.0  /* ...and if each is a sum of elements */
-#define SAMPLE_BYTES      2e6  /* maximum of bytes of the output's file that one sample reads */
-#define SAMPLE_READ       3e9  /* bytes per second of an output that is not compressed, and of one that is */
-#define SAMPLE_DECODE     0.4e9
+#define SAMPLE_EDGE       64.0  /* elements of a sample along each of the last two axes... */
+#define SAMPLE_EDGE_SUMS  4.0   /* ...and if each is a sum of elements */
+#define SAMPLE_BYTES      2e6   /* maximum of bytes of the output's file that one sample reads */
+#define SAMPLE_READ       3e9   /* bytes per second of an output... */
+#define SAMPLE_DECODE     0.4e9 /* ...and, if it is compressed, at most so many per thread */
 
 int64_t plan_held_bytes(const struct plan *plan) {
     int64_t budget = plan->budget[DEVICE_CPU];
     return budget < HELD_BYTES ? budget : HELD_BYTES;
 }
 
-/* The number of input elements that are read to compute the suspects of a product, or the samples of another result. */
+/* The number of input elements that are read to compute the suspect rows and columns of a product, or the samples of
+ * another result. */
 static double sampled_elements(const struct geometry *geometry) {
     const int64_t *extent = geometry->extent;
     double lines = fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_M]) + fmin(SUSPECT_ELEMENTS, (double)extent[LOOP_N]);
@@ -73,15 +75,16 @@ bool plan_checks_all_elements(const struct task *task) {
            (how == VERIFY_SAMPLED && samples_cost_more);
 }
 
+/* The time of warm-up and samples; 0: the pass is the only sample. */
 static double repeats_seconds(const struct run_options *options, const struct device_facts *facts,
                               const struct tiling *tiling) {
     bool once = options->warmup == 0 && options->repeat_max == 1;
-    if (tiling->steps != 1 || once) return 0; /* the pass was the only sample */
+    if (tiling->steps != 1 || once) return 0;
     double launch = tiling->kernel_s, sample = fmax(launch, launch < BATCH_BELOW_S ? BATCH_S : 0);
-    double cold = 2 * (double)facts->cache_bytes / facts->memory_bytes_per_s;
+    double flush_s = 2 * (double)facts->cache_bytes / facts->memory_bytes_per_s; /* before each cold launch */
     double warm_up = (double)options->warmup * launch, block = facts->kind == DEVICE_CUDA ? CUDA_BLOCK_S : CPU_BLOCK_S;
     if (options->warmup > 0 && !options->cold && launch < LONG_S) warm_up += WARM_BLOCKS * fmax(block, sample);
-    double sample_s = options->cold ? launch + cold : sample + (launch < LEAD_BELOW_S ? launch : 0);
+    double sample_s = options->cold ? launch + flush_s : sample + (launch < LEAD_BELOW_S ? launch : 0);
     double samples = (double)options->repeat_max * sample_s;
     if (options->repeat_until > 0) samples = fmin(samples, fmax(MIN_SAMPLES_S, (double)options->repeat_min * sample_s));
     return warm_up + samples;
@@ -94,8 +97,8 @@ static bool first_of_task(const struct plan *plan, const struct run *run) {
     return true;
 }
 
-/* The time to verify a run. The cases, in this order: it is not verified; an earlier variant has left the truth in a
- * cache; all elements are compared; Freivalds' check of a product; samples. `in`, `out`: elements. */
+/* The time to verify a run. The cases, in this order: the run is not verified; an earlier variant has left the truth in
+ * a cache; all elements are compared; Freivalds' check of a product; samples. `in`, `out`: elements. */
 static double verify_seconds(const struct plan *plan, const struct run *run) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;
@@ -118,8 +121,8 @@ static double verify_seconds(const struct plan *plan, const struct run *run) {
     if (product)
         return VISITS * reread_s +
                ((in + out) * SUMMED_S + sampled * SUSPECTED_S) * (ONE_THREAD + (1 - ONE_THREAD) / threads);
-    bool packed = task->operation->run.compression != COMPRESSION_NONE;
-    double rate = packed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;
+    bool compressed = task->operation->run.compression != COMPRESSION_NONE;
+    double rate = compressed ? fmin(SAMPLE_READ, threads * SAMPLE_DECODE) : SAMPLE_READ;
     /* A sum has to be computed from its elements; another element is read once and compared. */
     return sampled * (in > out ? TRUTH_S : COMPARED_S) / threads + fmin(out_bytes, SAMPLES * SAMPLE_BYTES) / rate;
 }

@@ -9,7 +9,7 @@ struct cost {
     double kernel_s;  /* the part of pass_s in which the kernel runs */
     double repeats_s; /* warm-up and samples; with `until`, the least number of samples */
     double verify_s;
-    double total_s;
+    double total_s;       /* of pass, repeats and verification */
     double bound_s;       /* lower bound of the launches by measured limits; NaN: not known */
     const char *bound_by; /* "compute", "memory", "" */
 };
@@ -18,8 +18,8 @@ struct cost {
  * other variants share. */
 struct cost plan_cost(const struct plan *plan, const struct run *run);
 
-/* Does verification compare every element of a task's output, or only samples? It compares every element also if
- * samples would cost as much. Only for a task that is verified. */
+/* Does verification compare every element of a task's output, instead of samples? It does also if samples would cost as
+ * much. Only for a task that is verified. */
 bool plan_checks_all_elements(const struct task *task);
 /* `verify: auto` compares every element of a product up to this size; a larger truth is not cached. */
 #define FULL_CHECK_ELEMENTS (INT64_C(1) << 22)

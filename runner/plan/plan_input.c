@@ -9,7 +9,8 @@
 
 #define CHUNK_ENOUGH (64.0 * 1024 * 1024) /* chunks up to this size are always allowed */
 
-/* Reports chunks that are larger than the job's memory: a chunk must be held in memory as a whole, decoded. */
+/* STATUS_USAGE: the input's chunks are larger than both the job's memory and CHUNK_ENOUGH; a chunk must be held in
+ * memory as a whole, decoded. */
 static enum status check_chunk(const struct job *job, const struct job_input *input, const struct array *array,
                                struct error *error) {
     double bytes = (double)dtype_size(array->stored), max_bytes = (double)job->memory_bytes;
@@ -22,7 +23,7 @@ static enum status check_chunk(const struct job *job, const struct job_input *in
                 input->dataset, size_text(bytes, bytes_text), size_text(max_bytes, max_text));
 }
 
-/* Applies the key `rows`. */
+/* Applies the key `rows` to an array that has rows. */
 static enum status apply_rows(const struct job_input *input, struct array *array, struct error *error) {
     int64_t row_count = array->shape.size[0];
     bool all_present = input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= row_count &&
@@ -34,7 +35,7 @@ static enum status apply_rows(const struct job_input *input, struct array *array
     return STATUS_OK;
 }
 
-/* Describes the input and applies its keys. */
+/* Describes the input, applies its keys, and checks that its values can be read. */
 static enum status describe_input(const struct job *job, const struct job_input *input, struct array *array,
                                   struct error *error) {
     TRY(array_describe(input, array, error));

@@ -1,7 +1,6 @@
-/* plan_storage.c - describes how a run's operands are stored in their files, and predicts how fast they are read and
- * written. Also sizes the staging buffers, fits a run's tiles to the memory, and predicts all runs anew when the
- * device's limits are known. */
-#include "plan_tiles.h"
+/* plan_storage.c - describes how a run's operands are stored in their files, how fast they are read and written, and
+ * how large the buffers are that hold pieces of them. */
+#include "plan_parts.h"
 
 #include "../storage/operand.h"
 #include <math.h>
@@ -22,6 +21,7 @@
 #define READ_CHUNK_S 2.0e-6
 #define HDF5_CHUNK_S 5.0e-6
 
+/* The rate of decoding, in decoded bytes per second and core; of encoding likewise. */
 static double decode_rate(enum job_compression compression) {
     const double rates[] = {[COMPRESSION_NONE] = CHECKSUM_RATE,
                             [COMPRESSION_GZIP] = INFLATE_RATE,
@@ -57,6 +57,7 @@ double plan_read_rate(const struct array *input, const struct device_facts *fact
     return rate * (double)dtype_size(input->dtype) / (double)dtype_size(input->stored);
 }
 
+/* The size of an element of type `from` over that of type `to`. */
 static double size_ratio(enum dtype from, enum dtype to) {
     return (double)dtype_size(from) / (double)dtype_size(to);
 }
@@ -66,7 +67,8 @@ static double size_ratio(enum dtype from, enum dtype to) {
 
 #define MAX_HELD_CHUNK (INT64_C(1) << 21) /* elements; larger chunks of merged axes are read in parts */
 
-/* Converts the chunk of an array to the operand's axes, some of which may be merged. */
+/* Converts the chunk of an array to the operand's axes, some of which may be merged. Drops chunks that are too large to
+ * be held, and lowers the rate of operands that are rearranged. */
 static void merge_chunks(const struct operand *operand, struct storage *storage) {
     storage->chunk = operand_grain(operand, &storage->chunk, NULL);
     if (storage->filtered) storage->grain = storage->chunk;
@@ -79,6 +81,7 @@ static void merge_chunks(const struct operand *operand, struct storage *storage)
  * quadratic time in a sweep of thousands of tasks over one input. */
 #define MANY_READERS 64
 
+/* The number of operands in the job's runs that one copy of array `index` serves, in the form of operand `as`. */
 static int readers_of(const struct plan *plan, int index, const struct operand *as) {
     const struct array *array = &plan->arrays[index];
     int readers = 0;
@@ -119,6 +122,7 @@ static struct storage input_storage(const struct plan *plan, int index, const st
     return storage;
 }
 
+/* How a run's output lies in its part, and the rate at which it is written: infinite if it is not written. */
 static struct storage output_storage(const struct plan *plan, const struct run *run, const struct device_facts *facts) {
     const struct task *task = &plan->tasks[run->task];
     if (!task->wanted && task->operation->run.verify == VERIFY_NONE) return (struct storage){.bytes_per_s = INFINITY};
@@ -137,25 +141,12 @@ static struct storage output_storage(const struct plan *plan, const struct run *
     return storage;
 }
 
-bool plan_fit(const struct plan *plan, const struct run *run, int64_t budget, struct tiling *tiling) {
+void plan_storages(const struct plan *plan, const struct run *run, struct tiling *tiling) {
     const struct task *task = &plan->tasks[run->task];
     const struct device_facts *facts = &plan->facts[run->device];
-    const struct run_options *options = &task->operation->run;
     for (int i = 0; i < task->geometry.inputs; i++)
         tiling->in_storage[i] = input_storage(plan, task->in[i], &task->geometry.in[i], facts);
     tiling->out_storage = output_storage(plan, run, facts);
-    return plan_tiles(&task->geometry, facts, run, budget, job_is_timed(options), tiling);
-}
-
-void plan_use_limits(struct plan *plan, enum kernel_device kind, struct device_limits *limits) {
-    if (!limits) return;
-    limits_free(plan->facts[kind].limits);
-    plan->facts[kind].limits = limits;
-    for (int i = 0; i < plan->run_count; i++) {
-        struct run *run = &plan->runs[i];
-        if (!run->skip && run->device == kind)
-            plan_predict(&plan->tasks[run->task].geometry, &plan->facts[kind], run, &run->tiling);
-    }
 }
 
 struct grid plan_grid(const struct array *input, const struct operand *operand, const struct storage *storage) {

@@ -15,6 +15,7 @@ static const struct yaml_node *option_value(const struct job *job, const struct 
     return job_value(operation->node, key, -1, job_value(defaults, key, -1, operation->where));
 }
 
+/* Reports a compression that cannot be written here, and chunks of another rank than the result. */
 static void check_layout(const struct job *job, const struct job_operation *operation, const struct shape *shape) {
     const struct shape *chunks = &operation->run.chunks;
     const char *lacks = h5_compression_needs(operation->run.compression);
@@ -30,7 +31,7 @@ static void check_layout(const struct job *job, const struct job_operation *oper
 }
 
 /* Finds the loop that runs along axis `axis` of an operand's array, and the axis's number among the axes that are
- * merged for that loop. */
+ * merged for that loop. false: no loop runs along the axis. */
 static bool find_axis(const struct operand *operand, int axis, enum loop *loop, int *within) {
     const struct axes *axes = &operand->axes;
     *within = 0;
@@ -67,22 +68,22 @@ static bool variants_support(const struct job_operation *operation, enum dtype d
     return true;
 }
 
-/* Makes the operation's geometry. If `dtype` is wider than the type that the operation would compute in, its inputs are
- * converted to a type that holds both. */
+/* Makes the operation's geometry. If its `dtype` is wider than the type that it would compute in, its inputs are
+ * converted to a type that holds both, provided that its variants support that type and the operation fits it. */
 static enum status make_geometry(const struct job_operation *operation, const struct shape shapes[],
                                  const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     const struct operation *op = operations[operation->op];
-    struct geometry computing;
-    enum dtype wide[MAX_INPUTS], in = DTYPE_COUNT;
+    struct geometry widened;
+    enum dtype wide_dtypes[MAX_INPUTS], wide = DTYPE_COUNT; /* DTYPE_COUNT: no wider type is asked for */
     enum status status = operation_geometry(operation->op, &operation->options, shapes, dtypes, geometry, error);
     if (operation->has_dtype && op->computes_in && !operation->options.map)
-        in = op->computes_in(&operation->options, dtypes, operation->as);
-    if (in == DTYPE_COUNT || (in == dtypes[0] && in == dtypes[operation->input_count - 1])) return status;
-    if (!status && !variants_support(operation, in, dtypes[0])) return status;
-    for (int i = 0; i < operation->input_count; i++) wide[i] = in;
+        wide = op->computes_in(&operation->options, dtypes, operation->as);
+    if (wide == DTYPE_COUNT || (wide == dtypes[0] && wide == dtypes[operation->input_count - 1])) return status;
+    if (!status && !variants_support(operation, wide, dtypes[0])) return status;
+    for (int i = 0; i < operation->input_count; i++) wide_dtypes[i] = wide;
     struct error unfit = {0};
-    if (operation_geometry(operation->op, &operation->options, shapes, wide, &computing, &unfit)) return status;
-    *geometry = computing;
+    if (operation_geometry(operation->op, &operation->options, shapes, wide_dtypes, &widened, &unfit)) return status;
+    *geometry = widened;
     *error = (struct error){0}; /* the error was about the inputs' own types */
     return STATUS_OK;
 }
@@ -105,7 +106,18 @@ static void check_one_operand(const struct job_operation *operation, int given, 
     if (error->key && error->item != given) *error = (struct error){0}; /* the error is about the other operand */
 }
 
-/* Makes the geometry of a task of which `known` inputs are known, and reports its mistakes. */
+/* Reports why the geometry of an operation cannot be made, at the key that is wrong. */
+static void report_misfit(const struct job *job, const struct job_operation *operation, const struct error *error) {
+    const char *text_key = operation->op == OP_MAP ? "expression" : "map"; /* its text has positions */
+    const char *key = error->key && strcmp(error->key, "expression") == 0 ? text_key : error->key;
+    const struct yaml_node *where =
+        key ? job_value(operation->node, key, error->item, operation->where) : operation->where;
+    int at = key && strcmp(key, text_key) == 0 ? error->item : -1;
+    plan_mistake_inside(job, where, at, operation->label, "%s: %s", operation->id, error->text);
+}
+
+/* Makes the geometry of a task of which `known` inputs are known, and reports its mistakes. If only one input of a
+ * product is known, finds the mistakes that show from it. */
 static void fit_task(const struct job *job, struct task *task, int known, struct shape shapes[], enum dtype dtypes[],
                      const bool unknown[]) {
     const struct job_operation *operation = task->operation;
@@ -123,13 +135,8 @@ static void fit_task(const struct job *job, struct task *task, int known, struct
     if (error.status) task->geometry = (struct geometry){.op = operation->op, .options = operation->options};
     if (error.status) task->geometry.in[0].dtype = dtypes[0];
     /* An error about the inputs may come from an option that could not be read; an error about an option cannot. */
-    if (!error.status || (!options && (!error.key || strcmp(error.key, "inputs") == 0))) return;
-    const struct yaml_node *where = operation->where;
-    const char *key = operation->op == OP_MAP ? "expression" : "map";
-    if (error.key && strcmp(error.key, "expression") == 0) error.key = key;
-    if (error.key) where = job_value(operation->node, error.key, error.item, where);
-    int at = error.key && strcmp(error.key, key) == 0 ? error.item : -1; /* in the text */
-    plan_mistake_inside(job, where, at, operation->label, "%s: %s", operation->id, error.text);
+    bool from_options = !options && (!error.key || strcmp(error.key, "inputs") == 0);
+    if (error.status && !from_options) report_misfit(job, operation, &error);
 }
 
 void plan_task(struct plan *plan, int index) {

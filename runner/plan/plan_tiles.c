@@ -27,9 +27,11 @@
 #define STEP_SECONDS    20e-6  /* launching, copying and bookkeeping of one step */
 #define SEGMENT_SECONDS 1.6e-6 /* reading or writing one contiguous segment of a file, on one core */
 #define USUAL_THREADS   8      /* threads beyond this number do not read or write faster */
+#define ALIGNMENT       256    /* bytes: of buffers in device memory */
 #define PARTIAL_CHUNKS  4.0    /* times as slow, at least: each part of a filtered chunk decodes and encodes it all */
 #define TRAFFIC_WEIGHT  0.2    /* weight of all busy time: of equally fast tilings the one with least traffic wins */
 
+/* The least multiple of `to` that is no less than `value`; neither is negative. */
 static int64_t round_up(int64_t value, int64_t to) {
     return (value + to - 1) / to * to;
 }
@@ -53,6 +55,7 @@ static int64_t operand_loads(const struct operand *operand, const int64_t tiles[
     return loads;
 }
 
+/* The number of tiles into which an operand is cut; 1 if it is empty. */
 static double tile_count(const struct operand *operand, const int64_t tiles[LOOPS]) {
     double count = 1;
     for (int axis = 0; axis < operand->shape.rank; axis++) count *= (double)tiles[operand->loop[axis]];
@@ -80,7 +83,7 @@ static struct shape tile_in_array(const struct operand *operand, const int64_t t
     return size;
 }
 
-/* Contiguous segments of a tile in its array. */
+/* The number of contiguous segments that a tile has in its array. */
 static int64_t operand_segments(const struct operand *operand, const int64_t tile[LOOPS]) {
     const struct shape array = operand_array(operand), part = tile_in_array(operand, tile);
     int64_t segments = 1;
@@ -114,9 +117,10 @@ static bool tile_is_contiguous(const struct operand *operand, const int64_t tile
     return true;
 }
 
+/* The bytes of a buffer for so many elements of `size` bytes: a multiple of ALIGNMENT, and not 0. */
 static int64_t buffer_bytes(int64_t elements, size_t size) {
-    int64_t bytes = round_up(elements * (int64_t)size, 256);
-    return bytes > 256 ? bytes : 256;
+    int64_t bytes = round_up(elements * (int64_t)size, ALIGNMENT);
+    return bytes > ALIGNMENT ? bytes : ALIGNMENT;
 }
 
 struct launch plan_launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],
@@ -162,12 +166,14 @@ static void measure_memory(const struct geometry *geometry, const struct device_
     bool partial = geometry->partial_size > 0 && (split || geometry->partial_always);
     tiling->partial_bytes = partial ? buffer_bytes(out_elements, geometry->partial_size) : 0;
     struct launch launch = plan_launch(geometry, facts, run, tiling);
-    tiling->mapped_bytes = round_up(mapped_bytes(run->kernel, &launch), 256);
-    tiling->workspace_bytes = round_up((int64_t)kernel_workspace(run->kernel, &launch), 256) + tiling->mapped_bytes;
+    tiling->mapped_bytes = round_up(mapped_bytes(run->kernel, &launch), ALIGNMENT);
+    tiling->workspace_bytes =
+        round_up((int64_t)kernel_workspace(run->kernel, &launch), ALIGNMENT) + tiling->mapped_bytes;
     tiling->memory_bytes += tiling->out_slots * tiling->out_bytes + tiling->partial_bytes + tiling->workspace_bytes;
 }
 
-/* The factor by which arithmetic is slower with these tiles than at full speed. */
+/* The factor by which arithmetic is slower with these tiles than at full speed; `speed`: the kernel's, relative to the
+ * device's assumed rate. */
 static double slowdown_of(const struct geometry *geometry, const struct device_facts *facts,
                           const struct tiling *tiling, double speed) {
     const struct operation *operation = operations[geometry->op];
@@ -316,6 +322,7 @@ static void find_grains(const struct geometry *geometry, const struct tiling *ti
     }
 }
 
+/* A search for the best tiling. */
 struct tiling_choice {
     const struct geometry *geometry;
     const struct device_facts *facts;
@@ -326,6 +333,8 @@ struct tiling_choice {
     double best_cost; /* INFINITY: nothing fits yet */
 };
 
+/* Makes `trial` the best tiling so far if it fits into the budget and costs less, with two output buffers or with one;
+ * costs that differ by rounding errors are equal, and less memory is then better. Changes the trial. */
 static void consider_tiling(struct tiling_choice *choice, struct tiling *trial) {
     for (int slots = 2; slots >= 1; slots--) {
         trial->out_slots = slots;

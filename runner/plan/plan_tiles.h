@@ -5,7 +5,7 @@
 #include "plan.h"
 
 /* Chooses `tiling` for a run: of all tilings whose buffers fit into `budget` bytes the one with the least cost. With
- * `prefer_one_step` it prefers a single step if that fits, because a kernel can be timed repeatedly only while all its
+ * `prefer_one_step` a single step is preferred if it fits, because a kernel can be timed repeatedly only while all its
  * operands are on the device. The run's kernel and choice and the tiling's storages must be set. false: no tiling fits;
  * tiling->memory_bytes is the minimum that is needed. */
 bool plan_tiles(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
@@ -20,8 +20,8 @@ void plan_tiles_of_part(const struct geometry *geometry, const struct device_fac
 void plan_predict(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,
                   struct tiling *tiling);
 
-/* The launch for a tile of these extents, or for a full tile, with NULL operands: for querying a kernel during
- * planning. */
+/* A launch with NULL operands, for asking a kernel about it during planning: for a tile of `count` elements along each
+ * loop on so many multiprocessors (plan_launch_of), or for a full tile of the run on its device (plan_launch). */
 struct launch plan_launch_of(const struct geometry *geometry, const struct run *run, const int64_t count[LOOPS],
                              int multiprocessors);
 struct launch plan_launch(const struct geometry *geometry, const struct device_facts *facts, const struct run *run,

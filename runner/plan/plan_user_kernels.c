@@ -38,12 +38,13 @@ bool plan_user_kernel_check(const struct plan *plan, const struct task *task, st
     return false;
 }
 
-/* Prints that a kernel does not use one of its parameters, a mistyped one perhaps, unless `said` says so already. */
+/* Prints that a kernel does not use one of its parameters, a mistyped one perhaps, unless *said is that line already;
+ * then *said is that line. */
 static void report_idle_parameter(const struct run *run, char **said) {
     const char *name = user_kernel_idle_parameter(run->kernel, run->variant);
     if (!name) return;
     char *line = must_printf("%s does not use the parameter '%s', whose value is its macro %s",
-                             user_kernel_written(run->kernel), name, name);
+                             user_kernel_source_name(run->kernel), name, name);
     for (char *c = line + strlen(line) - strlen(name); *c; c++) *c = (char)toupper((unsigned char)*c);
     if (strcmp(line, *said) != 0) text_print_message(line);
     free(*said);
@@ -77,7 +78,7 @@ struct kernel_files plan_kernel_files(const struct plan *plan) {
     for (int i = 0; i < plan->user_kernel_count; i++) {
         const struct sources *sources = user_kernel_sources(plan->user_kernels[i]);
         for (int j = 0; j < sources->count; j++) {
-            char *name = path_beside(user_kernel_written(plan->user_kernels[i]), sources->files[j].name);
+            char *name = path_beside(user_kernel_source_name(plan->user_kernels[i]), sources->files[j].name);
             bool known = false;
             for (int k = 0; k < files.count && !known; k++) known = strcmp(files.items[k].name, name) == 0;
             if (known)

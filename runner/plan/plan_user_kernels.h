@@ -4,15 +4,16 @@
 
 #include "plan.h"
 
-/* Describes the kernel of a variant with a source, for a task; the plan owns it. NULL: it has a mistake, which was
- * reported, or the task's types are unknown. */
+/* Describes the kernel of a variant with a source, for a task; the plan owns the kernel. NULL: reports a mistake in it,
+ * or the task's types are unknown. */
 const struct kernel *plan_user_kernel(struct plan *plan, const struct task *task, const struct job_variant *variant);
-/* Checks the numbers of the run's launches (block, grid, shared memory). false: they are wrong, which was reported; or
- * no device can launch them and the run, one of a search, is skipped. */
+/* Checks the numbers of the run's launches (block, grid, shared memory). false: reports wrong numbers; or no device can
+ * launch them, and the run, one of a search, is now skipped. */
 bool plan_user_kernel_check(const struct plan *plan, const struct task *task, struct run *run);
 
 /* Compiles and loads the kernels of all runs, but of a search only the first combination's. STATUS_USAGE: a mistake in
- * a source, with its position. `verbose`: compiles them anew and prints the compilers' warnings. */
+ * a source, with its position. Prints parameters that a source does not use. `verbose`: compiles all anew and prints
+ * the compilers' warnings. */
 enum status plan_user_kernels_build(const struct plan *plan, bool verbose, struct error *error);
 
 struct kernel_file {

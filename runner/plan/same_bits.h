@@ -9,12 +9,13 @@
 #include "plan.h"
 
 /* Do launches with sizes[1], sizes[2], ... along `loop` give each element the same bits as one with sizes[0], on a
- * device with that many multiprocessors? The other loops have the tiling's sizes. true for a skipped run. */
+ * device with that many multiprocessors? Sizes of 0 are left out. The other loops have the tiling's sizes. true for a
+ * skipped run. */
 bool same_bits_at_sizes(const struct geometry *geometry, const struct run *run, const struct tiling *tiling, int loop,
                         const int64_t *sizes, int count, int multiprocessors);
-/* The same for a loop that is cut into `parts` even parts, each of which is then cut into tiles. It checks common
- * numbers of multiprocessors instead of this device's, because processes on different nodes must come to the same
- * answer. */
+/* Does a run give the same bits if a loop is cut into `parts` even parts, each of which is then cut into tiles? Checks
+ * common numbers of multiprocessors instead of this device's, because processes on different nodes must come to the
+ * same answer. */
 bool same_bits_in_parts(const struct geometry *geometry, const struct run *run, int loop, int parts);
 
 #endif

@@ -96,7 +96,7 @@ static double files_bytes(const char *path, bool deeper) {
     struct stat about;
     for (const struct dirent *entry; folder && (entry = readdir(folder));) {
         if (fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (S_ISREG(about.st_mode)) bytes += (double)about.st_blocks * 512;
+        if (S_ISREG(about.st_mode)) bytes += (double)about.st_blocks * 512; /* the unit of st_blocks */
         if (!deeper || !S_ISDIR(about.st_mode) || entry->d_name[0] == '.') continue;
         OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
         bytes += files_bytes(inner, false);
@@ -104,31 +104,33 @@ static double files_bytes(const char *path, bool deeper) {
     return bytes;
 }
 
-bool space_free(const char *folder, double *bytes) {
+bool space_available(const char *folder, double *bytes) {
     struct statvfs about;
     if (statvfs(folder, &about) != 0 || about.f_blocks == 0) return false;
     *bytes = (double)about.f_bavail * (double)about.f_frsize;
     return true;
 }
 
+/* STATUS_USAGE: the results that a `to` puts on another file system do not fit there. */
 static enum status require_space_elsewhere(const struct plan *plan, struct error *error) {
     OWNED char *folder = NULL;
     char needed_text[32], free_text[32];
     double needed = space_elsewhere(plan, &folder), available = 0;
-    if (!folder || !space_free(folder, &available) || needed <= available) return STATUS_OK;
+    if (!folder || !space_available(folder, &available) || needed <= available) return STATUS_OK;
     return fail(error, STATUS_USAGE, "results that `to` puts into %s need %s, but only %s are free", folder,
                 size_text(needed, needed_text), size_text(available, free_text));
 }
 
-/* Returns `status` unless `needed` bytes are free for OUTPUT. `reuse`: the files in OUTPUT.parts count as free. They
- * are counted only if the answer depends on them, so that a thousand shards do not all scan each other's folders. */
+/* Fails with `status` unless `needed` bytes are free for OUTPUT, or nothing is known about its file system. `reuse`:
+ * the files in OUTPUT.parts count as free. They are counted only if the answer depends on them, so that a thousand
+ * shards do not all scan each other's folders. */
 static enum status require_space(const struct plan *plan, double needed, bool reuse, const char *subject,
                                  enum status status, struct error *error) {
     const char *output = plan->job->output;
     OWNED char *folder = path_folder(output), *parts = must_printf("%s.parts", output);
     char needed_text[32], free_text[32];
     double available = 0;
-    bool known = space_free(folder, &available);
+    bool known = space_available(folder, &available);
     if (known && reuse && needed > available) available += files_bytes(parts, true);
     if (!known || needed <= available) return STATUS_OK;
     return fail(error, status, "output %s: %sneeds %s in %s, but only %s are free", output, subject,

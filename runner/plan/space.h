@@ -20,10 +20,11 @@ double space_needed(const struct plan *plan);
 double space_elsewhere(const struct plan *plan, char **folder);
 
 /* Sets *bytes to the free space of a folder's file system for an unprivileged process; false: unknown. */
-bool space_free(const char *folder, double *bytes);
+bool space_available(const char *folder, double *bytes);
 
-/* STATUS_USAGE: the file system of the job's output has less than space_needed free. Existing parts of the job count as
- * free, because they are reused or removed. A file system that cannot be queried passes the check. */
+/* STATUS_USAGE: the file system of the job's output has less than space_needed free, or that of a `to` less than its
+ * results need. Existing parts of the job count as free, because they are reused or removed. A file system that cannot
+ * be queried passes the check. */
 enum status space_check(const struct plan *plan, struct error *error);
 
 /* STATUS_IO: the output of a run exceeds the free space. To be called before the run begins. */

@@ -25,6 +25,7 @@
 #define MAX_MACROS    16
 #define MAX_THREADS   1024      /* of a block */
 #define MAX_SHARED    (1 << 20) /* bytes of a block */
+#define MAX_GRID      65535     /* blocks along the second and along the third axis */
 #define LAUNCH_FAILED 9         /* cudaErrorInvalidConfiguration */
 
 /* The numbers of a launch: block, grid, and shared memory. */
@@ -87,7 +88,7 @@ static bool dimension(const struct launch *launch, const char *name, int64_t *va
     return false;
 }
 
-/* Gives an expression the value of a dimension. */
+/* Gives an expression the value of a dimension of the launch `context`. */
 static bool look_up(void *context, const char *name, struct scalar *value, char message[200]) {
     *value = (struct scalar){.kind = SCALAR_INTEGER};
     if (dimension(context, name, &value->integer)) return true;
@@ -110,9 +111,9 @@ static char *with_dollars(enum op op, const char *text) {
     return out;
 }
 
-/* Evaluates one number for a launch. */
-static bool evaluate_size(const struct user_kernel *user, const struct launch *launch, int which, int64_t *number,
-                          struct expression_fault *fault) {
+/* Evaluates number `which` of a launch. false: *fault says why it has no value. */
+static bool evaluate_number(const struct user_kernel *user, const struct launch *launch, int which, int64_t *number,
+                            struct expression_fault *fault) {
     *number = which != SHARED;
     if (!user->numbers[which]) return true;
     struct scalar value;
@@ -131,6 +132,7 @@ static const struct job_launch_number *number_of(const struct job_source *source
     return which == SHARED ? &source->shared : which < GRID ? &source->block[which] : &source->grid[which - GRID];
 }
 
+/* Parses the expressions of the launch's numbers. STATUS_USAGE: *where is the node of a wrong one. */
 static enum status parse_numbers(struct user_kernel *user, const struct yaml_node **where, struct error *error) {
     struct expression_fault fault;
     for (int i = 0; i < NUMBERS; i++) {
@@ -153,11 +155,11 @@ enum status user_kernel_check(const struct kernel *kernel, const struct launch *
     if (!user->source->cuda) return STATUS_OK;
     for (int i = 0; i < NUMBERS; i++) {
         *where = number_of(user->source, i)->where;
-        if (!evaluate_size(user, launch, i, &numbers[i], &fault))
+        if (!evaluate_number(user, launch, i, &numbers[i], &fault))
             return fail(error, STATUS_USAGE, "'%s': %s", number_names[i], fault.message);
-        if (i > GRID && i < SHARED && numbers[i] > 65535)
+        if (i > GRID && i < SHARED && numbers[i] > MAX_GRID)
             return fail(error, STATUS_DEVICE,
-                        "'grid' must have at most 65535 blocks along its second and third axis, not %lld",
+                        "'grid' must have at most %d blocks along its second and third axis, not %lld", MAX_GRID,
                         (long long)numbers[i]);
     }
     *where = user->source->block[0].where;
@@ -172,7 +174,7 @@ enum status user_kernel_check(const struct kernel *kernel, const struct launch *
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
 
-bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch) {
+bool user_kernel_wants_rehearsal(const struct kernel *kernel, const struct launch *launch) {
     static const char *const names[] = {"m", "n", "k", "batch", "outer", "length", "inner", "rows", "cols", "count"};
     struct user_kernel *user = (struct user_kernel *)kernel->user_kernel;
     struct launch_shape shape = {.dtype = launch->dtype};
@@ -187,13 +189,14 @@ bool user_kernel_is_new(const struct kernel *kernel, const struct launch *launch
     return true;
 }
 
-/* Ends the process, if the kernel ends its thread, for which others would wait for ever. */
+/* Ends the process because the kernel has ended its thread, for which others would wait for ever. */
 static void end_process(void *unused) {
     (void)unused;
     exit(STATUS_DEVICE);
 }
 
-/* Only the first launch of a shape is rehearsed: a later one may end the process, which the fence then reports. */
+/* Launches a kernel in C. Only the first launch of a shape was rehearsed: a later one may end the process, which the
+ * fence then reports. */
 static int launch_host(const struct launch *launch) {
     const struct user_kernel *user = user_kernel_of(launch->kernel);
     int (*function)(const struct launch *launch);
@@ -231,13 +234,14 @@ enum status user_kernel_rehearse(const struct kernel *kernel, const struct launc
     return fail(error, STATUS_RUN, "kernel '%s' crashes: %s", kernel->name, strsignal(-code));
 }
 
+/* Launches a CUDA kernel with the numbers that its job states; a grid without blocks is no launch. */
 static int launch_cuda(const struct launch *launch) {
     const struct user_kernel *user = user_kernel_of(launch->kernel);
     struct expression_fault fault;
     int64_t numbers[NUMBERS];
     unsigned block[3], grid[3];
     for (int i = 0; i < NUMBERS; i++)
-        if (!evaluate_size(user, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
+        if (!evaluate_number(user, launch, i, &numbers[i], &fault)) return LAUNCH_FAILED;
     bool empty = false;
     for (int i = 0; i < 3; i++) {
         block[i] = (unsigned)numbers[BLOCK + i];
@@ -375,7 +379,7 @@ const struct sources *user_kernel_sources(const struct kernel *kernel) {
     return kernel && kernel->user_kernel ? &user_kernel_of(kernel)->sources : NULL;
 }
 
-const char *user_kernel_written(const struct kernel *kernel) {
+const char *user_kernel_source_name(const struct kernel *kernel) {
     return user_kernel_of(kernel)->source->as_written;
 }
 
@@ -384,6 +388,8 @@ const char *user_kernel_identity(const struct kernel *kernel) {
 }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
+
+#define CACHE_VERSION "1" /* of what is compiled, and of the cached file */
 
 /* Headers that NVRTC lacks. */
 static const char *const nvrtc_headers[][2] = {
@@ -396,6 +402,7 @@ static const char *const nvrtc_headers[][2] = {
 };
 enum { NVRTC_HEADERS = sizeof nvrtc_headers / sizeof *nvrtc_headers };
 
+/* Describes a CUDA source to NVRTC, with the headers and macros that it may use. */
 static void describe_source(const struct user_kernel *user, int capability, struct nvrtc_source *source) {
     *source = (struct nvrtc_source){.name = user->sources.files[0].path,
                                     .text = user->sources.files[0].text,
@@ -413,7 +420,8 @@ static void describe_source(const struct user_kernel *user, int capability, stru
     for (int i = 0; i < user->macro_count; i++) source->options[source->option_count++] = user->macros[i];
 }
 
-/* A cached file is the kernel's name in the code, a newline, and the code. */
+/* Reads a cached file: the kernel's name in the code, a newline, and the code. false: there is none, or it is
+ * damaged. */
 static bool read_cached(const struct cache_entry *entry, struct cubin *cubin) {
     OWNED_FILE FILE *from = cache_holds(entry) ? fopen(entry->path, "rb") : NULL;
     char name[1024] = "";
@@ -433,6 +441,7 @@ static bool read_cached(const struct cache_entry *entry, struct cubin *cubin) {
     return good;
 }
 
+/* Writes a file for read_cached. Ignores errors: the cache only saves time. */
 static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
     if (cache_begin(entry, IGNORED) != STATUS_OK) return;
     FILE *to = fopen(entry->temporary, "wb");
@@ -441,6 +450,7 @@ static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
     if (good) cache_put(entry);
 }
 
+/* Compiles a CUDA source, or takes the code from the cache, and loads it. */
 static enum status build_cuda(struct user_kernel *user, int capability, char **warnings, struct error *error) {
     struct nvrtc_source source;
     FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
@@ -450,7 +460,7 @@ static enum status build_cuda(struct user_kernel *user, int capability, char **w
     if (!identity) return error->status;
     describe_source(user, capability, &source);
     sources_hash(&user->sources, nvrtc_include_folder(), hash);
-    OWNED char *key_text = must_printf("1 %s %s %d %s", identity, hash, capability, user->identity);
+    OWNED char *key_text = must_printf(CACHE_VERSION " %s %s %d %s", identity, hash, capability, user->identity);
     sha256_hex(source.header_texts[0], strlen(source.header_texts[0]), header_hash);
     must_append(&key_text, " %s %s", header_hash, source.name);
     sha256_hex(key_text, strlen(key_text), key);
@@ -463,6 +473,7 @@ static enum status build_cuda(struct user_kernel *user, int capability, char **w
     return loaded_open(cubin.bytes, cubin.size, cubin.kernel, &user->loaded, error);
 }
 
+/* Compiles and loads a C source. STATUS_USAGE also if its files changed since the job was planned. */
 static enum status build_host(struct user_kernel *user, char **warnings, struct error *error) {
     struct host_source source = {.path = user->sources.files[0].path, .kernel = user->source->kernel};
     for (int i = 0; i < user->macro_count; i++) source.macros[source.macro_count++] = user->macros[i];

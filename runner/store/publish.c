@@ -169,7 +169,7 @@ static bool has_room(const struct results *results, double adopted_bytes) {
         struct stat about;
         if (stat(paths.items[i], &about) == 0) wanted += (double)about.st_size;
     }
-    return !space_free(results->output.folder, &free_bytes) || free_bytes >= wanted;
+    return !space_available(results->output.folder, &free_bytes) || free_bytes >= wanted;
 }
 
 /* Chooses the part that becomes OUTPUT or a file of a `to`: the largest with an output that is published, if it has at

@@ -245,7 +245,7 @@ static struct poisoned poisoned_output(const struct lane *lane) {
 static enum status rehearse_band(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     struct device *device = lane->device;
-    if (!poison_wanted(stream->run->kernel) || !user_kernel_is_new(stream->run->kernel, &lane->launch))
+    if (!poison_wanted(stream->run->kernel) || !user_kernel_wants_rehearsal(stream->run->kernel, &lane->launch))
         return STATUS_OK;
     for (int i = 0; i < stream->task->geometry.inputs; i++) {
         struct lane *owner = lane->in[i].borrows ? &lane->stream->lanes[0] : lane;
