@@ -286,10 +286,18 @@ static char *stated_packing(const struct h5_dataset *dataset, const struct job_i
     return decoding ? decoding_key(decoding) : must_strdup("");
 }
 
+/* A remark if a file's units differ from those of the files before it; NULL: none. The caller frees. */
+static char *units_remark(const struct array *array, const char *units, const char *file) {
+    if (!array->units || !units || strcmp(array->units, units) == 0) return NULL;
+    return must_printf("units differ: '%s' in %s, '%s' in %s; the numbers are joined without conversion", array->units,
+                       array->parts->items[0].file, units, file);
+}
+
 /* Adds the decoding of one file, and keeps only texts that are the same in all files so far. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->from_job);
     array->parts->items[number].decoding = meaning.decoding;
+    if (!meaning.remark) meaning.remark = units_remark(array, meaning.units, array->parts->items[number].file);
     if (array->remark)
         free(meaning.remark);
     else

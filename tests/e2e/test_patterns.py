@@ -192,6 +192,18 @@ def test_what_goes_with_the_values(folder, said):
         np.testing.assert_array_equal(y.dims[1][0][()], np.arange(6.0) * 3)
 
 
+def test_units_that_differ_are_named(folder):
+    """Times since another day, kelvins and degrees: one array of them is no quantity."""
+    three(folder)
+    for name, units in (("run-1.h5", "d since 2000"), ("run-2.h5", "d since 2000"), ("run-10.h5", "d since 2001")):
+        with h5py.File(folder / name, "a") as file:
+            file["group/x"].attrs["units"] = units
+    words = "input 'x': units differ: 'd since 2000' in run-1.h5, 'd since 2001' in run-10.h5"
+    assert words in run_folder(folder).stderr.replace(f"{folder}/", "")
+    with h5py.File(folder / "out.h5") as file:
+        assert "units" not in file["outputs/y"].attrs
+
+
 # y = x, once there is a file of this name.
 WAIT = """#include "tilerun.h"
 #include <unistd.h>
