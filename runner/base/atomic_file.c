@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* May the file be replaced without --overwrite: is it empty, or does it begin with `beginning`? */
+/* May the file be replaced without --overwrite: is it empty, or does it begin with `beginning` (its first 256 bytes)?
+ * */
 static bool is_replaceable(const char *path, const char *beginning) {
     char begins[256] = "";
     size_t length = strlen(beginning);
@@ -52,7 +53,8 @@ enum status atomic_file_open(const char *kind, const char *name, const char *beg
     return STATUS_OK;
 }
 
-/* Creates a temporary file of an unused name in the destination's folder. */
+/* Creates a temporary file of an unused name in the destination's folder and sets *path to it. Returns a descriptor;
+ * -1, with errno set and *path NULL: it failed. */
 static int create_temporary(const struct destination *destination, char **path) {
     int descriptor = -1;
     for (int number = 0; descriptor < 0; number++) {
@@ -68,6 +70,7 @@ static int create_temporary(const struct destination *destination, char **path) 
     return descriptor;
 }
 
+/* Reports that the errno `number` ended the writing. */
 static enum status cannot_write(const struct atomic_file *file, int number, struct error *error) {
     return fail(error, STATUS_IO, "%s %s: cannot be written: %s", file->destination.kind, file->destination.name,
                 strerror(number));

@@ -48,7 +48,7 @@ struct cpu_load cpu_load_now(void) {
 }
 
 struct cpu_load cpu_load_earlier(const struct cpu_load *now) {
-    static struct cpu_load recent, older; /* the older one is 0.2 s old or more; now_s 0: not set yet */
+    static struct cpu_load recent, older; /* `older` is older than CPU_LOAD_MIN_S; recent.now_s 0: not set yet */
     if (recent.now_s == 0) recent = older = *now;
     if (now->now_s - recent.now_s >= CPU_LOAD_MIN_S) {
         older = recent;

@@ -25,10 +25,11 @@ struct cpu_load {
 };
 
 struct cpu_load cpu_load_now(void);
-/* Returns the load at the latest call that was at least CPU_LOAD_MIN_S before `now`, or at the first call; `now`
- * itself, if that call was many seconds before. Used to judge a measurement that is shorter than CPU_LOAD_MIN_S. */
+/* Returns the load of an earlier call, at least CPU_LOAD_MIN_S before `now`, to judge a measurement that is shorter
+ * than that. Returns `now` if this is the first call or the earlier one was many seconds before. Keeps `now` for later
+ * calls; not for several threads at once. */
 struct cpu_load cpu_load_earlier(const struct cpu_load *now);
-/* Did other processes use more than CPU_LOAD_BUSY of the CPUs between the two? */
+/* Did other processes use more than the share CPU_LOAD_BUSY of the CPUs between the two? */
 #define CPU_LOAD_BUSY  0.05
 #define CPU_LOAD_MIN_S 0.2 /* over less time, ticks are coarse */
 bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *after);
@@ -37,6 +38,7 @@ bool cpu_load_is_busy(const struct cpu_load *before, const struct cpu_load *afte
  * to 1.8 times as long. Returns the longest time over `threads` threads of OpenMP. */
 double probe_seconds(int threads);
 bool cpu_load_is_ignored(void); /* TILERUN_LOAD=ignore */
-#define PROBE_SHARED 1.1        /* times the fastest probe: above it, the core is shared or its clock is lower */
+/* A core is shared, or clocked lower, if its probe takes longer than this times the fastest. */
+#define PROBE_SHARED 1.1
 
 #endif

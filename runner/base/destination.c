@@ -50,7 +50,8 @@ static bool is_planted(const char *path, const struct stat *link) {
            about.st_uid != link->st_uid;
 }
 
-/* The path that a name leads to: follows the symbolic links of its last component, even to where nothing exists. */
+/* The path that a name leads to: follows the symbolic links of its last component, even to where nothing exists. Sets
+ * *planted if one of the links is_planted. The caller frees. */
 static char *follow(const char *name, bool *planted) {
     char *path = must_strdup(name), target[PATH_MAX];
     struct stat about;
@@ -123,11 +124,11 @@ bool destination_same(const struct destination *one, const struct destination *o
 enum status destination_put(const struct destination *destination, const char *finished, struct error *error) {
     struct stat about; /* what exists there by now */
     if (stat(destination->path, &about) == 0 && S_ISREG(about.st_mode) && chmod(finished, about.st_mode & 07777) != 0)
-        return fail(error, STATUS_IO, "%s: cannot be given the mode of %s: %s", finished, destination->path,
+        return fail(error, STATUS_IO, "%s %s: its permissions cannot be kept: %s", destination->kind, destination->name,
                     strerror(errno));
     if (rename(finished, destination->path) != 0)
-        return fail(error, STATUS_IO, "%s %s: cannot be renamed into place: %s", destination->kind, destination->name,
-                    strerror(errno));
+        return fail(error, STATUS_IO, "%s %s: the finished file %s cannot be renamed to it: %s", destination->kind,
+                    destination->name, finished, strerror(errno));
     return STATUS_OK;
 }
 

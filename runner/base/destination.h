@@ -21,19 +21,19 @@ struct destination {
 /* Follows links and looks up what exists there; changes nothing. STATUS_USAGE: stat fails. The caller calls
  * destination_free, whatever the status. */
 enum status destination_find(const char *kind, const char *name, struct destination *destination, struct error *error);
-/* Looks up again what exists there. */
+/* Looks up again what exists there. STATUS_USAGE: stat fails. */
 enum status destination_look(struct destination *destination, struct error *error);
 void destination_free(struct destination *destination);
-/* Checks that a file can be created there or renamed to it. STATUS_USAGE: a directory exists there, or the folder is
- * missing or not writable. */
+/* Checks that a file can be created there or renamed to it. STATUS_USAGE: the path is a directory or names no file, the
+ * folder is missing or not writable, or it is sticky and the file belongs to another user. */
 enum status destination_check(const struct destination *destination, struct error *error);
 /* Are the two destinations the same file, whether it exists yet or not? */
 bool destination_same(const struct destination *one, const struct destination *other);
-/* Renames a finished file to the destination and gives it the mode of the file that it replaces. STATUS_IO: it
- * failed. */
+/* Renames a finished file to the destination and gives it the permissions of the file that it replaces. STATUS_IO: it
+ * failed; `finished` keeps its name. */
 enum status destination_put(const struct destination *destination, const char *finished, struct error *error);
 
-/* Does `path`, links followed, lead to this very file? */
+/* Does `path`, links followed, lead to this very file? `path` may be NULL, which leads nowhere. */
 bool path_is_file(const char *path, const struct stat *file);
 /* What follows the last slash of a path. */
 const char *path_name(const char *path);

@@ -27,10 +27,11 @@ enum status fail_call(struct error *error, enum status status, const char *call,
 /* The error's sentence without "PATH: " at its beginning. */
 const char *fail_without_path(const struct error *error, const char *path);
 
-/* Sets the subject: the operation or file that the process works on. FAIL_CALL, reports of missing memory and of a
- * crashed library begin with it. The text must live until the next call. Returns the previous subject; NULL: none. */
+/* Sets the subject: the operation or file that the process works on. The messages of FAIL_CALL, of missing memory and
+ * of a crashed library begin with the subject. Its text must live until the next call. Returns the previous subject,
+ * NULL if there was none. */
 const char *fail_set_subject(const char *what);
-const char *fail_subject(void);
+const char *fail_subject(void); /* NULL: none is set */
 /* Puts "KIND NAME: " before the error's sentence. Returns the error's status. */
 enum status fail_prefix(struct error *error, const char *kind, const char *name);
 
@@ -61,7 +62,7 @@ FILE *must_stream(char **text);
 
 /* Declares variables that are released where their scope ends, by a function that takes their address. They must be
  * initialized. OWNED: pointers, whose memory is freed. */
-#define FREED_BY(function) __attribute__((cleanup(function), unused)) /* unused: nothing reads a lock */
+#define FREED_BY(function) __attribute__((cleanup(function), unused)) /* unused: some are only released, as a lock is */
 #define OWNED              FREED_BY(free_owned)
 #define OWNED_FILE         FREED_BY(close_owned)      /* FILE *, which may be NULL */
 #define OWNED_FOLDER       FREED_BY(close_folder)     /* DIR *, which may be NULL */

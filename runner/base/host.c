@@ -124,7 +124,7 @@ static bool read_first_line(const char *root, int cpu, const char *name, char *l
     return file && fgets(line, size, file);
 }
 
-/* Reads the first line of ROOT/cpuCPU/cache/indexINDEX/NAME. */
+/* Reads the first line of ROOT/cpuCPU/cache/indexINDEX/NAME; false: there is no such file. */
 static bool read_cache(const char *root, int cpu, int index, const char *name, char *line, int size) {
     char path[64];
     snprintf(path, sizeof path, "cache/index%d/%s", index, name);

@@ -17,8 +17,8 @@ struct host_memory host_memory(void);
  * except in tests. */
 int64_t host_memory_limit(const char *groups, const char *root);
 
-/* The processors whose time the control groups allow (cpu.max of cgroup v2, cpu.cfs_quota_us of v1), rounded up to a
- * whole number, from the same groups and with the same arguments. INT64_MAX: no quota. */
+/* The processors whose time these control groups allow (cpu.max of cgroup v2, cpu.cfs_quota_us of v1), rounded up to a
+ * whole number. INT64_MAX: no quota. `groups` and `root` are those of host_memory_limit. */
 int64_t host_processor_limit(const char *groups, const char *root);
 
 /* Writes the CPU's model name as Linux reports it; "CPU": Linux reports none. */
@@ -30,7 +30,7 @@ void host_cpu_name(char *name, unsigned long size);
 int64_t host_cache_bytes(const char *root, const cpu_set_t *processors);
 
 /* The number of cores to which the processors that this process may run on belong: threads of one core count once. 0:
- * unknown. The arguments are as above. */
+ * unknown. `root` and `processors` are those of host_cache_bytes. */
 int host_core_count(const char *root, const cpu_set_t *processors);
 
 /* The value in the first line `key <separator> value` of a file, without quotes; NULL: no such line. The caller

@@ -69,7 +69,7 @@ void interrupt_set_handlers(void (*acknowledge)(void *context, int number), void
     pthread_mutex_unlock(&interrupt.mutex);
 }
 
-/* The caller holds the mutex. */
+/* Calls the exit handler if the process ends by a signal and nobody has called it yet. The caller holds the mutex. */
 static void run_exit_handler(void) {
     if (interrupt.exit_handler && interrupt.status == STATUS_INTERRUPTED) interrupt.exit_handler(interrupt.context);
     interrupt.exit_handler = NULL;
@@ -118,12 +118,12 @@ static void *deadline_main(void *unused) {
             pthread_cond_timedwait(&deadline.changed, &deadline.mutex, &until);
     }
     atomic_store(&deadline.passed, true);
-    pthread_mutex_lock(&interrupt.mutex); /* neither is unlocked: the work must not go on from now on */
+    pthread_mutex_lock(&interrupt.mutex); /* neither mutex is unlocked: the work must not go on from now on */
     run_exit_handler();
     _exit((int)interrupt.status);
 }
 
-/* Starts the thread. Its clock is that of now_s(). */
+/* Starts the thread of deadline_main; thread_runs stays false if none can be created. */
 static void watch_deadline(void) {
     pthread_t thread;
     condition_init(&deadline.changed);

@@ -29,7 +29,7 @@ void interrupt_hold(void);
 void interrupt_release(void);
 /* Starts the watcher, which runs until the process ends. Call this before any other thread starts: threads inherit
  * blocked signals. It also ignores SIGXFSZ and SIGPIPE, so that writes beyond a file size limit, or into a pipe without
- * a reader, fail instead of killing the process. */
+ * a reader, fail instead of killing the process. STATUS_DEVICE: no thread can be created. */
 enum status interrupt_begin(struct error *error);
 
 /* Returns STATUS_INTERRUPTED once a signal has come, STATUS_TIMEOUT once the deadline has passed. Any thread may call

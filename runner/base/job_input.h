@@ -13,15 +13,17 @@ struct job_slice {
     int64_t first, end, step; /* negative: counted from the end of the axis; step >= 1 */
 };
 #define JOB_SLICE_TEXT 72
+/* Writes a slice as Python does, "0:100:2" or "-1", into `text` and returns it. */
 const char *job_slice_format(const struct job_slice *slice, char text[JOB_SLICE_TEXT]);
 
+/* The slices of `select`, one for each axis. */
 struct job_select {
-    const struct yaml_node *where;
-    int rank; /* number of entries; 0: the key is not given */
+    const struct yaml_node *where; /* errors are reported here */
+    int rank;                      /* number of entries; 0: the key is not given */
     struct job_slice slices[MAX_RANK];
 };
 
-/* "[0:100, ::2, -1]"; the caller frees. */
+/* The slices as Python writes them, "[0:100, ::2, -1]". The caller frees. */
 char *job_select_text(const struct job_select *select);
 
 /* Which other files an input's file may refer to by external links, virtual data sets and external storage. */
@@ -34,14 +36,16 @@ struct job_number {
     double real;
 };
 #define JOB_MAX_MISSING 16
+/* The numbers of `missing`. */
 struct job_missing {
     int count;
     struct job_number numbers[JOB_MAX_MISSING];
 };
 
+/* An input at one combination of the swept parameters. */
 struct job_input {
-    const struct yaml_node *where, *node; /* where the job file has its name, and its map */
-    bool unread;                          /* a reported mistake in its map: its shape and type are unknown */
+    const struct yaml_node *where, *node; /* its name in the job file, and the map of its keys */
+    bool unread;                          /* the map has a mistake, which was reported: shape and type are unknown */
     char *name, *label;                   /* label: the values of the swept parameters that it depends on, "n=512" */
     bool random; /* generated (the last three members); false: read from a file (the members in between) */
     char *file;  /* relative to the current directory, or absolute */

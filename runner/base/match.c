@@ -2,7 +2,8 @@
 #include "match.h"
 
 #include "fail.h"
-#include "text.h"
+#include "spelling.h"
+#include "texts.h"
 
 #include <ctype.h>
 #include <dirent.h>

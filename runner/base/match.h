@@ -15,8 +15,8 @@ int match_files(const char *pattern, char ***paths);
  * The caller frees. */
 char *match_none(const char *pattern);
 
-/* A hint for a path that does not exist, " (did you mean 'data/run-1.h5'?)", from the names in the first of its folders
- * that lacks the next one; "" if none is near. It names a URL, and a file whose name the path continues, as such. The
+/* A hint for a path that does not exist, " (did you mean 'data/run-1.h5'?)": the nearest name to the first component
+ * that does not exist; "": no name is near. Other hints: the path is a URL; it goes on behind the name of a file. The
  * caller frees. */
 char *match_hint(const char *path);
 

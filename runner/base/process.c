@@ -15,15 +15,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define KEPT_BYTES        (32 << 20)
-#define LOG_LINE_BYTES    (64 << 10)
-#define STACK_BYTES       (8 << 20)
-#define MIN_STACK_BYTES   (512 << 10)
-#define SMALL_GROUP_BYTES (256 << 20)
-#define EXIT_S            5 /* for what libraries do at exit */
+#define KEPT_BYTES        (32 << 20)  /* the allocator keeps buffers up to this size when they are freed */
+#define LOG_LINE_BYTES    (64 << 10)  /* longer lines of stdout are written in pieces */
+#define STACK_BYTES       (8 << 20)   /* Linux's usual size */
+#define MIN_STACK_BYTES   (512 << 10) /* enough for the kernels, which keep tiles on their stacks */
+#define SMALL_GROUP_BYTES (256 << 20) /* up to this limit of a control group, stacks are small */
+#define EXIT_S            5           /* for what libraries do at exit */
 
-/* Is this entry of the environment a size of OpenMP's stacks that is too small for the kernels? It is in KiB, or has a
- * unit. */
+/* Is this entry of the environment a size of OpenMP's stacks that is too small for the kernels? The size is in KiB, or
+ * has a unit. */
 static bool is_small_stack(const char *entry) {
     const char *at = strstr(entry, "OMP_STACKSIZE="); /* also GOMP_STACKSIZE */
     if (!at || at > entry + 1) return false;
@@ -69,7 +69,7 @@ static void prepare_system(void) {
     workers_limit_openmp();
 }
 
-/* Sets the size of the stacks of threads. */
+/* Sets the size of the stacks of threads that start later. */
 static void set_stacks(size_t bytes) {
     pthread_attr_t threads;
     if (pthread_attr_init(&threads) != 0) return;
@@ -77,8 +77,8 @@ static void set_stacks(size_t bytes) {
     pthread_attr_destroy(&threads);
 }
 
-/* Raises a small limit on stack size, as far as the hard limit allows. It limits the main thread's stack and is the
- * default for other threads. STATUS_USAGE: it stays too small. */
+/* Raises a small limit on stack size, as far as the hard limit allows. The limit holds for the main thread's stack and
+ * is the default size for other threads. STATUS_USAGE: the hard limit is too small. */
 static enum status prepare_stacks(struct error *error) {
     struct rlimit stack;
     if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= STACK_BYTES) return STATUS_OK;
@@ -113,13 +113,13 @@ enum status process_prepare(struct error *error) {
 
 static volatile sig_atomic_t exit_code;
 
-static void end(int number) {
+static void exit_at_alarm(int number) {
     (void)number;
     _exit(exit_code);
 }
 
 void process_limit_exit(int code) {
     exit_code = code;
-    signal(SIGALRM, end);
+    signal(SIGALRM, exit_at_alarm);
     alarm(EXIT_S);
 }

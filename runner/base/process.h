@@ -10,8 +10,8 @@
 void process_prepare_first(int argc, char **argv, char **environment);
 /* Prepares the rest, before any thread starts. STATUS_USAGE: stacks are limited to less than tilerun needs. */
 enum status process_prepare(struct error *error);
-/* Call it before main returns `code`: ends the process even if a library hangs in its clean-up, as OpenBLAS does if its
- * threads got no memory. */
+/* Called before main returns `code`: ends the process with this code after a few seconds, even if a library hangs in
+ * its clean-up, as OpenBLAS does if its threads got no memory. */
 void process_limit_exit(int code);
 
 #endif

@@ -16,6 +16,7 @@ static double rounded(enum dtype dtype, double value) {
 
 double random_largest_below(enum dtype dtype, double high) {
     if (!dtype_is_float(dtype)) return ceil(high) - 1;
+    /* The gap doubles until `high` less the gap does not round to `high`; it begins with half a bit of float64. */
     double below = high, gap = high == 0 ? 0x1p-1074 : fabs(high) * 0x1p-54;
     for (; below >= high && gap < INFINITY; gap *= 2) below = rounded(dtype, high - gap);
     return below;
@@ -45,8 +46,8 @@ static const char *range_text(enum dtype dtype, char text[96]) {
     return text;
 }
 
-/* uniform_unfit, integer_unfit and constant_unfit return the name of the term that is wrong and write a sentence; NULL:
- * none is. */
+/* uniform_unfit, integer_unfit and constant_unfit return the name of the term that is wrong and write a sentence into
+ * `message`; NULL: no term is wrong. */
 static const char *uniform_unfit(const struct random_terms *terms, enum dtype dtype, char message[256]) {
     double low = terms->low, high = terms->high;
     if (!(low < high)) {
@@ -89,6 +90,7 @@ static const char *integer_unfit(const struct random_terms *terms, enum dtype dt
     return term;
 }
 
+/* Checks that the type does not round a constant to an integer or to 0. */
 static const char *constant_unfit(double value, enum dtype dtype, char message[256]) {
     if (!dtype_is_float(dtype) && value != floor(value))
         snprintf(message, 256, "'value' is %.17g, but %s holds integers", value, dtype_name(dtype));

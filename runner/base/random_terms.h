@@ -20,7 +20,7 @@ struct random_terms {
 const char *random_unfit(const struct random_terms *terms, enum dtype dtype, const struct shape *shape,
                          char message[256]);
 
-/* The largest value of a type below `high`. Values up to it do not round up to `high`. */
+/* The largest value of a type below `high`: random values are rounded to the type, and must not become `high`. */
 double random_largest_below(enum dtype dtype, double high);
 
 #endif

@@ -103,7 +103,7 @@ void samples_interval(const struct samples *samples, double *low, double *high) 
     widen_interval(samples->seconds, samples->count, low, high);
     if (!samples->turn) return;
     OWNED double *medians = must_malloc((size_t)samples->count * sizeof *medians);
-    static const int blocks[] = {0, MIN_INTERVAL};
+    static const int blocks[] = {0, MIN_INTERVAL}; /* 0: the turns */
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         if (samples->count < blocks[i]) continue;
         int count = medians_of(samples, blocks[i], medians);
@@ -147,15 +147,16 @@ static bool drifts(const struct samples *samples) {
     return change > 0.03 * a.median && change > 4 * noise;
 }
 
+/* Is the interval of the median wider than NOISY? An unknown interval, NaN, is not. */
 static bool is_noisy(const struct samples *samples) {
     double low, high;
     samples_interval(samples, &low, &high);
     return high - low > NOISY * samples_statistics(samples).median;
 }
 
-/* Do the samples form two groups? The groups are those with the least sum of squared deviations from their means
- * (Otsu), which is the most between the groups. Each must hold a sixth of the samples, and their means must differ by
- * BIMODAL and by BIMODAL_SIGMAS. */
+/* Do the samples form two groups? Sorted samples are split where the sum of squared deviations from the two groups'
+ * means is least, that is where `between`, the sum of squares that the distance of these means explains, is most
+ * (Otsu). Each group must hold a sixth of the samples, and the means must differ by BIMODAL and by BIMODAL_SIGMAS. */
 static bool is_bimodal(const struct samples *samples) {
     int count = samples->count, split = 0; /* split: size of the lower group */
     if (count < MIN_BIMODAL) return false;

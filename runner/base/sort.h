@@ -6,7 +6,7 @@
 void sort_doubles(double *values, int count);
 /* A sorted copy, which the caller frees. */
 double *sorted_doubles(const double *values, int count);
-/* The median of one or more sorted numbers. */
+/* The median of sorted numbers; `count` is at least 1. */
 double median_of_sorted(const double *sorted, int count);
 
 #endif

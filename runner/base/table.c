@@ -135,7 +135,7 @@ static int next_to_omit(const struct fit *fit, int min_priority) {
 /* Which texts may be cut. Headings come last: a column is omitted before another one's heading is cut. */
 enum cutting { NOTHING, TEXTS, HEADINGS };
 
-/* The width that a column gets before columns are omitted. Numbers are never cut. */
+/* The width that a column gets before columns are omitted; 0: the column is not printed. Numbers are never cut. */
 static int wanted(const struct fit *fit, int column, enum cutting cutting) {
     int widest = fit->widest[column], natural = fit->natural[column];
     if (cutting == NOTHING || fit->table->columns[column].right) return natural;
@@ -167,7 +167,8 @@ static void omit_columns(struct fit *fit, int max_width, enum cutting cutting) {
 static int extreme_text(const struct fit *fit, int sign, int min_width) {
     int found = -1;
     for (int i = 0; i < fit->table->column_count; i++) {
-        bool cut = fit->width[i]<fit->natural[i], wide = fit->width[i]> min_width;
+        bool cut = fit->width[i] < fit->natural[i];
+        bool wide = fit->width[i] > min_width;
         if (fit->width[i] == 0 || fit->table->columns[i].right || !(sign > 0 ? wide : cut)) continue;
         if (found < 0 || sign * fit->width[i] > sign * fit->width[found]) found = i;
     }
@@ -189,7 +190,7 @@ static void choose_widths(struct fit *fit, int max_width) {
     for (int i; total_width(fit) > max_width && printed > 1 && (i = next_to_omit(fit, 0)) >= 0; printed--)
         fit->width[i] = 0;
     for (int i; total_width(fit) < max_width && (i = extreme_text(fit, -1, 0)) >= 0;) fit->width[i]++;
-    if (total_width(fit) > max_width) fit->width[next_to_omit(fit, 0)] = max_width;
+    if (total_width(fit) > max_width) fit->width[next_to_omit(fit, 0)] = max_width; /* the only column left */
 }
 
 /* Measures all cells and chooses the widths for a line of `max_width` columns (0: any width). fit_free frees it. */
@@ -240,6 +241,7 @@ static int print_line(const struct fit *fit, int row, FILE *to) {
     return at;
 }
 
+/* Prints the line that names the omitted columns, if there are any. */
 static void print_omitted(const struct fit *fit, int max_width, const char *hint, FILE *to) {
     OWNED char *names = must_strdup("");
     for (int i = 0; i < fit->table->column_count; i++) {

@@ -18,7 +18,7 @@
 #include <stdio.h>
 
 struct table_column {
-    const char *name;    /* its name in the line about omitted columns */
+    const char *name;    /* used in the line about omitted columns */
     const char *heading; /* NULL: the name */
     bool right;          /* a number: aligned to the right and never cut */
     bool joined;         /* belongs to the column before it: one space between them instead of two */

@@ -1,9 +1,8 @@
-/* text.c - edit distance, sizes and durations with units, UTF-8, display widths and line breaks. */
+/* text.c - formats sizes and durations, decodes UTF-8, measures display widths and breaks lines. */
 #include "text.h"
 
 #include "fail.h"
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,9 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define min(a, b) ((a) < (b) ? (a) : (b))
-#define MAX_WORD  64 /* longer words have no nearest name */
 
 int text_name_length(const char *text) {
     int length = 0;
@@ -24,110 +20,6 @@ int text_name_length(const char *text) {
 
 bool text_is_name(const char *text) {
     return *text && !text[text_name_length(text)];
-}
-
-bool text_is_one_of(const char *text, const char *const words[], size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(text, words[i]) == 0) return true;
-    return false;
-}
-
-int text_compare(const void *one, const void *other) {
-    return strcmp(*(char *const *)one, *(char *const *)other);
-}
-
-void texts_free(char **texts, int count) {
-    for (int i = 0; texts && i < count; i++) free(texts[i]);
-    free(texts);
-}
-
-void texts_add(struct texts *texts, char *text) {
-    *APPEND(texts->items, texts->count) = text;
-}
-
-void texts_clear(struct texts *texts) {
-    texts_free(texts->items, texts->count);
-    *texts = (struct texts){0};
-}
-
-char *text_read(int descriptor, size_t max, size_t *length) {
-    size_t capacity = 1 << 16, count = 0;
-    char *text = must_malloc(capacity);
-    if (length) *length = 0;
-    for (ssize_t more; count <= max && (more = read(descriptor, text + count, capacity - count - 1)) != 0;) {
-        if (more < 0 && errno == EINTR) continue;
-        if (more < 0) return free(text), NULL;
-        count += (size_t)more;
-        if (capacity - count < 2) text = must_realloc(text, capacity *= 2);
-    }
-    text[count] = '\0';
-    if (length) *length = count;
-    return text;
-}
-
-ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at) {
-    size_t done = 0;
-    for (ssize_t got = 1; done < bytes && got != 0; done += got > 0 ? (size_t)got : 0) {
-        got = pread(descriptor, (char *)data + done, bytes - done, at + (off_t)done);
-        if (got < 0 && errno != EINTR) return -1;
-    }
-    return (ssize_t)done;
-}
-
-int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at) {
-    for (size_t done = 0; done < bytes;) {
-        errno = 0;
-        ssize_t written = pwrite(descriptor, (const char *)data + done, bytes - done, at + (off_t)done);
-        if (written <= 0 && errno != EINTR) return errno ? errno : EIO;
-        if (written > 0) done += (size_t)written;
-    }
-    return 0;
-}
-
-/* The number of edits (insert, delete, replace, swap neighbours) that turn one word into the other, ignoring case. */
-static int edit_distance(const char *a, const char *b) {
-    int rows[3][MAX_WORD + 1];
-    int *before = rows[0], *above = rows[1], *row = rows[2];
-    int length = (int)strlen(b);
-    for (int j = 0; j <= length; j++) above[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        row[0] = i;
-        for (int j = 1; j <= length; j++) {
-            int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
-            row[j] = min(above[j - 1] + (x != y), min(above[j], row[j - 1]) + 1);
-            bool swapped =
-                i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && y == tolower((unsigned char)a[i - 2]);
-            if (swapped) row[j] = min(row[j], before[j - 2] + 1);
-        }
-        int *oldest = before;
-        before = above, above = row, row = oldest;
-    }
-    return above[length];
-}
-
-const char *nearest_name(const char *word, const char *const names[], int count) {
-    size_t length = strlen(word);
-    if (length == 0 || length > MAX_WORD) return NULL;
-    const char *nearest = NULL;
-    int limit = length < 4 ? 2 : (int)length / 3 + 2; /* short words: two edits would change too much */
-    for (int i = 0; i < count; i++) {
-        size_t other = strlen(names[i]);
-        if (other > MAX_WORD) continue;
-        int distance = edit_distance(word, names[i]);
-        bool all_replaced = distance >= (int)(length > other ? length : other);
-        if (distance < limit && !all_replaced) limit = distance, nearest = names[i];
-    }
-    for (int i = 0; i < count && !nearest && length >= 3; i++)
-        if (strncmp(word, names[i], length) == 0) nearest = names[i];
-    return nearest;
-}
-
-const char *name_hint(const char *word, const char *const names[], int count, const char *otherwise,
-                      char text[HINT_TEXT]) {
-    const char *nearest = nearest_name(word, names, count);
-    if (!nearest) return otherwise;
-    snprintf(text, HINT_TEXT, " (did you mean '%s'?)", nearest);
-    return text;
 }
 
 const char *size_text(double bytes, char text[32]) {
@@ -150,7 +42,7 @@ const char *duration_text(double seconds, char text[32]) {
     } units[] = {{86400 * 3, 86400, "days"}, {7200, 3600, "h"}, {600, 60, "min"}, {1, 1, "s"},
                  {1e-3, 1e-3, "ms"},         {0, 1e-6, "us"}};
     int u = 0;
-    while (seconds < units[u].min * 0.9995 && units[u].min > 0) u++;
+    while (seconds < units[u].min * 0.9995 && units[u].min > 0) u++; /* 0.9996 s is printed as 1.00 s, not 1000 ms */
     double value = seconds / units[u].unit;
     snprintf(text, 32, "%.*f %s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[u].name);
     return text;
@@ -185,14 +77,13 @@ bool text_utf8(void) {
 }
 
 int text_shown(const char *text, size_t length) {
-    const unsigned char *c = (const unsigned char *)text;
     int bytes = utf8_length(text, length);
-    if (bytes == 1) return c[0] < 0x20 || c[0] == 0x7f ? 0 : 1;
-    if (bytes == 2) return (c[0] == 0xc2 && c[1] < 0xa0) || (c[0] == 0xd8 && c[1] == 0x9c) ? 0 : 2;
-    if (bytes != 3 || c[0] != 0xe2) return bytes;
-    bool bidirectional = (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xa8 && c[2] <= 0xae))) ||
-                         (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
-    return bidirectional ? 0 : 3;
+    if (bytes == 0) return 0;
+    unsigned code = text_code(text, bytes);
+    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    bool bidirectional = code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+                         (code >= 0x2066 && code <= 0x2069);
+    return control || bidirectional ? 0 : bytes;
 }
 
 unsigned text_code(const char *text, int size) {

@@ -1,20 +1,11 @@
-/* text.h - makes text for people: spelling hints, sizes, times, display widths and line breaks. Cleans text that comes
- * from other programs' files. */
+/* text.h - makes text for people: sizes and times with units, display widths, line breaks. Cleans text that comes from
+ * other programs' files. */
 #ifndef RUNNER_TEXT_H
 #define RUNNER_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <sys/types.h>
-
-/* The entry of `names` nearest to `word` by edit distance; NULL: none is near enough to be a typing mistake. */
-const char *nearest_name(const char *word, const char *const names[], int count);
-/* Writes " (did you mean 'NAME'?)" with the nearest entry into `text` and returns it; returns `otherwise` if none is
- * near. */
-#define HINT_TEXT 96
-const char *name_hint(const char *word, const char *const names[], int count, const char *otherwise,
-                      char text[HINT_TEXT]);
 
 /* Writes a size, "1.5 GiB", into `text` and returns it. */
 const char *size_text(double bytes, char text[32]);
@@ -23,41 +14,15 @@ const char *value_text(double value, char text[32]);
 /* Writes a duration with its unit, "1.23 ms", "45.6 s", "3.2 h", into `text` and returns it. */
 const char *duration_text(double seconds, char text[32]);
 
-/* The length of the name that begins at `text`: a letter or '_', then letters, digits, '_'; 0: none does. */
+/* The length of the name that begins at `text`: a letter or '_', then letters, digits, '_'. 0: `text` does not begin
+ * with a name. */
 int text_name_length(const char *text);
 /* Is the whole text such a name? */
 bool text_is_name(const char *text);
 
-/* Is the text one of `words`? */
-bool text_is_one_of(const char *text, const char *const words[], size_t count);
-#define IS_ONE_OF(text, ...)                                                                                           \
-    text_is_one_of(text, (const char *const[]){__VA_ARGS__},                                                           \
-                   sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-
-/* Compares two texts of an array, for qsort and bsearch. */
-int text_compare(const void *one, const void *other);
-/* Frees an array of texts; NULL: does nothing. */
-void texts_free(char **texts, int count);
-/* A list of texts, which it owns; {0} is empty. Free with texts_clear. */
-struct texts {
-    int count;
-    char **items;
-};
-void texts_add(struct texts *texts, char *text);
-void texts_clear(struct texts *texts);
-
-/* Reads a text from a file or pipe to its end, or until it has more than `max` bytes. Ends it with a NUL, which
- * *length (length may be NULL) does not count. NULL, with errno set: a read failed. The caller frees. */
-char *text_read(int descriptor, size_t max, size_t *length);
-/* Reads bytes from position `at` of a file. Returns their number, less than `bytes` only if the file ends; -1, with
- * errno set: it failed. */
-ssize_t bytes_read_at(int descriptor, void *data, size_t bytes, off_t at);
-/* Writes bytes from position `at` of a file on. Returns 0, or the errno of its failure. */
-int bytes_write_at(int descriptor, const void *data, size_t bytes, off_t at);
-
 /* The length in bytes of the UTF-8 character at the beginning of the `length` bytes `text`; 0: not valid UTF-8. */
 int utf8_length(const char *text, size_t length);
-/* The first byte of a text that is not UTF-8; NULL: all is. */
+/* The first byte of a text that is not UTF-8; NULL: the whole text is UTF-8. */
 const char *text_not_utf8(const char *text);
 /* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
 bool text_utf8(void);
@@ -70,8 +35,8 @@ unsigned text_code(const char *text, int size);
 /* A cleaned copy, safe to print on one line: a newline or tab becomes a space, an unsafe character `?`. The caller
  * frees. */
 char *text_clean(const char *text);
-/* Like fprintf of a line or a part of it, but cleans the text except for a final newline: messages may quote texts from
- * untrusted files. */
+/* Like fprintf of a line or a part of it, but cleans the text, except for a newline that ends the format too: messages
+ * may quote texts from untrusted files. */
 void text_print(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like text_print, to stderr. */
 #define text_print_stderr(...) text_print(stderr, __VA_ARGS__)
@@ -91,7 +56,8 @@ void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
 char *text_shell_word(const char *word);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */
 bool text_is_log(void);
-/* Prints a text as a cell of CSV, in quotes if it needs them; other control characters become `?`. */
+/* Prints a text as a cell of CSV, in quotes if it needs them. Newlines and tabs stay; characters that are not safe to
+ * print become `?`. */
 void text_print_csv(const char *text, size_t length, FILE *to);
 /* Prints a cleaned text and escapes the characters that Markdown would interpret. */
 void text_print_markdown(const char *text, FILE *to);

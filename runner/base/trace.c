@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1000 }; /* largest number of slots of a stage: thread number = stage * SLOTS + slot */
+enum { SLOTS = 1000 }; /* thread number = stage * SLOTS + slot; slots beyond SLOTS share their threads' lines */
 
 static const char *const stage_names[STAGE_COUNT] = {
     [STAGE_READ] = "read", [STAGE_INFLATE] = "inflate", [STAGE_H2D] = "h2d",     [STAGE_KERNEL] = "kernel",
@@ -88,12 +88,13 @@ void trace_span(struct trace *trace, enum stage stage, int slot, int64_t step, i
     pthread_mutex_unlock(&trace->mutex);
 }
 
-/* Spans from before the first run have run -1. */
+/* The name under which a run's spans are shown. `run` -1: the spans before the first run. */
 static const char *run_name(const struct trace *trace, int run) {
     return run < 0 ? "before the first run" : trace->runs[run];
 }
 
-/* Writes the beginning of an event; the caller adds its arguments and closes it. */
+/* Writes the beginning of an event, after a comma if *any, and sets *any; the caller writes the event's arguments and
+ * closes it. `phase`: "M" for a name, "X" for a span with a duration. */
 static void write_event(FILE *file, bool *any, const char *phase, const char *name, int run, int thread) {
     fprintf(file, "%s{\"ph\":\"%s\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d", *any ? ",\n" : "", phase, name, run + 1,
             thread);
@@ -126,6 +127,7 @@ static void write_names(const struct trace *trace, FILE *file, bool *any) {
     }
 }
 
+/* Writes a complete event for each span. */
 static void write_spans(const struct trace *trace, FILE *file, bool *any) {
     for (long i = 0; i < trace->count; i++) {
         const struct traced_span *span = &trace->spans[i];

@@ -71,6 +71,7 @@ static void unbind_thread(void) {
 
 static int thread_count;
 
+/* Sets thread_count (workers_count). */
 static void count_threads(void) {
     unbind_thread();
     cpu_set_t set;
@@ -120,7 +121,8 @@ static void wait_until(struct wait_queue *queue, bool (*ready)(const void *conte
     }
 }
 
-/* Claims an item of the batch and does it; false: no item is left. */
+/* Claims an item of the batch and does it. Returns false if no item is left, true if another thread claimed the item.
+ * */
 static bool do_item(struct batch *batch, int thread) {
     uint64_t claim = atomic_load(&batch->claim);
     void (*work)(void *, int64_t, int) = atomic_load(&batch->work);
@@ -141,6 +143,7 @@ static bool is_posted(const void *seen) {
     return atomic_load(&pool.posted) != *(const unsigned *)seen || atomic_load(&pool.closing);
 }
 
+/* A worker thread: does items of all batches until none is left, then waits for the next batch. */
 static void *worker_main(void *argument) {
     int thread = ((const struct thread *)argument)->number;
     workers_limit_openmp();
@@ -154,6 +157,7 @@ static void *worker_main(void *argument) {
     return NULL;
 }
 
+/* Ends and joins the worker threads, at the exit of the process. */
 static void stop(void) {
     atomic_store(&pool.closing, true);
     wake(&pool.idle);
@@ -201,6 +205,8 @@ static struct batch *acquire_slot(void) {
     return free_one;
 }
 
+/* Puts a batch into a slot and wakes the workers. The slot is closed first, under a new generation, so that no worker
+ * claims an item before all members are set. */
 static void post(struct batch *batch, uint32_t count, void (*work)(void *context, int64_t item, int thread),
                  void *context) {
     uint64_t generation = (atomic_load(&batch->claim) >> 32) + 1;

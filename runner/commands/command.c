@@ -2,6 +2,7 @@
 #include "command.h"
 
 #include "../base/clock.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"

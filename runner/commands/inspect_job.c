@@ -2,6 +2,7 @@
 #include "../base/destination.h"
 #include "../base/match.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "inspect.h"
 
 #include <ctype.h>

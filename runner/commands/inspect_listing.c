@@ -2,7 +2,6 @@
  * on a screen. Two of several similar data sets get rows; the second row represents the hidden ones. */
 #include "inspect.h"
 
-#include "../base/text.h"
 #include "../stream/device.h"
 
 #include <ctype.h>

@@ -3,6 +3,7 @@
 
 #include "../base/table.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../storage/h5/h5.h"
 #include "../storage/untrusted/h5cf.h"
 

@@ -1,5 +1,5 @@
 /* list.c - `tilerun list [OPERATION]`: prints the variants of the registry. */
-#include "../base/text.h"
+#include "../base/spelling.h"
 #include "../stream/device.h"
 #include "command.h"
 

@@ -1,7 +1,7 @@
 /* option.c - parses the options of a command by the rows of its table. */
 #include "option.h"
 
-#include "../base/text.h"
+#include "../base/spelling.h"
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

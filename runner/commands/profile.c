@@ -5,6 +5,7 @@
  *         ncu --profile-from-start off ... tilerun profile JOB product:tiled --here      for a variant on a GPU
  *         perf record --delay=-1 --control=fd:... tilerun profile ... --here             for one on the CPU */
 #include "../base/destination.h"
+#include "../base/hash.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/sources.h"

@@ -3,6 +3,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../storage/h5/h5virtual.h"
 #include "../store/store.h"
 #include "command.h"

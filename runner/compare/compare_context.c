@@ -3,7 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/sort.h"
-#include "../base/text.h"
+#include "../base/texts.h"
 #include "../record/origin.h"
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,9 @@
 #include "host.h"
 
 #include "../base/fail.h"
+#include "../base/file_io.h"
+#include "../base/hash.h"
 #include "../base/interrupt.h"
-#include "../base/text.h"
 #include "cache.h"
 #include "embedded.h"
 #include "rehearse.h"
@@ -77,13 +78,13 @@ static int run_command(struct command_words *command, const char *folder, char *
     int failure = posix_spawnp(&child, command->words[0], &actions, NULL, command->words, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (out) close(ends[1]);
-    if (out) *out = text_read(ends[0], SIZE_MAX, length);
+    if (out) *out = file_read_all(ends[0], SIZE_MAX, length);
     if (out) close(ends[0]);
     if (!failure)
         while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
         }
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor >= 0) *messages = text_read(descriptor, SIZE_MAX, NULL);
+    if (descriptor >= 0) *messages = file_read_all(descriptor, SIZE_MAX, NULL);
     unlink(path);
     if (failure) return errno = failure, -1;
     return WIFEXITED(state) ? WEXITSTATUS(state) : 1;

@@ -4,12 +4,12 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/file_io.h"
+#include "../base/hash.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,14 +18,6 @@
 
 #define MAX_BYTES (4 << 20) /* of one file */
 #define MAX_FOUND 4096      /* headers of the toolkit */
-
-/* ---- hashes ------------------------------------------------------------------------------------------------------ */
-
-void sha256_hex(const void *data, size_t length, char hex[65]) {
-    unsigned char digest[EVP_MAX_MD_SIZE] = {0};
-    if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) must_have(NULL);
-    for (int i = 0; i < 32; i++) snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
-}
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +30,7 @@ static char *read_file(const char *path) {
     if (file < 0) return NULL;
     bool regular = fstat(file, &about) == 0 && S_ISREG(about.st_mode);
     errno = S_ISDIR(about.st_mode) ? EISDIR : EOPNOTSUPP;
-    char *text = regular ? text_read(file, MAX_BYTES, &length) : NULL;
+    char *text = regular ? file_read_all(file, MAX_BYTES, &length) : NULL;
     if (length <= MAX_BYTES) return text;
     free(text);
     errno = EFBIG;

@@ -31,7 +31,4 @@ void sources_free(struct sources *sources);
  * texts include; NULL: adds none. */
 void sources_hash(const struct sources *sources, const char *folder, char sha256[65]);
 
-/* Writes the SHA-256 of bytes as 64 hex digits and a NUL. */
-void sha256_hex(const void *data, size_t length, char hex[65]);
-
 #endif

@@ -2,7 +2,9 @@
 #include "job.h"
 
 #include "../base/destination.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "job_parts.h"
 
 #include <ctype.h>

@@ -3,7 +3,8 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/spelling.h"
+#include "../base/texts.h"
 #include "job_parameters.h"
 
 #include <fnmatch.h>

@@ -2,6 +2,7 @@
 #include "job_read.h"
 
 #include "../base/fail.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
 
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 #include "job_keys.h"
 
 #include "../base/text.h"
+#include "../base/texts.h"
 
 #include <float.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "job_parts.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/spelling.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* job_parameter_values.c - reads the values of parameters: words, lists, ranges, expressions, and those of --set. */
 #include "../base/fail.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
 #include "expression/expression.h"
 #include "job_parameters.h"

@@ -2,7 +2,9 @@
 #include "job_parameters.h"
 
 #include "../base/fail.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "expression/expression.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
-#include "../base/text.h"
+#include "../base/texts.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "job_read.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,6 @@
 #include "job_sweep.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
 #include "expression/expression.h"
 
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "job.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/spelling.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,6 +3,7 @@
 #include "yaml.h"
 
 #include "../base/fail.h"
+#include "../base/file_io.h"
 #include "../base/text.h"
 #include "yaml_parts.h"
 
@@ -415,7 +416,7 @@ struct yaml_document *yaml_load(const char *path) {
         yaml_error(document, NULL, "is a directory, not a job file");
     else if (facts.st_size > YAML_MAX_BYTES)
         yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is 16 MiB", (long long)facts.st_size);
-    else if (!(document->source->text = text_read(file, YAML_MAX_BYTES, &document->source->length)))
+    else if (!(document->source->text = file_read_all(file, YAML_MAX_BYTES, &document->source->length)))
         yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
     else if (document->source->length > YAML_MAX_BYTES)
         yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");

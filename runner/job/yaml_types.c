@@ -1,5 +1,5 @@
 /* yaml_types.c - the type of a scalar by YAML 1.2's core schema (section 10.3.2 of its specification). */
-#include "../base/text.h"
+#include "../base/texts.h"
 #include "yaml_parts.h"
 
 #include <ctype.h>

@@ -3,8 +3,8 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/file_io.h"
 #include "../base/host.h"
-#include "../base/text.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ struct device_limits *limits_load(const struct device_facts *facts, const char *
     struct stat about;
     size_t length = 0;
     if (file < 0) return NULL;
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) text = text_read(file, MAX_BYTES, &length);
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode)) text = file_read_all(file, MAX_BYTES, &length);
     return text && length < MAX_BYTES ? limits_of(text, facts, program) : NULL;
 }
 
@@ -200,7 +200,7 @@ bool limits_save(const struct device_facts *facts, const char *program, const st
     make_folders(path);
     OWNED char *text = text_of(facts, program, limits), *temporary = must_printf("%s.XXXXXX", path);
     int file = mkostemp(temporary, O_CLOEXEC);
-    bool saved = file >= 0 && bytes_write_at(file, text, strlen(text), 0) == 0 && fchmod(file, 0644) == 0;
+    bool saved = file >= 0 && file_write_at(file, text, strlen(text), 0) == 0 && fchmod(file, 0644) == 0;
     int first_errno = errno; /* of the first failure */
     if (file >= 0 && close(file) != 0 && saved) {
         saved = false;

@@ -3,7 +3,7 @@
 #include "../../kernels/map/before.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/spelling.h"
 #include "plan_parts.h"
 #include "plan_tiles.h"
 #include "plan_user_kernels.h"

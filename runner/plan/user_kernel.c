@@ -5,6 +5,7 @@
 #include "../../kernels/core/loaded.h"
 #include "../../kernels/map/before.h"
 #include "../base/fail.h"
+#include "../base/hash.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/cache.h"

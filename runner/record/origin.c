@@ -2,6 +2,7 @@
 #include "origin.h"
 
 #include "../base/fail.h"
+#include "../base/hash.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"
 #include "../storage/h5/h5scale.h"

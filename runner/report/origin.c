@@ -1,6 +1,7 @@
 /* origin.c - writes where the results come from: the jobs, the machines, the inputs. */
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../storage/untrusted/fence.h"
 #include "report_parts.h"
 

@@ -5,6 +5,7 @@
 #include "../base/fail.h"
 #include "../base/match.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../record/origin.h"
 #include "../storage/reader.h"
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "result_file.h"
 
 #include "../base/fail.h"
+#include "../base/texts.h"
 #include "../record/linked.h"
 #include "../record/origin.h"
 #include "../storage/untrusted/fence.h"

@@ -5,7 +5,7 @@
 #define RUNNER_RESULT_FILE_H
 
 #include "../base/samples.h"
-#include "../base/text.h"
+#include "../base/texts.h"
 #include "../record/columns.h"
 
 struct results_file {

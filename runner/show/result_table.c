@@ -5,6 +5,7 @@
 #include "../base/fail.h"
 #include "../base/table.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

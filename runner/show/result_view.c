@@ -2,7 +2,7 @@
 #include "result_view_columns.h"
 
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/spelling.h"
 #include "../job/job_parameters.h"
 #include <errno.h>
 #include <math.h>

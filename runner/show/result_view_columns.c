@@ -2,6 +2,7 @@
 #include "result_view_columns.h"
 
 #include "../base/fail.h"
+#include "../base/spelling.h"
 #include "../base/text.h"
 #include <inttypes.h>
 #include <math.h>

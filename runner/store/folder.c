@@ -6,6 +6,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../storage/untrusted/h5guard.h"
 #include <dirent.h>
 #include <errno.h>

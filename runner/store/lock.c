@@ -7,6 +7,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../record/environment.h"
 #include <errno.h>
 #include <fcntl.h>

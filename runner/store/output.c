@@ -6,6 +6,7 @@
 #include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../record/linked.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"

@@ -8,6 +8,7 @@
 #define RUNNER_RESULTS_H
 
 #include "../base/destination.h"
+#include "../base/texts.h"
 #include "../record/origin.h"
 #include "store.h"
 

@@ -6,7 +6,8 @@
  * written as low half, high half, little-endian; the digits are the XXH3-128 of all these hashes. The word "synced"
  * states that all of that was on the disk before the trailer was written. */
 #include "../base/fail.h"
-#include "../base/text.h"
+#include "../base/file_io.h"
+#include "../base/texts.h"
 #include "../base/workers.h"
 #include "../storage/untrusted/h5open.h"
 #include "results.h"
@@ -69,7 +70,7 @@ static void hash_block(void *context, int64_t block, int thread) {
     off_t at = (off_t)block * BLOCK;
     size_t size = file->bytes - at < BLOCK ? (size_t)(file->bytes - at) : BLOCK;
     if (!file->buffers[thread]) file->buffers[thread] = must_malloc(BLOCK);
-    if (bytes_read_at(file->descriptor, file->buffers[thread], size, at) < (ssize_t)size)
+    if (file_read_at(file->descriptor, file->buffers[thread], size, at) < (ssize_t)size)
         file->failed = true;
     else
         file->blocks[block] = XXH3_128bits(file->buffers[thread], size);

@@ -33,7 +33,7 @@
 #ifndef RUNNER_STORE_H
 #define RUNNER_STORE_H
 
-#include "../base/text.h"
+#include "../base/texts.h"
 #include "../divide/units.h"
 #include "../record/environment.h"
 #include "../record/row.h"

@@ -4,6 +4,7 @@
 
 #include "../base/fail.h"
 #include "../base/text.h"
+#include "../base/texts.h"
 #include "../storage/untrusted/fence.h"
 #include <stdio.h>
 #include <stdlib.h>

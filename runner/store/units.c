@@ -3,7 +3,6 @@
  * panels has the sums of the panels' times; its output is made of the panels' outputs. */
 #include "../base/destination.h"
 #include "../base/fail.h"
-#include "../base/text.h"
 #include "../plan/user_kernel.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"

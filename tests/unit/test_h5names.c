@@ -1,4 +1,5 @@
 /* test_h5names.c - where a file name that stands in an HDF5 file is looked for, in HDF5's order. */
+#include "../../runner/base/texts.h"
 #include "../../runner/storage/untrusted/h5names.h"
 #include "scratch.h"
 

@@ -1,5 +1,6 @@
 /* test_result_table.c - rows as table, CSV and JSON, and the provenance beside them. */
 #include "../../runner/base/clock.h"
+#include "../../runner/base/hash.h"
 #include "../../runner/compile/sources.h"
 #include "../../runner/record/environment.h"
 #include "../../runner/record/swept.h"

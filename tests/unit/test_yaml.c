@@ -1,5 +1,5 @@
 /* test_yaml.c - the tree with places: types, places, aliases, merges, limits, complaints, nearest names. */
-#include "../../runner/base/text.h"
+#include "../../runner/base/spelling.h"
 #include "../../runner/job/yaml.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* expression_functions.c - defines the table of operators and functions, and computes them for scalars. */
 #include "../../../kernels/core/convert.h"
-#include "../../base/text.h"
+#include "../../base/spelling.h"
 #include "expression_tree.h"
 
 #include <math.h>

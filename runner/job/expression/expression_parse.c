@@ -1,5 +1,6 @@
 /* expression_parse.c - parses an expression by recursive descent: one function a level of binding. */
 #include "../../base/fail.h"
+#include "../../base/spelling.h"
 #include "../../base/text.h"
 #include "expression_tree.h"
 

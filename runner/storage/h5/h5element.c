@@ -3,6 +3,9 @@
 #include "h5element.h"
 
 #include "../../base/fail.h"
+#include "../../base/spelling.h"
+#include "../../base/text.h"
+#include "../../base/texts.h"
 #include "h5type.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef RUNNER_H5ELEMENT_H
 #define RUNNER_H5ELEMENT_H
 
-#include "../../base/text.h"
+#include "../../base/texts.h"
 #include "h5io.h"
 
 struct h5_element {

@@ -11,7 +11,7 @@
 #include "h5type.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/file_io.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -116,7 +116,7 @@ static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t a
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer_probe(file, type, address, size, data)) return 0;
-    ssize_t got = bytes_read_at(file->descriptor, data, size, (off_t)address);
+    ssize_t got = file_read_at(file->descriptor, data, size, (off_t)address);
     if (got >= 0) memset((char *)data + got, 0, size - (size_t)got);
     return got < 0 ? -1 : 0;
 }
@@ -126,7 +126,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     (void)transfer;
     struct file *file = (struct file *)base;
     if (answer_probe(file, type, address, size, data)) return 0;
-    if (file->failure == 0) file->failure = bytes_write_at(file->descriptor, data, size, (off_t)address);
+    if (file->failure == 0) file->failure = file_write_at(file->descriptor, data, size, (off_t)address);
     if (address + size > file->end) file->end = address + size;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "../../base/destination.h"
 #include "../../base/fail.h"
 #include "../../base/text.h"
+#include "../../base/texts.h"
 #include "h5type.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "rawread.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/file_io.h"
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
@@ -218,7 +218,7 @@ static void store_run(const struct reading *reading, const char *from, int64_t c
 
 /* Reads `bytes` bytes at `address`. Returns NULL, or why it failed. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
-    ssize_t got = bytes_read_at(descriptor, data, (size_t)bytes, (off_t)address);
+    ssize_t got = file_read_at(descriptor, data, (size_t)bytes, (off_t)address);
     return got < 0 ? strerror(errno) : got < bytes ? "the file ends before it" : NULL;
 }
 

@@ -15,7 +15,7 @@
 #include "rawwrite.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/file_io.h"
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
@@ -162,7 +162,7 @@ static void write_bytes(struct writing *writing, const char *from, int64_t bytes
         return;
     }
     if (writing->failure) return;
-    int failure = bytes_write_at(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
+    int failure = file_write_at(writing->raw->descriptor, from, (size_t)bytes, (off_t)address);
     if (failure) writing->failure = failure;
 }
 

@@ -2,7 +2,7 @@
 #include "h5cf.h"
 
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/texts.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "fence.h"

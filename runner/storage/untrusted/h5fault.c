@@ -2,7 +2,9 @@
 #include "h5fault.h"
 
 #include "../../base/destination.h"
+#include "../../base/spelling.h"
 #include "../../base/text.h"
+#include "../../base/texts.h"
 #include "h5claims.h"
 #include "h5guard.h"
 #include "h5visit.h"

@@ -4,6 +4,7 @@
 #define RUNNER_H5FAULT_H
 
 #include "../../base/fail.h"
+#include "../../base/texts.h"
 #include "h5names.h"
 
 /* Reports the fault of a regular file that h5_open_to_read could not open: it is not HDF5 (and which format it has),

@@ -6,6 +6,7 @@
 #include "../../base/destination.h"
 #include "../../base/fail.h"
 #include "../../base/text.h"
+#include "../../base/texts.h"
 #include "../h5/h5virtual.h"
 #include "h5claims.h"
 #include "h5names.h"

@@ -2,6 +2,7 @@
  * its axes. */
 #include "h5list.h"
 #include "../../base/destination.h"
+#include "../../base/texts.h"
 #include "../h5/filters.h"
 #include "../h5/h5element.h"
 #include "../h5/h5scale.h"

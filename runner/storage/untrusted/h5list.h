@@ -5,7 +5,7 @@
 
 #include "../../../kernels/core/operation.h"
 #include "../../base/fail.h"
-#include "../../base/text.h"
+#include "../../base/texts.h"
 #include "h5kind.h"
 #include <stdbool.h>
 

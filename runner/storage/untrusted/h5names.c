@@ -3,6 +3,7 @@
 
 #include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../../base/texts.h"
 #include "h5claims.h"
 #include <dirent.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef RUNNER_H5NAMES_H
 #define RUNNER_H5NAMES_H
 
-#include "../../base/text.h"
+#include "../../base/texts.h"
 #include <hdf5.h>
 #include <stdbool.h>
 

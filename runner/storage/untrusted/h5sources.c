@@ -9,6 +9,7 @@
 #include "h5sources.h"
 
 #include "../../base/fail.h"
+#include "../../base/texts.h"
 #include "../h5/filters.h"
 #include "../h5/h5slab.h"
 #include "../h5/h5virtual.h"
