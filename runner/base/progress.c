@@ -21,6 +21,14 @@
 
 #define PLAIN_COLUMNS 640 /* the longest plain line */
 
+static void lock(struct progress *progress) {
+    pthread_mutex_lock(&progress->mutex);
+}
+
+static void unlock(struct progress *progress) {
+    pthread_mutex_unlock(&progress->mutex);
+}
+
 /* ---- drawing; the caller holds the lock -------------------------------------------------------------------------- */
 
 /* Writes text in one call, so that no other thread's text interleaves. Writes nothing if the call would block. */
@@ -37,12 +45,12 @@ static int terminal_columns(void) {
 /* Draws the live line, or prints a plain line. */
 static void draw(struct progress *progress) {
     double now = now_s();
-    if (progress->paused || progress->over || !(progress->live || progress->plain)) return;
+    if (progress->paused || progress->acknowledged || !(progress->live || progress->plain)) return;
     progress->drawn_s = now;
     progress->view.job_s = now - progress->begun_s;
     progress->view.phase_s = now - progress->phase_s;
     progress->view.left_s =
-        progress_left_s(progress->work, progress->listed, progress->current, now - progress->updated_s);
+        progress_left_s(progress->work, progress->run_count, progress->current, now - progress->updated_s);
     /* Some terminals wrap when the last column is written. */
     int columns = progress->plain ? PLAIN_COLUMNS : terminal_columns() - 1;
     OWNED char *line = progress_line(&progress->view, columns);
@@ -51,6 +59,7 @@ static void draw(struct progress *progress) {
     progress->shown |= shown && !progress->plain;
 }
 
+/* Removes the live line, if one is shown. */
 static void clear(struct progress *progress) {
     if (progress->shown) print(CLEAR);
     progress->shown = false;
@@ -61,7 +70,7 @@ static void clear(struct progress *progress) {
 /* The thread: draws whenever `period_s` has passed since the last drawing, until progress->closing. */
 static void *redraw(void *argument) {
     struct progress *progress = argument;
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     while (!progress->closing) {
         double due = progress->drawn_s + progress->period_s;
         if (now_s() >= due) {
@@ -73,7 +82,7 @@ static void *redraw(void *argument) {
         const struct timespec until = timespec_of(due);
         pthread_cond_timedwait(&progress->changed, &progress->mutex, &until);
     }
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
     return NULL;
 }
 
@@ -83,7 +92,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
     double now = now_s();
     *progress = (struct progress){.live = mode == PROGRESS_AUTO && terminal,
                                   .plain = mode == PROGRESS_PLAIN || (mode == PROGRESS_AUTO && !terminal),
-                                  .listed = runs,
+                                  .run_count = runs,
                                   .view = {.phase = PHASE_BEGIN},
                                   .current = -1,
                                   .begun_s = now,
@@ -96,7 +105,7 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
     for (int i = 0; i < runs; i++) {
         progress->work[i] = work[i];
         progress->work[i].repeats_left = work[i].repeats;
-        progress->view.runs += !work[i].uncounted;
+        progress->view.runs += !work[i].not_here;
     }
     condition_init(&progress->changed);
     pthread_mutex_init(&progress->mutex, NULL);
@@ -107,15 +116,15 @@ void progress_begin(struct progress *progress, enum progress_mode mode, const st
 
 void progress_end(struct progress *progress) {
     if (!progress->work) return;
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     progress->closing = true;
     progress->current = -1;
     clear(progress);
     pthread_cond_signal(&progress->changed);
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
     if (progress->started) pthread_join(progress->thread, NULL);
     progress->started = false;
-    for (int i = 0; i < progress->listed; i++) free(progress->names[i]);
+    for (int i = 0; i < progress->run_count; i++) free(progress->names[i]);
     free(progress->names);
     free(progress->work);
     free(progress->waits);
@@ -124,7 +133,7 @@ void progress_end(struct progress *progress) {
 
 /* ---- updates ----------------------------------------------------------------------------------------------------- */
 
-/* Adds the time since the last update to the current run, and returns it. */
+/* Adds the time since the last update to the current run, and returns this time. */
 static double add_elapsed(struct progress *progress) {
     double now = now_s(), passed = now - progress->updated_s;
     if (progress->current >= 0) progress->work[progress->current].spent_s += passed;
@@ -132,22 +141,15 @@ static double add_elapsed(struct progress *progress) {
     return passed;
 }
 
-static void begin_update(struct progress *progress) {
-    pthread_mutex_lock(&progress->mutex);
-    add_elapsed(progress);
-}
-
-/* Sets how far the current run is, and releases the lock. */
-static void end_update(struct progress *progress, enum progress_phase phase, int64_t done, int64_t total) {
+/* Sets the phase, and how far the current run is: `done` of `total` tiles or repeats of this phase. */
+static void set_phase(struct progress *progress, enum progress_phase phase, int64_t done, int64_t total) {
     if (phase != progress->view.phase) progress->phase_s = progress->updated_s;
     progress->view.phase = phase;
     progress->view.done = done;
     progress->view.total = total;
-    if (progress->current >= 0) {
-        struct progress_work *work = &progress->work[progress->current];
-        work->done_s = progress_done_s(work, phase, done, phase == PHASE_REPEAT ? done + work->repeats_left : total);
-    }
-    pthread_mutex_unlock(&progress->mutex);
+    if (progress->current < 0) return;
+    struct progress_work *work = &progress->work[progress->current];
+    work->done_s = progress_done_s(work, phase, done, phase == PHASE_REPEAT ? done + work->repeats_left : total);
 }
 
 /* Makes another run the current one. */
@@ -158,12 +160,13 @@ static void select_run(struct progress *progress, int number) {
 }
 
 void progress_run(struct progress *progress, int number, const char *what) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     free(progress->names[number]);
     progress->names[number] = text_clean(what);
     struct progress_work *work = &progress->work[number];
-    if (work->ended) progress->finished--; /* the run is repeated */
-    work->over = work->ended = false;
+    if (work->counted) progress->finished--; /* the run is done again */
+    work->nothing_left = work->counted = false;
     work->repeated = 0;
     select_run(progress, number);
     progress->view.bytes = 0;
@@ -172,11 +175,12 @@ void progress_run(struct progress *progress, int number, const char *what) {
     progress->view.done = progress->view.total = 0;
     progress->phase_s = progress->updated_s;
     if (progress->live && (!progress->shown || progress->updated_s - progress->drawn_s >= MIN_REDRAW_S)) draw(progress);
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
 }
 
 void progress_wait(struct progress *progress, const char *what) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     bool begins = progress->view.phase != PHASE_WAIT;
     free(progress->waits);
     progress->waits = text_clean(what);
@@ -185,34 +189,40 @@ void progress_wait(struct progress *progress, const char *what) {
     progress->view.phase = PHASE_WAIT;
     progress->view.done = progress->view.total = 0;
     if (begins) draw(progress);
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
 }
 
 void progress_tiles(struct progress *progress, int64_t tiles) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     progress->view.bytes = 0;
-    end_update(progress, PHASE_TILES, 0, tiles);
+    set_phase(progress, PHASE_TILES, 0, tiles);
+    unlock(progress);
 }
 
 void progress_step(struct progress *progress, double bytes) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     progress->view.bytes += bytes;
-    end_update(progress, PHASE_TILES, progress->view.done + 1, progress->view.total);
+    set_phase(progress, PHASE_TILES, progress->view.done + 1, progress->view.total);
+    unlock(progress);
 }
 
 void progress_verify(struct progress *progress) {
-    begin_update(progress);
-    end_update(progress, PHASE_VERIFY, 0, 0);
+    lock(progress);
+    add_elapsed(progress);
+    set_phase(progress, PHASE_VERIFY, 0, 0);
+    unlock(progress);
 }
 
 void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each) {
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     struct progress_work *work = &progress->work[number];
-    bool ended = done > work->repeated; /* repeats have ended; otherwise a turn begins */
-    if (ended) select_run(progress, number);
+    bool repeats_ended = done > work->repeated; /* false: a turn begins, and the time until now was another run's */
+    if (repeats_ended) select_run(progress, number);
     double passed = add_elapsed(progress);
-    if (!ended) select_run(progress, number);
-    if (ended && progress->view.phase == PHASE_REPEAT) {
+    if (!repeats_ended) select_run(progress, number);
+    if (repeats_ended && progress->view.phase == PHASE_REPEAT) {
         work->paced_s += passed;
         work->paced += done - work->repeated;
     }
@@ -222,44 +232,48 @@ void progress_repeat(struct progress *progress, int number, int done, int max_re
     int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
     work->repeats_left = more < max_repeats - done ? more : max_repeats - done;
     progress->view.seconds_each = seconds_each;
-    end_update(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, max_repeats);
+    set_phase(progress, done == 0 ? PHASE_WARM_UP : PHASE_REPEAT, done, max_repeats);
+    unlock(progress);
 }
 
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     struct progress_work *work = &progress->work[number];
-    work->over = work->ended = true;
+    work->nothing_left = work->counted = true;
     work->done_s = progress_done_s(work, PHASE_ASSEMBLE, 0, 0);
     if (!worked) work->spent_s = 0;
     if (progress->current == number) progress->current = -1;
     progress->finished++;
     if (progress->plain) progress->drawn_s = progress->updated_s;
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
     if (progress->plain) /* outside the lock: this may block on a pipe */
         text_print_stderr("[%d/%d] %s: %s\n", progress->finished, progress->view.runs, progress->names[number],
                           outcome);
 }
 
 void progress_assemble(struct progress *progress) {
-    begin_update(progress);
+    lock(progress);
+    add_elapsed(progress);
     progress->current = -1;
     progress->view.run = progress->view.runs;
-    end_update(progress, PHASE_ASSEMBLE, 0, 0);
+    set_phase(progress, PHASE_ASSEMBLE, 0, 0);
+    unlock(progress);
 }
 
 /* ---- other text -------------------------------------------------------------------------------------------------- */
 
 void progress_pause(struct progress *progress) {
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     clear(progress);
     progress->paused = true;
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
 }
 
 void progress_resume(struct progress *progress) {
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     progress->paused = false;
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
 }
 
 void progress_note(struct progress *progress, const char *format, ...) {
@@ -275,7 +289,7 @@ void progress_note(struct progress *progress, const char *format, ...) {
 /* Uses interrupt_write, which does not wait long for a full pipe: the process must end soon. */
 void progress_announce_signal(struct progress *progress, int number) {
     char where[96] = "";
-    pthread_mutex_lock(&progress->mutex);
+    lock(progress);
     const struct progress_view *view = &progress->view;
     int64_t next = view->done + 1 < view->total ? view->done + 1 : view->total;
     if (view->phase == PHASE_TILES && view->total > 0)
@@ -293,7 +307,7 @@ void progress_announce_signal(struct progress *progress, int number) {
         must_printf("%stilerun: %s: stopping within a second, %s; Ctrl-C %sstops at once\n",
                     progress->shown ? CLEAR : "", interrupt_name(number), in, number == SIGINT ? "again " : "");
     progress->shown = false;
-    progress->over = true;
+    progress->acknowledged = true;
     interrupt_write(STDERR_FILENO, sentence);
-    pthread_mutex_unlock(&progress->mutex);
+    unlock(progress);
 }

@@ -26,17 +26,17 @@ struct progress {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* `closing` was set */
     pthread_t thread;
-    bool live, plain; /* draws the live line, or prints plain lines; both false: shows nothing */
-    bool started;     /* the thread runs */
-    bool closing;     /* the thread must end */
-    bool paused;      /* other text is being printed: do not draw */
-    bool over;        /* a signal was acknowledged: do not draw any more */
-    bool shown;       /* a live line is on the terminal and must be cleared */
-    double period_s;  /* seconds from one line to the next */
-    int listed;       /* entries of `work`, all runs of the job; view.runs counts those that this process does */
+    bool live, plain;  /* draws the live line, or prints plain lines; both false: shows nothing */
+    bool started;      /* the thread runs */
+    bool closing;      /* the thread must end */
+    bool paused;       /* other text is being printed: do not draw */
+    bool acknowledged; /* a signal was acknowledged: do not draw any more */
+    bool shown;        /* a live line is on the terminal and must be cleared */
+    double period_s;   /* seconds from one line to the next */
+    int run_count;     /* all runs of the job, the entries of `work`; view.runs counts those that this process does */
     struct progress_work *work;
     char **names; /* names of the runs that have begun; NULL for the others */
-    char *waits;  /* view.what while the process waits; NULL: it has not waited */
+    char *waits;  /* view.what while the process waits; NULL: the process has not waited yet */
     struct progress_view view;
     int current;  /* the current run; -1: none */
     int finished; /* number of finished runs */
@@ -45,27 +45,29 @@ struct progress {
     double begun_s, phase_s, updated_s, drawn_s;
 };
 
-/* Starts to show progress. `work`: the plan's prediction for each run; it is copied. */
+/* Starts to show progress. `work`: the plan's prediction for each run, which is copied. */
 void progress_begin(struct progress *progress, enum progress_mode mode, const struct progress_work *work, int runs);
 /* Clears the live line and ends the thread. Does nothing after the first call. */
 void progress_end(struct progress *progress);
 
 /* Reports that the process waits for another one; `what`: for what. The first of consecutive calls draws a line. */
 void progress_wait(struct progress *progress, const char *what);
-/* Reports that run `number` begins; the next three functions are about this run. */
+/* Reports that run `number` begins, and its name `what`; the next three functions are about this run. */
 void progress_run(struct progress *progress, int number, const char *what);
 /* Reports that the run's pass begins, or begins again. */
 void progress_tiles(struct progress *progress, int64_t tiles);
 /* Reports one more finished tile, for which `bytes` were moved. */
 void progress_step(struct progress *progress, double bytes);
+/* Reports that the verification of the run begins. */
 void progress_verify(struct progress *progress);
 /* Reports that run `number`, which has begun, has done `done` of at most `max_repeats` repeats, the last of which took
  * `seconds_each` a launch. `done` 0: its warm-up begins. Runs may take turns: a call with the same `done` as before
  * means that a turn of this run begins. */
 void progress_repeat(struct progress *progress, int number, int done, int max_repeats, double seconds_each);
-/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms". `worked`: it ran to its end, so its
- * time helps to predict the times of other runs. */
+/* Reports that run `number` is over; `outcome` is its status or time: "ok, 1.2 ms". `worked`: the run came to its end,
+ * so its time helps to predict those of other runs. */
 void progress_outcome(struct progress *progress, int number, const char *outcome, bool worked);
+/* Reports that all runs are over and the results file is assembled. */
 void progress_assemble(struct progress *progress);
 
 /* Prints a line for the user as printf does, in every mode. */

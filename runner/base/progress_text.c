@@ -9,6 +9,7 @@
 
 /* ---- time left --------------------------------------------------------------------------------------------------- */
 
+/* The predicted seconds of a whole run. */
 static double total_s(const struct progress_work *work) {
     return work->pass_s + work->verify_s + work->repeat_s * work->repeats;
 }
@@ -47,13 +48,13 @@ double progress_left_s(const struct progress_work *work, int runs, int current, 
     double of_all = slowness(work, runs, NULL), remaining = 0;
     if (isnan(of_all)) return NAN;
     for (int i = 0; i < runs; i++) {
-        if (work[i].over) continue;
+        if (work[i].nothing_left) continue;
         double factor = work[i].kind ? slowness(work, runs, work[i].kind) : of_all;
         if (isnan(factor)) factor = fmin(of_all, UNSEEN_SLOWNESS_MAX);
         double rest = fmax(0, total_s(&work[i]) - work[i].done_s) * factor;
         if (work[i].pace_s > 0) rest = work[i].repeats_left * work[i].pace_s;
         if (i == current && rest < idle_s && !(work[i].pace_s > 0))
-            return NAN; /* it already takes longer than estimated */
+            return NAN; /* the run already takes longer than estimated */
         remaining += i == current ? fmax(0, rest - idle_s) : rest;
     }
     return isfinite(remaining) ? remaining : NAN;
@@ -82,6 +83,7 @@ static const char *short_time(double seconds, char text[32]) {
     return text;
 }
 
+/* Writes the phase and how far it is: "  tile 3/8"; leaves `text` as it is outside a run. */
 static void phase_text(const struct progress_view *view, char text[96]) {
     const char *name = view->phase == PHASE_TILES ? "tile" : "repeat";
     int64_t number = view->done + 1 < view->total ? view->done + 1 : view->total;
@@ -112,6 +114,7 @@ static void detail_text(const struct progress_view *view, char text[96]) {
     }
 }
 
+/* Writes how long the job has run and, if it is known, how long it will still run: "  job 0:41, ~1:10 left". */
 static void time_left_text(const struct progress_view *view, char text[96]) {
     char spent[32], remaining[32];
     bool endless = view->phase == PHASE_ASSEMBLE || view->phase == PHASE_WAIT; /* of unknown length */
@@ -133,7 +136,7 @@ char *progress_line(const struct progress_view *view, int width) {
     detail_text(view, tails[1]);
     time_left_text(view, tails[2]);
     int full_name = text_width(name), min_name = full_name < NAME_COLUMNS ? full_name : NAME_COLUMNS, name_columns;
-    /* Omits, in this order, until the name fits: the detail, the times, the phase. */
+    /* Omits, in this order, until the name fits: nothing, the detail, the times, the phase. */
     static const int order[] = {-1, 1, 2, 0};
     for (int i = 0; i < 4; i++) {
         if (order[i] >= 0) tails[order[i]][0] = '\0';

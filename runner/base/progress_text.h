@@ -11,18 +11,18 @@ enum progress_phase { PHASE_BEGIN, PHASE_WAIT, PHASE_TILES, PHASE_VERIFY, PHASE_
 /* A run's work as the plan predicts it, and how much of it is done. */
 struct progress_work {
     double pass_s, verify_s, repeat_s; /* predicted seconds; verify_s includes the warm-up, repeat_s is one repeat's */
-    int repeats;                       /* expected number */
+    int repeats;                       /* expected number of repeats */
     double bytes;                      /* moved by the pass */
     const void *kind;           /* equal for runs whose predictions are off by the same factor: those of one variant */
     double done_s;              /* the part of the predicted seconds that is done... */
     double spent_s;             /* ...and the seconds that this part really took */
     int repeated, repeats_left; /* repeats that are done; that are still expected */
-    double paced_s;             /* the time that the last `paced` repeats took */
+    double paced_s;             /* the time that `paced` repeats took, each measured from one update to the next */
     int paced;
-    double pace_s;  /* seconds of one repeat; 0: unknown */
-    bool ended;     /* progress_outcome has counted it as finished; implies `over` */
-    bool uncounted; /* another process does this run, or it cannot run here; implies `over` */
-    bool over;      /* this process has nothing left to do for the run, which may have been skipped */
+    double pace_s;     /* seconds of one repeat; 0: unknown */
+    bool counted;      /* progress_outcome has counted the run as finished; implies `nothing_left` */
+    bool not_here;     /* another process does the run, or it cannot run here; implies `nothing_left` */
+    bool nothing_left; /* this process has nothing left to do for the run, which may have been skipped */
 };
 
 /* The part of a run's predicted seconds that is done when `done` of `total` tiles or repeats of a phase are done. */

@@ -244,8 +244,8 @@ static void begin_progress(struct execution *execution) {
     const struct plan *plan = execution->plan;
     OWNED struct progress_work *work = plan_work(plan);
     for (int i = 0; i < plan->run_count; i++) {
-        work[i].uncounted = plan->runs[i].skip || !shard_has(execution->options->shard, plan->runs[i].task);
-        work[i].over |= work[i].uncounted;
+        work[i].not_here = plan->runs[i].skip || !shard_has(execution->options->shard, plan->runs[i].task);
+        work[i].nothing_left |= work[i].not_here;
     }
     progress_begin(&execution->progress, execution->options->progress, work, plan->run_count);
 }

@@ -145,7 +145,7 @@ struct progress_work *plan_work(const struct plan *plan) {
         const struct tiling *tiling = &run->tiling;
         const struct run_options *options = &plan->tasks[run->task].operation->run;
         bool repeated = tiling->steps == 1 && job_is_timed(options);
-        work[i] = (struct progress_work){.kind = run->kernel, .over = run->skip != NULL};
+        work[i] = (struct progress_work){.kind = run->kernel, .nothing_left = run->skip != NULL};
         if (run->skip) continue;
         const struct cost cost = plan_cost(plan, run);
         work[i].bytes = tiling->traffic_bytes;

@@ -166,7 +166,7 @@ static void what_is_left_follows_what_was_measured(void **state) {
         {.pass_s = 1, .verify_s = 1, .repeat_s = 1, .repeats = 8, .kind = &slow},
         {.pass_s = 1, .verify_s = 1, .repeat_s = 1, .repeats = 8, .kind = &quick},
         {.pass_s = 2, .verify_s = 2, .repeat_s = 2, .repeats = 8, .kind = &slow},
-        {.pass_s = 9, .over = true}, /* it is skipped */
+        {.pass_s = 9, .nothing_left = true}, /* it is skipped */
     };
     assert_true(isnan(progress_left_s(work, 4, -1, 0)));
     assert_true(isnan(progress_left_s(work, 4, 0, 100)));
@@ -187,12 +187,12 @@ static void what_is_left_follows_what_was_measured(void **state) {
     assert_float_equal(progress_left_s(work, 4, 0, 0.5), 0.5 + 3 * (10 + 20), 1e-9);
     assert_float_equal(progress_left_s(work, 4, 0, 100), 0 + 3 * (10 + 20), 1e-9);
     /* Another kind of run is ten times as quick as was predicted, and only its own kind profits. */
-    work[0].over = work[1].over = true;
+    work[0].nothing_left = work[1].nothing_left = true;
     work[0].done_s = work[1].done_s = 10;
     work[0].spent_s = 30;
     work[1].spent_s = 1;
     assert_float_equal(progress_left_s(work, 4, -1, 0), 3 * 20, 1e-9);
-    work[2].over = true;
+    work[2].nothing_left = true;
     assert_float_equal(progress_left_s(work, 4, -1, 0), 0, 0);
 }
 
@@ -210,7 +210,7 @@ static void what_is_left_is_never_nonsense(void **state) {
                                              .spent_s = draw(2) ? fabs(draw_number()) : 0,
                                              .repeats_left = draw(50),
                                              .pace_s = fabs(draw_number()),
-                                             .over = draw(3) == 0};
+                                             .nothing_left = draw(3) == 0};
             work[r].done_s = progress_done_s(&work[r], (enum progress_phase)draw(6), draw(100), draw(100));
         }
         double left = progress_left_s(work, runs, draw(runs + 1) - 1, draw_number());
@@ -279,11 +279,11 @@ static void repeats_have_a_pace(void **state) {
     assert_true(work->pace_s >= 0 && work->pace_s < 0.25 && work->paced == 2 && work->repeats_left == 2);
     progress_repeat(&progress, 0, 9, 10, 0.25);
     assert_true(work->paced == 7 && work->repeats_left == 1);
-    assert_false(work->over || work->ended);
+    assert_false(work->nothing_left || work->counted);
     progress_outcome(&progress, 0, "ok", true);
-    assert_true(work->over && work->ended && work->done_s == 4 && progress.finished == 1);
+    assert_true(work->nothing_left && work->counted && work->done_s == 4 && progress.finished == 1);
     progress_run(&progress, 0, "p cpu"); /* anew */
-    assert_true(!work->over && !work->ended && progress.finished == 0);
+    assert_true(!work->nothing_left && !work->counted && progress.finished == 0);
     progress_end(&progress);
 }
 
@@ -373,7 +373,7 @@ static void nothing_is_drawn_where_none_is_wanted(void **state) {
 
 static void assert_answered(struct progress *progress, const struct caught *caught, int number, const char *expected) {
     pthread_mutex_lock(&progress->mutex);
-    progress->over = false;
+    progress->acknowledged = false;
     pthread_mutex_unlock(&progress->mutex);
     progress_announce_signal(progress, number);
     const char *text = told_so_far(caught);
