@@ -18,7 +18,7 @@ const struct operand *first_operand(const struct geometry *geometry) {
 
 /* ---- geometry ---------------------------------------------------------------------------------------------------- */
 
-/* A loop that the map's result does not use. It becomes the loop of an axis along which an input repeats an element. */
+/* A loop that the map's result does not use: the loop of an axis along which an input repeats an element. */
 static enum loop unused_loop(const struct operand *map_result) {
     bool used[LOOPS] = {false};
     int loop = LOOP_B;
@@ -152,20 +152,22 @@ struct map_reader {
     enum map_bound bound;
 };
 
+/* Reads a box of the map's values, which it computes; or of the output, which it passes on to the given reader. */
 static enum status read_values(void *context, int input, const struct box *box, void *data, struct error *error) {
     const struct map_reader *map = context;
     if (input < 0) return map->reader->read(map->reader->context, input, box, data, error);
     return map_values(map->geometry, map->reader, box, data, error);
 }
 
+/* Reads a box of the bounds of the map's values, which it computes. */
 static enum status read_bounds(void *context, int input, const struct box *box, void *data, struct error *error) {
     const struct map_reader *map = context;
     (void)input;
     return map_bounds(map->geometry, map->reader, box, map->bound, data, error);
 }
 
-/* Computes the truth of the reduction of one bound of the map's values over a box, as *reduced, which the caller frees
- * with truth_free. */
+/* Reduces one bound of the map's values by `operator_`, for a box of the output, into *reduced, which the caller frees
+ * with truth_free, also after an error. */
 static enum status reduce_bounds(const struct geometry *geometry, const struct host_reader *reader,
                                  const struct box *box, enum map_bound bound, enum reduce_operator operator_,
                                  struct truth *reduced, struct error *error) {
@@ -192,7 +194,8 @@ static double slack_of(const struct op_options *options, double value, double di
     }
 }
 
-/* Fills truth->slack: the map's values are not exact, so a right result may lie that far from truth->value. */
+/* Fills truth->slack: how far a right result may lie from truth->value, because the map's values are not exact. Where
+ * any result is right, sets truth->overflow instead. */
 static enum status add_slack(const struct geometry *geometry, const struct host_reader *reader, const struct box *box,
                              struct truth *truth, struct error *error) {
     enum reduce_operator operator_ = geometry->options.reduce;

@@ -1,5 +1,5 @@
-/* before.h - a map whose values are the one input of another operation: a reduction of abs(A - B). The values exist for
- * one tile at a time, in the workspace of a launch; in a variant that fuses the map, only in registers.
+/* before.h - a map whose values are the only input of another operation, such as a reduction of abs(A - B). The values
+ * exist for one tile at a time, in the workspace of a launch; in a variant that fuses the map, only in registers.
  *
  * The inputs in the geometry of such an operation are the map's inputs; geometry->map_result is the operation's own
  * input. These functions also serve operations without a map before them. */
@@ -17,7 +17,7 @@ const struct operand *first_operand(const struct geometry *geometry);
 enum status operation_geometry(enum op op, const struct op_options *options, const struct shape shapes[],
                                const enum dtype dtypes[], struct geometry *geometry, struct error *error);
 
-/* operation->launch, and operation->reference. */
+/* operation->launch and operation->reference; `in` and the reader are of the map's inputs, if there is a map. */
 void operation_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                       const void *const in[], void *partial, void *out, struct launch *launch);
 enum status operation_reference(const struct geometry *geometry, const struct host_reader *reader,
@@ -25,7 +25,8 @@ enum status operation_reference(const struct geometry *geometry, const struct ho
 
 /* Like kernel_refusal, also for the map before the operation. */
 const char *launch_refusal(const struct kernel *kernel, const struct launch *launch);
-/* kernel->launch, after the launch of the map before it. */
+/* Launches the map before the operation, if the kernel does not fuse it, then the kernel. Returns 0 or an error of
+ * kernel->launch. */
 int kernel_launch(const struct kernel *kernel, const struct launch *launch);
 /* Bytes that the map's values of a launch need, at `launch->before.y`; 0: there is no map before it, or it is fused. */
 int64_t mapped_bytes(const struct kernel *kernel, const struct launch *launch);

@@ -2,11 +2,12 @@
  * steps in registers, and is stored once.
  *
  *     A  ----load---\
- *     B  ----load----  (A - B) * gain  ---store---> y      16 bytes a thread and load; all loads are in flight
+ *     B  ----load----  (A - B) * gain  ---store---> y      16 bytes per load of a thread; all loads are in flight
  *
  * An interpreter would fetch and decode a step for each few elements; a library of prepared kernels would write every
- * intermediate array to memory. text.c writes the kernel, and the runner's compiler makes it once a process for each
- * expression, types and shape of broadcasting. So the limit is the memory: the rate of a copy of the same bytes. */
+ * intermediate array to memory. cuda_text.c writes the kernel, and the runner's compiler compiles it, once per process
+ * for each expression, types and shape of broadcasting. So the limit is the memory: the rate of a copy of the same
+ * bytes. */
 #include "compiled.cuh"
 
 #include <cstdio>
@@ -14,6 +15,8 @@
 #include <cstring>
 #include <mutex>
 
+/* The text of the kernel; cuda_text.h says what comes before it. A thread computes UNROLL vectors, then, if the tile
+ * does not end with a whole vector or is not aligned, single elements. */
 static const char map_text[] = R"(
 extern "C" __global__ void __launch_bounds__(BLOCK) map(const arguments a) {
     const INDEX block = (INDEX)blockIdx.y * gridDim.x + blockIdx.x, threads = (INDEX)gridDim.x * gridDim.y * BLOCK;
@@ -38,29 +41,31 @@ extern "C" __global__ void __launch_bounds__(BLOCK) map(const arguments a) {
 }
 )";
 
-#define KERNELS 256 /* that are kept, so that they are compiled once */
+#define KERNELS 256 /* the largest number of kernels; they are kept to the end of the process */
 
-struct made {
+/* A kernel that was compiled, and what it was compiled for. */
+struct compiled_kernel {
     char *expression;
     int capability;
     struct map_form form;
     struct loaded_kernel loaded;
 };
 
-static std::mutex making;
-static made kernels[KERNELS];
-static int made_count;
+static std::mutex kernels_mutex; /* guards the following */
+static compiled_kernel kernels[KERNELS];
+static int compiled_count;
 
 const char *map_missing() {
     return map_compiler ? map_compiler->missing() : "a compiler at run time";
 }
 
+/* Writes, compiles and loads a kernel, and fills *kernel. Returns 0 or a cudaError_t. */
 static int compile(const struct map_args *args, const struct map_form *form, const char *constants,
-                   const char *kernel_text, int capability, made *kernel) {
+                   const char *kernel_text, int capability, compiled_kernel *kernel) {
     struct error error = {};
     auto *program = static_cast<struct map_program *>(malloc(sizeof(struct map_program)));
     char *text = NULL, *expression = strdup(args->map->text);
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* loading is no part of what may be captured now */
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; /* a capture of the launch must not forbid loading */
     bool good = program && expression && map_compiler && !map_program(args->map, args->dtypes, program, &error);
     if (good) text = map_cuda_text(program, args, form, constants, kernel_text);
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -78,7 +83,9 @@ static int compile(const struct map_args *args, const struct map_form *form, con
     return 0;
 }
 
-static bool serves(const made *kernel, const struct map_args *args, const struct map_form *form, int capability) {
+/* Was the kernel compiled for this expression, form and compute capability? */
+static bool serves(const compiled_kernel *kernel, const struct map_args *args, const struct map_form *form,
+                   int capability) {
     return kernel->capability == capability && memcmp(&kernel->form, form, sizeof *form) == 0 &&
            strcmp(kernel->expression, args->map->text) == 0;
 }
@@ -91,14 +98,14 @@ int map_kernel(const struct map_args *args, const struct map_form *form, const c
     if (!code) code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
     if (code) return code;
     const int capability = 10 * major + minor;
-    making.lock();
+    kernels_mutex.lock();
     int number = 0, failed = 0;
-    while (number < made_count && !serves(&kernels[number], args, form, capability)) number++;
+    while (number < compiled_count && !serves(&kernels[number], args, form, capability)) number++;
     if (number == KERNELS) failed = cudaErrorMemoryAllocation;
-    if (!failed && number == made_count)
+    if (!failed && number == compiled_count)
         failed = compile(args, form, constants, kernel_text, capability, &kernels[number]);
-    if (!failed && number == made_count) made_count++;
-    making.unlock();
+    if (!failed && number == compiled_count) compiled_count++;
+    kernels_mutex.unlock();
     *found = failed ? NULL : &kernels[number].loaded;
     return failed;
 }
@@ -110,7 +117,7 @@ static int map_compiled_launch(const struct launch *launch) {
     const struct loaded_kernel *kernel = NULL;
     const int inputs = args->map->inputs;
     char constants[256];
-    form.unroll = inputs == 1 ? 4 : inputs <= 3 ? 2 : 1;
+    form.unroll = inputs == 1 ? 4 : inputs <= 3 ? 2 : 1; /* 4 to 8 loads of a thread are in flight */
     if (values.count == 0) return 0;
     snprintf(constants, sizeof constants,
              "typedef %s STORED;\nconstexpr int UNROLL = %d;\n"
@@ -128,7 +135,7 @@ KERNEL(map_compiled) = {
     .name = "compiled",
     .op = OP_MAP,
     .device = DEVICE_CUDA,
-    .summary = "a kernel of its own for the expression, compiled at run time",
+    .summary = "computes the expression by a kernel of its own, which is compiled at run time",
     .dtypes = DTYPES_ALL,
     .edges = {{16, 1024, 2048, 4096, 8192, 16384}},
     .accuracy = ACCURACY_FULL,

@@ -13,6 +13,8 @@
          offset < (count) && (run = run_at(args, (at) + offset, (count)-offset, position), true); offset += run)
 // NOLINTEND(bugprone-macro-parentheses)
 
+/* Sets the position of element `at` along the three loops. Returns the number of elements, at most max_count, that are
+ * adjacent from it on along the innermost loop. */
 static int64_t run_at(const struct map_args *args, int64_t at, int64_t max_count, int64_t position[3]) {
     position[2] = at % args->extent[2];
     position[1] = at / args->extent[2] % args->extent[1];
@@ -20,7 +22,7 @@ static int64_t run_at(const struct map_args *args, int64_t at, int64_t max_count
     return min_int64(max_count, args->extent[2] - position[2]);
 }
 
-/* Repeats the first of `count` values, which has `bytes` bytes (1, 4 or 8), in all others. */
+/* Copies the first of `count` values, each of `bytes` bytes (1, 4 or 8), to all others. */
 static void repeat(size_t bytes, void *values, int64_t count) {
     uint8_t *of_1_byte = values;
     uint32_t *of_4_bytes = values;
@@ -73,7 +75,8 @@ static void load_index(const struct map_args *args, const struct map_axis *axis,
     }
 }
 
-/* Computes elements [at, at + count) of the tile. `registers` has program->registers vectors. */
+/* Computes elements [at, at + count) of the tile, by doing each step for all of them, and stores them. `registers` has
+ * program->registers vectors, with the constants in theirs. An input that needs no conversion is used where it is. */
 static void compute(const struct map_args *args, const struct map_program *program, int64_t at, int64_t count,
                     char *registers) {
     const int64_t bytes = MAP_VECTOR * MAX_WIDE_BYTES;
@@ -103,6 +106,7 @@ static void compute(const struct map_args *args, const struct map_program *progr
               (char *)args->y + at * (int64_t)dtype_size(stored));
 }
 
+/* Writes the constants to their registers, which no other step uses. */
 static void fill_constants(const struct map_program *program, char *registers) {
     const void *const none[MAP_OPERANDS] = {NULL};
     for (int i = 0; i < program->count; i++)
@@ -140,7 +144,7 @@ KERNEL(map_cpu) = {
     .name = "cpu",
     .op = OP_MAP,
     .device = DEVICE_CPU,
-    .summary = "vectors of 1024 elements go through the steps of the expression, several threads",
+    .summary = "takes vectors of 1024 elements through the steps of the expression, on several threads",
     .dtypes = DTYPES_ALL,
     .edges = {{MAP_VECTOR}},
     .accuracy = ACCURACY_FULL,

@@ -1,5 +1,5 @@
-/* map/fused.cu - a reduction of a map's values that exist in registers only: the sum of abs(A - B) reads A and B, and
- * writes nothing but the result.
+/* map/fused.cu - reduces a map's values, which exist in registers only: the sum of abs(A - B) reads A and B, and writes
+ * nothing but the result.
  *
  *     A  --load--\
  *                  abs(A - B)  ---take---> accumulator      8 loads of 16 bytes are in flight in each thread
@@ -18,22 +18,21 @@
  *
  * Short rows (up to 512 float32) pass through shared memory: a block reads many of them at once, and sums them there.
  *
- * Measured on an H200, of 2^26 float32, the rate of stream's sum of one array of the same shape being 1: sum of
- * abs(A - B) over rows 1.05 (4 long), 1.08 (8), 1.07 (16), 1.17 (52), 1.17 (100), 1.01 (128, 256), 1.54 (300), 0.89
- * (500), 0.98 (512, 1000); products over rows 2.4 to 4.1 of stream's. On an H100, of 2^28: over all 1.03, over columns
- * 1.02. */
+ * Measured on an H200, 2^26 float32, sum of abs(A - B), relative to the rate of stream's sum of one array of the same
+ * shape. Over rows: 1.05 (4 long), 1.08 (8), 1.07 (16), 1.17 (52), 1.17 (100), 1.01 (128, 256), 1.54 (300), 0.89 (500),
+ * 0.98 (512, 1000); products over rows 2.4 to 4.1 of stream's. On an H100, 2^28: over all 1.03, over columns 1.02. */
 #include "compiled.cuh"
 #include "fused_text.cuh"
 
 #include <algorithm>
 #include <cstdio>
 
-#define BLOCKS         2112 /* that may share tiles, at most: 16 on each of 132 multiprocessors */
-#define COLUMN_BLOCKS  528  /* the same across rows, because each block leaves many partial results */
-#define MIN_CHUNK      256  /* steps of a block that shares a tile, at least */
+#define BLOCKS         2112 /* at most share tiles: 16 on each of 132 multiprocessors */
+#define COLUMN_BLOCKS  528  /* at most share tiles across rows, because each leaves many partial results */
+#define MIN_CHUNK      256  /* the fewest steps of a block that shares a tile */
 #define LOADS          8    /* of 16 bytes, in flight in each thread */
-#define MIN_SHORT_ROWS 8    /* that have room in a block's shared memory, or they are not short */
-#define STAGED_BYTES   128  /* of each thread, at most, in shared memory */
+#define MIN_SHORT_ROWS 8    /* rows are short if a block's shared memory has room for this many */
+#define STAGED_BYTES   128  /* of shared memory, for each thread, at most */
 
 /* The second argument of the kernel, as fused_text.cuh declares it too: the reduction, and its layout in blocks. */
 struct fused_reduction {
@@ -53,15 +52,15 @@ struct fused_plan {
     bool staged; /* rows pass through shared memory */
 };
 
-/* Plans a block that reads many short rows into shared memory, all threads side by side, wherever the rows begin. A
- * single short row has too few vectors to fill its threads' loads: 100 float32 are 25 vectors, and 8 threads with 4
- * loads each would leave 7 loads idle. Returns false, and leaves the plan, if the rows are long. */
+/* Plans blocks that read many short rows into shared memory, all threads side by side, wherever the rows begin: a
+ * single short row has too few vectors to fill its threads' loads (100 float32 are 25 vectors, and 8 threads with 4
+ * loads each would leave 7 loads idle). Returns false, and does not change the plan, if the rows are long. */
 static bool plan_short_rows(const reduce_args *args, enum dtype out, fused_plan *plan) {
     const int elements = plan->form.elements;
     const int bytes = dtype_size(out) == 8 || out == UINT32 ? 8 : 4; /* of a value in a register */
     const int unroll = std::max(std::min(plan->form.unroll, STAGED_BYTES / (bytes * elements)), 1);
     const int64_t capacity = int64_t(MAP_BLOCK) * unroll * elements;
-    const int64_t begun = args->length % elements ? elements - 1 : 0; /* of a vector that belongs to the row before */
+    const int64_t begun = args->length % elements ? elements - 1 : 0; /* elements of the row before, in a vector */
     if (args->length < 1 || MIN_SHORT_ROWS * args->length > capacity) return false;
     struct fused_reduction &r = plan->blocks;
     plan->form.unroll = unroll;
@@ -94,7 +93,7 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const int64_t steps = along ? args.length / plan.form.elements : args.length;
     r.columns = power_of_two_up_to(width, 64);
     r.column_tiles = ceil_div(width, r.columns);
-    /* 8 batches a thread, unless that leaves multiprocessors or threads idle. */
+    /* 8 batches per thread, unless that leaves multiprocessors or threads idle. */
     const int max_rows = MAP_BLOCK / r.columns;
     const auto tiles = [&] { return ceil_div(args.outer, max_rows / r.rows) * r.column_tiles; };
     r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), max_rows);
@@ -113,6 +112,7 @@ static fused_plan plan_of(const struct launch *launch, bool aligned) {
     return plan;
 }
 
+/* The structure of fused_text.cuh that reduces elements of this type; NULL: the operator has none. */
 static const char *accumulator_of(enum reduce_operator operator_, enum dtype dtype, bool skip_nan) {
     const bool real = dtype_is_float(dtype);
     switch (operator_) {
@@ -138,7 +138,7 @@ static enum dtype result_type(enum reduce_operator operator_, enum dtype dtype) 
     return operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2 ? FLOAT64 : INT64;
 }
 
-/* Writes stored(), which rounds a result once; every NaN is the same one. */
+/* The text of stored() behind "STORED stored(": it rounds a result once, and makes one NaN of all. */
 static const char *storing_of(enum dtype result) {
     switch (result) {
     case FLOAT16: return "double x) { return x == x ? float16_bits(odd(x)) : 0x7e00; }";
@@ -149,9 +149,9 @@ static const char *storing_of(enum dtype result) {
     }
 }
 
-/* The bytes of the workspace: unsigned tickets[BLOCKS], zero before and after a launch, then accumulators
- * partial[splits][outputs], which cover at least MIN_CHUNK elements each, and fill at most 16 elements for each thread
- * of BLOCKS. */
+/* The bytes of unsigned tickets[BLOCKS], zero before and after a launch, and of accumulators partial[splits][outputs],
+ * 3 doubles each at most. Each accumulator covers MIN_CHUNK elements or more, and a thread of BLOCKS has 16 or
+ * fewer. */
 static size_t reduce_fused_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t max_partials = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
@@ -159,6 +159,7 @@ static size_t reduce_fused_workspace(const struct launch *launch) {
     return BLOCKS * sizeof(unsigned) + size_t(partials) * 3 * sizeof(double);
 }
 
+/* For kernel->way: a hash of all that decides the order in which elements are added; 0 if no order shows. */
 static uint64_t reduce_fused_way(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const bool selects = args.operator_ == REDUCE_MIN || args.operator_ == REDUCE_MAX;
@@ -173,7 +174,7 @@ static uint64_t reduce_fused_way(const struct launch *launch) {
 }
 
 static const char *reduce_fused_refuses(const struct launch *launch) {
-    return launch->before.map ? NULL : "this variant takes the values of a `map:`, and there is none";
+    return launch->before.map ? NULL : "the operation has no `map:`, whose values this variant reduces";
 }
 
 /* Makes the kernel for this expression, operator and shape, unless there is one already, and launches it. */
@@ -210,7 +211,7 @@ KERNEL(reduce_fused) = {
     .name = "fused",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "only with `map:`, whose values it takes in registers, by a kernel compiled at run time",
+    .summary = "only with `map:`: reduces the map's values in registers, by a kernel compiled at run time",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_PROD) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
                  REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_NORM2) | REDUCE_BIT(REDUCE_ARGMIN) |

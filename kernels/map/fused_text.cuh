@@ -1,10 +1,11 @@
-/* fused_text.cuh - the kernel of fused.cu, as text that follows what text.c writes for an expression. Other text before
- * it defines the constants ALONG (inner is 1), STAGED (rows pass through shared memory), SKIP (NaNs are ignored) and
- * UNROLL, the result's type STORED with stored(), and ACCUMULATOR, one of the structures here. */
+/* fused_text.cuh - the kernel of fused.cu, as text that follows what cuda_text.c writes for an expression. fused.cu
+ * defines the text's constants ALONG (inner is 1), STAGED (rows pass through shared memory), SKIP (NaNs are ignored)
+ * and UNROLL, the result's type STORED with stored(), and ACCUMULATOR, one of the structures here. */
 #ifndef KERNELS_MAP_FUSED_TEXT_CUH
 #define KERNELS_MAP_FUSED_TEXT_CUH
 
-/* An accumulator takes elements x[i] at position at + i / RUN * step + i % RUN of the reduced axis. */
+/* An accumulator has empty(), take(x, at, step), which includes the elements x[i] at positions at + i / RUN * step + i
+ * % RUN of the reduced axis, merge(), and result(divisor). */
 static const char fused_text[] = R"(
 struct reduction {
     long long outer, length, inner, offset, chunk, column_tiles, tiles;

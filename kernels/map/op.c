@@ -1,4 +1,4 @@
-/* map/op.c - an expression of the elements of one or several arrays, which are broadcast as NumPy does. */
+/* map/op.c - the operation map: an expression of the elements of arrays, which are broadcast as in NumPy. */
 #include "../core/reference.h"
 
 #include "../core/axes.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* operation->geometry. Shapes come from `merge`, or are all equal. An input lacks a loop along which its size is 1. */
+/* operation->geometry. The shapes come from `merge`, or are all equal. An axis of an input that has size 1, though the
+ * result's has not, gets LOOP_K, which the result does not use. */
 static enum status map_geometry(const struct op_options *options, const struct shape shapes[],
                                 const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
@@ -106,6 +107,7 @@ static enum status broadcast_shapes(const struct map *map, const struct shape sh
     return STATUS_OK;
 }
 
+/* Reports an index, such as i2, of an axis that the result lacks. */
 static enum status check_indices(const struct map *map, int rank, struct error *error) {
     for (int i = 0; i < map->count; i++)
         if (map->nodes[i].function == MAP_INDEX && map->nodes[i].number >= rank)
@@ -196,7 +198,8 @@ static bool map_long_name(const struct op_options *options, const char *const in
     return snprintf(text, LONG_NAME_TEXT, "%s", options->map->text) < LONG_NAME_TEXT;
 }
 
-// NOLINTNEXTLINE(readability-non-const-parameter): the type is operation->units
+/* operation->unit: unknown. */
+// NOLINTNEXTLINE(readability-non-const-parameter): the type is operation->unit
 static bool map_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options, (void)in, (void)text;
     return false;
@@ -212,7 +215,7 @@ static struct tolerance map_tolerance(const struct geometry *geometry, enum accu
 
 const struct operation operation_map = {
     .name = "map",
-    .summary = "an expression of the elements of up to 8 arrays, which are broadcast",
+    .summary = "computes an expression of the elements of up to 8 arrays, which are broadcast",
     .min_inputs = 1,
     .inputs = MAX_INPUTS,
     .dimensions = 1,

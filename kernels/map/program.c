@@ -59,6 +59,7 @@ static int float_of(int type) {
     return size == 1 ? FLOAT16 : size == 2 ? FLOAT32 : FLOAT64;
 }
 
+/* The smallest type that holds two integer types; float64 if no integer type does (int64 with uint64). */
 static int promote_integers(int a, int b) {
     static const enum dtype signed_of[9] = {[1] = INT8, [2] = INT16, [4] = INT32, [8] = INT64};
     size_t size_a = dtype_size((enum dtype)a), size_b = dtype_size((enum dtype)b);
@@ -69,7 +70,8 @@ static int promote_integers(int a, int b) {
     return without == 8 ? FLOAT64 : (int)signed_of[2 * without];
 }
 
-/* The type of an operation on two arrays of these types. */
+/* The type of an operation on two arrays of these types. Two float types of the same size are float16 and bfloat16:
+ * float32 holds both. */
 static int promote(int a, int b) {
     if (a == b || b == MAP_BOOL) return a;
     if (a == MAP_BOOL) return b;
@@ -77,7 +79,7 @@ static int promote(int a, int b) {
     int one = float_of(a), other = float_of(b);
     if (is_float(a) && is_float(b)) {
         size_t size_a = dtype_size((enum dtype)a), size_b = dtype_size((enum dtype)b);
-        return size_a == size_b ? FLOAT32 : size_a > size_b ? a : b; /* float16 with bfloat16 */
+        return size_a == size_b ? FLOAT32 : size_a > size_b ? a : b;
     }
     int type = is_float(a) ? a : b, needed = is_float(a) ? other : one; /* `needed`: to hold the integers */
     return dtype_size((enum dtype)type) >= dtype_size((enum dtype)needed) ? type : needed;
@@ -102,11 +104,13 @@ static int common_type(const struct value values[], int count) {
 
 /* ---- steps ----------------------------------------------------------------------------------------------------- */
 
+/* Reports the user's first mistake, at the node's place. Returns 0, the number of a step. */
 static int mistake(struct typing *typing, const struct map_node *node, const char *text) {
     if (typing->status == STATUS_OK) typing->status = fail_key(typing->error, "expression", node->at, "%s", text);
     return 0;
 }
 
+/* Appends a step, and returns its number. Reports a program that is full. */
 static int add_step(struct typing *typing, struct map_step step) {
     struct map_program *program = typing->program;
     if (program->count == MAP_STEPS) return mistake(typing, typing->node, "the expression has too many steps");
@@ -114,6 +118,7 @@ static int add_step(struct typing *typing, struct map_step step) {
     return program->count++;
 }
 
+/* Appends a step with the operands a, b and c (numbers of steps; -1: none), and returns its value. */
 static struct value add_value(struct typing *typing, enum map_function function, enum wide_type wide, int type, int a,
                               int b, int c) {
     struct map_step step = {.function = function, .wide = wide, .type = type, .operands = {a, b, c}};
@@ -128,7 +133,8 @@ static bool fits(int type, int64_t integer) {
     return bits >= 63 || (integer < INT64_C(1) << bits && integer >= -(INT64_C(1) << bits));
 }
 
-/* The value in type `type`: a conversion, or the constant itself. */
+/* The value in type `type`: itself, a step that converts it, or a step for the constant, now that its type is known.
+ * Reports a number that does not fit into the type. */
 static struct value as_type(struct typing *typing, struct value value, int type) {
     if (!value.constant) {
         if (value.type == type) return value;
@@ -167,7 +173,7 @@ static struct value as_type(struct typing *typing, struct value value, int type)
     return (struct value){.type = type, .step = add_step(typing, step)};
 }
 
-/* A step of `count` operands, all converted to `type`, with a result of type `result`. */
+/* Appends a step of `count` operands, all converted to `type` first, with a result of type `result`. */
 static struct value apply(struct typing *typing, enum map_function function, const struct value values[], int count,
                           int type, int result) {
     int steps[MAP_OPERANDS] = {-1, -1, -1};
@@ -179,6 +185,7 @@ static struct value as_bool(struct typing *typing, struct value value) {
     return as_type(typing, value, MAP_BOOL);
 }
 
+/* Appends a step for a truth value. */
 static struct value bool_constant(struct typing *typing, bool value) {
     static const struct map_node constants[2] = {
         {.function = MAP_CONSTANT, .weak = WEAK_BOOL},
@@ -188,6 +195,8 @@ static struct value bool_constant(struct typing *typing, bool value) {
 
 /* ---- functions ------------------------------------------------------------------------------------------------- */
 
+/* A function of two numbers of one type, by NumPy's rules for truth values, quotients and powers. Powers of 2 and 0.5
+ * become a product and a square root. */
 static struct value arithmetic(struct typing *typing, enum map_function function, const struct value in[]) {
     int type = common_type(in, 2);
     if (type == MAP_BOOL && function == MAP_ADD) function = MAP_OR;
@@ -201,7 +210,7 @@ static struct value arithmetic(struct typing *typing, enum map_function function
         mistake(typing, typing->node,
                 "an integer to a negative power is not an integer: cast it to a float type first");
     const double exponent = function == MAP_POWER && in[1].constant ? in[1].constant->real : 0;
-    if (exponent == 2) /* as NumPy: rounded once, and many times as fast as pow() */
+    if (exponent == 2) /* as in NumPy: rounded once, and many times as fast as pow() */
         return apply(typing, MAP_MULTIPLY, (struct value[]){in[0], in[0]}, 2, type, type);
     if (exponent == 0.5) return apply(typing, MAP_SQRT, in, 1, type, type);
     return apply(typing, function, in, 2, type, type);
@@ -245,6 +254,7 @@ static struct value compare(struct typing *typing, enum map_function function, c
     return apply(typing, function, in, 2, common_type(in, 2), MAP_BOOL);
 }
 
+/* MAP_WHERE: the second and third operand become one type, and the first a truth value. */
 static struct value choose(struct typing *typing, const struct value in[]) {
     int type = common_type(in + 1, 2);
     int condition = as_bool(typing, in[0]).step;
@@ -252,12 +262,14 @@ static struct value choose(struct typing *typing, const struct value in[]) {
     return add_value(typing, MAP_WHERE, wide_type_of(type), type, condition, yes, no);
 }
 
+/* MAP_CLIP: the minimum of the third operand and the maximum of the first two. */
 static struct value clip(struct typing *typing, const struct value in[]) {
     int type = common_type(in, 3);
     struct value raised[2] = {apply(typing, MAP_MAXIMUM, in, 2, type, type), in[2]};
     return apply(typing, MAP_MINIMUM, raised, 2, type, type);
 }
 
+/* Functions that concern the sign. Reports truth values, which have none, except for MAP_ABS, which leaves them. */
 static struct value unary(struct typing *typing, enum map_function function, const struct value in[]) {
     int type = in[0].type;
     bool is_bool = type == MAP_BOOL;
@@ -267,6 +279,7 @@ static struct value unary(struct typing *typing, enum map_function function, con
     return apply(typing, function, in, 1, type, type);
 }
 
+/* MAP_ISNAN, MAP_ISFINITE: for integers and truth values a constant. */
 static struct value classify(struct typing *typing, enum map_function function, const struct value in[]) {
     if (is_float(in[0].type)) return apply(typing, function, in, 1, in[0].type, MAP_BOOL);
     return bool_constant(typing, function == MAP_ISFINITE);
@@ -346,13 +359,14 @@ static struct value type_node(struct typing *typing, const struct map_node *node
 
 /* ---- registers ------------------------------------------------------------------------------------------------- */
 
+/* Can several results of the step be right, since libraries compute its function differently? */
 static bool is_inexact(const struct map_step *step) {
     return (step->function >= MAP_EXP && step->function <= MAP_TANH) || step->function == MAP_HYPOT ||
            (step->function == MAP_POWER && wide_is_real(step->wide));
 }
 
-/* Gives each step a register that holds no value which this or a later step reads. A constant keeps its register to the
- * end, so that it is written once. */
+/* Gives each step a register that holds no value which this or a later step reads, and sets program->exact. A constant
+ * keeps its register to the end, so that it is written once. */
 static void assign_registers(struct map_program *program) {
     int last_use[MAP_STEPS], free_registers[MAP_STEPS], free_count = 0;
     for (int i = 0; i < program->count; i++) {

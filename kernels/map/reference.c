@@ -96,7 +96,7 @@ static double float_value(enum map_function function, float a, float b) {
     return quotient - floored > 0.5F ? floored + 1 : floored;
 }
 
-/* The largest distance from `value` at the corners of the operands' ranges; for functions that are monotonic there. */
+/* The largest distance from `value` at the corners of the operands' ranges, for functions that are monotonic there. */
 static double at_corners(enum map_function function, const struct number in[], double value) {
     double largest = 0;
     for (int corner = 0; corner < 4; corner++) {
@@ -139,7 +139,7 @@ static bool is_inexact(enum map_function function) {
     return (function >= MAP_EXP && function <= MAP_TANH) || function == MAP_HYPOT || function == MAP_POWER;
 }
 
-/* Does a step of floats: the value, and how far a right program's value may lie from it. */
+/* Computes a step of floats: the value, and how far a right program's value may lie from it. */
 static struct number real_step(const struct map_step *step, const struct number in[]) {
     enum map_function function = step->function;
     struct number out = {0};
@@ -166,10 +166,12 @@ static int64_t narrowed(int type, int64_t integer) {
     return dtype_load_integer((enum dtype)type, &bits, 0);
 }
 
+/* The integer as float64; of uint64 it holds the bits. */
 static double real_of(int type, int64_t integer) {
     return type == UINT64 ? (double)(uint64_t)integer : (double)integer;
 }
 
+/* base ^ exponent modulo 2^64; of a negative exponent rounded towards zero. */
 static int64_t power(bool is_signed, int64_t base, int64_t exponent) {
     uint64_t product = 1, factor = (uint64_t)base;
     if (is_signed && exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
@@ -178,6 +180,7 @@ static int64_t power(bool is_signed, int64_t base, int64_t exponent) {
     return (int64_t)product;
 }
 
+/* The quotient rounded down, or the remainder with the sign of b; both are 0 if b is. */
 static int64_t divided(bool is_signed, int64_t a, int64_t b, bool remainder) {
     if (b == 0) return 0;
     if (!is_signed) return (int64_t)(remainder ? (uint64_t)a % (uint64_t)b : (uint64_t)a / (uint64_t)b);
@@ -187,6 +190,7 @@ static int64_t divided(bool is_signed, int64_t a, int64_t b, bool remainder) {
     return remainder ? rest + (below ? b : 0) : quotient - below;
 }
 
+/* -1, 0 or 1: a is less than, equal to or greater than b. */
 static int order(bool is_signed, int64_t a, int64_t b) {
     if (is_signed) return (a > b) - (a < b);
     return ((uint64_t)a > (uint64_t)b) - ((uint64_t)a < (uint64_t)b);
@@ -213,8 +217,8 @@ static int64_t integer_value(enum map_function function, bool is_signed, int64_t
     }
 }
 
-/* Does a step of integers. If an operand has an error, any result is right, unless the function only selects or
- * negates an operand. */
+/* Computes a step of integers or truth values. If an operand has an error, any result is right, unless the function
+ * only selects or negates an operand; of truth values, at most the other one. */
 static struct number integer_step(const struct map_step *step, const struct number in[]) {
     bool is_signed = step->wide != WIDE_UINT;
     struct number out = {0};
@@ -229,6 +233,7 @@ static struct number integer_step(const struct map_step *step, const struct numb
 
 /* ---- all steps --------------------------------------------------------------------------------------------------- */
 
+/* A truth value; unless it is certain, the other one may be right too. */
 static struct number bool_value(bool value, bool certain) {
     return (struct number){.value = value, .integer = value, .error = certain ? 0 : 1};
 }
@@ -288,6 +293,7 @@ static struct number constant(const struct map_step *step) {
     return (struct number){.value = real_of(step->type, step->integer), .integer = step->integer};
 }
 
+/* Computes a step that is not MAP_INPUT or MAP_INDEX. */
 static struct number next_value(const struct map_step *step, const struct number in[]) {
     enum map_function function = step->function;
     if (function == MAP_CONSTANT) return constant(step);
@@ -332,7 +338,7 @@ static struct number leaf(const struct evaluation *evaluation, const struct map_
     return out;
 }
 
-/* Computes element `number` of the piece, in row-major order, by doing all steps of the program for it. */
+/* Computes element `number` of the piece, counted in row-major order, by all steps of the program. */
 static struct number element(const struct evaluation *evaluation, int64_t number) {
     const struct map_program *program = evaluation->program;
     static const struct number none = {0};
@@ -361,6 +367,7 @@ struct value_sink {
     enum map_bound bound;
 };
 
+/* The bound of the values that are right for an element with this result. */
 static double bound_of(enum map_bound bound, struct number last) {
     double error = last.error;
     if (isnan(last.value) && error == 0) return last.value;
@@ -369,7 +376,7 @@ static double bound_of(enum map_bound bound, struct number last) {
     return bound == MAP_RELATIVE && error > 0 ? error / fabs(last.value) : error;
 }
 
-/* Stores the bound, the value or the truth of element `at` of a box. */
+/* Stores the bound, the value or the truth of element `at` of a box; `last` is what the last step gave. */
 static void store_element(const struct value_sink *to, int type, struct number last, int64_t at) {
     struct truth *truth = to->truth;
     const bool every_number_is_right = isinf(last.error);
@@ -395,7 +402,7 @@ static void store_element(const struct value_sink *to, int type, struct number l
     truth->magnitude[at] = every_number_is_right ? INFINITY : isnan(magnitude) ? DBL_MAX : magnitude;
 }
 
-/* Reads the elements of each input that the piece needs. */
+/* Reads the elements of each input that the piece needs into `memory`, and sets their strides. */
 static enum status read_piece(struct evaluation *evaluation, const struct host_reader *reader, void *const memory[],
                               struct error *error) {
     const struct geometry *geometry = evaluation->geometry;
@@ -412,8 +419,7 @@ static enum status read_piece(struct evaluation *evaluation, const struct host_r
                     evaluation->stride[input][i] = elements;
                     elements *= box.count[axis];
                 }
-        enum status status = host_reader_get(reader, input, &box, memory[input], &from, error);
-        if (status != STATUS_OK) return status;
+        TRY(host_reader_get(reader, input, &box, memory[input], &from, error));
         evaluation->elements[input] = from;
         if (from != memory[input] && memory[input]) { /* a later read may free it */
             memcpy(memory[input], from, (size_t)(box_elements(&box) * (int64_t)dtype_size(operand->dtype)));
@@ -423,6 +429,7 @@ static enum status read_piece(struct evaluation *evaluation, const struct host_r
     return STATUS_OK;
 }
 
+/* Computes the elements of a box piece by piece, and stores them in `to`. `memory`: for a piece of each input. */
 static enum status evaluate_pieces(const struct geometry *geometry, const struct operand *result,
                                    const struct map_program *program, const struct host_reader *reader,
                                    const struct box *box, void *const memory[], const struct value_sink *to,
@@ -434,8 +441,7 @@ static enum status evaluate_pieces(const struct geometry *geometry, const struct
             .geometry = geometry, .result = result, .program = program, .piece = cut_piece(&cut, number)};
         int64_t elements = box_elements(&evaluation.piece);
         map_axes(result, evaluation.axes);
-        enum status status = read_piece(&evaluation, reader, memory, error);
-        if (status != STATUS_OK) return status;
+        TRY(read_piece(&evaluation, reader, memory, error));
 #pragma omp parallel for schedule(static, BLOCK) if (elements > BLOCK)
         for (int64_t i = 0; i < elements; i++) store_element(to, program->type, element(&evaluation, i), at + i);
         at += elements;
@@ -443,7 +449,7 @@ static enum status evaluate_pieces(const struct geometry *geometry, const struct
     return STATUS_OK;
 }
 
-/* Computes the map's values of a box piece by piece, and hands them to `to`. */
+/* Makes the map's program, computes the elements of a box of `result`, and stores them in `to`. */
 static enum status evaluate(const struct geometry *geometry, const struct operand *result,
                             const struct host_reader *reader, const struct box *box, const struct value_sink *to,
                             struct error *error) {

@@ -8,10 +8,10 @@
 #define MAP_VECTOR 1024
 
 /* Computes one step for `count` elements. `in` holds the operands' values in their wide types; the results go to `out`.
- * The only leaf that it accepts is MAP_CONSTANT. */
+ * Not for MAP_INPUT and MAP_INDEX. */
 void map_vector(const struct map_step *step, int64_t count, const void *const in[MAP_OPERANDS], void *out);
 
-/* Converts elements of a data type to values of its wide type, and back. */
+/* Convert elements of a data type to values of its wide type, and back. map_store: DTYPE_COUNT stores truth values. */
 void map_load(enum dtype dtype, int64_t count, const void *from, void *values);
 void map_store(enum dtype dtype, int64_t count, const void *values, void *to);
 

@@ -1,7 +1,7 @@
 /* nvrtc.c - compiles a source with NVRTC, and finds the position of the first error in its log. */
 #include "nvrtc.h"
 
-#include "../../kernels/map/text.h"
+#include "../../kernels/map/cuda_text.h"
 #include "../base/fail.h"
 #include "nvrtc_library.h"
 

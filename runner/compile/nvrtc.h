@@ -46,7 +46,7 @@ const char *nvrtc_identity(struct error *error);
 /* The folder of the toolkit's headers; NULL: none was found. */
 const char *nvrtc_include_folder(void);
 
-/* Lets maps be compiled with NVRTC (kernels/map/text.h). Called before a GPU is used. */
+/* Lets maps be compiled with NVRTC (kernels/map/cuda_text.h). Called before a GPU is used. */
 void map_compile_provide(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* text.c - writes a map's program as CUDA C: one statement a step, after loads of 16 bytes. */
-#include "text.h"
+/* cuda_text.c - writes a map's program as CUDA C: one statement per step, after loads of 16 bytes. */
+#include "cuda_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const char prelude[] =
     "    long long inner[8], size[8], first[8];\n"
     "    int aligned, zero;\n"
     "};\n"
-    "__device__ inline int unknown_zero(const arguments &a) {\n" /* another one each time */
+    "__device__ inline int unknown_zero(const arguments &a) {\n" /* not even two calls are known to be equal */
     "    int zero;\n"
     "    asm volatile(\"mov.b32 %0, %1;\" : \"=r\"(zero) : \"r\"(a.zero));\n"
     "    return zero;\n"
@@ -39,7 +39,7 @@ static const char prelude[] =
     "    unsigned bits = __float_as_uint(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;\n"
     "    return (bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded;\n"
     "}\n"
-    "__device__ inline float odd(double value) {\n" /* to odd, so that a second rounding gives what one would */
+    "__device__ inline float odd(double value) {\n" /* rounds to odd, as double_to_odd_float (float16.h) */
     "    float near = __double2float_rn(value);\n"
     "    unsigned bits = __float_as_uint(near), zero = bits - (fabs((double)near) > fabs(value));\n"
     "    return __uint_as_float((double)near < value || (double)near > value ? zero | 1u : bits);\n"
@@ -88,7 +88,7 @@ static const char prelude[] =
     "    return (T)product;\n"
     "}\n";
 
-/* Loads and stores of what one thread uses once. KEEPS: they pass by the L2 cache. */
+/* Loads and stores of elements that are used once. KEEPS (form->spares_l2): these leave L2 first. */
 static const char once[] = "template <typename V> __device__ inline V load_once(const V *from) {\n"
                            "    union { int4 bits; V value; } x;\n"
                            "    if (KEEPS && sizeof x.value == 16) x.bits = __ldcs((const int4 *)from);\n"
@@ -213,6 +213,7 @@ static void write_constant(const struct map_step *step, char text[128]) {
              negates(step) ? " + unknown_zero(a)" : "");
 }
 
+/* Writes the conversion of a value to step->type. A real value becomes an integer by whole(), modulo 2^64. */
 static void write_cast(const struct map_step *step, char text[256]) {
     int a = step->operands[0], type = step->type;
     bool half = type == FLOAT16 || type == BFLOAT16, to_real = wide_is_real(wide_type_of(type));
@@ -226,10 +227,10 @@ static void write_cast(const struct map_step *step, char text[256]) {
         snprintf(text, 256, "(%s)s%d", value_type(type), a);
 }
 
-/* Writes a function of integers; unsigned arithmetic wraps. It subtracts from a 0 that the compiler does not know
- * instead of negating. For CUDA 13.0's compiler assumes that the negative and the absolute value of an integer are in
- * range, though the smallest integer's are not, and on compute capability 9.0 it loses a negation in min(min(a, -b),
- * c). */
+/* Writes a function of integers; unsigned arithmetic wraps. Instead of a negation it writes a subtraction from a 0 that
+ * the compiler does not know, for two reasons: CUDA 13.0's compiler assumes that the negative and the absolute value of
+ * an integer are in range, though the smallest integer's are not; and on compute capability 9.0 it loses a negation in
+ * min(min(a, -b), c). */
 static void write_integer(const struct map_step *step, const char *type, char text[256]) {
     int a = step->operands[0], b = step->operands[1];
     enum map_function function = step->function;
@@ -288,7 +289,8 @@ static void write_value(const struct map_step *step, char text[256]) {
         write_integer(step, operand_type, text);
 }
 
-/* The index along an axis. A division of 64 bits takes a hundred instructions. */
+/* Writes the index along an axis, in `loop`. Only the index along a merged axis takes divisions, a hundred instructions
+ * each. */
 static void write_index(FILE *to, int axis, int loop, bool merged) {
     if (merged)
         fprintf(to, "a.first[%d] + (a.start[%d] + p%d) / a.inner[%d] %% a.size[%d];\n", axis, loop, loop, axis, axis);
@@ -316,7 +318,7 @@ static void write_element(FILE *to, const struct map_program *program, const str
                 write_constant(step, text);
             else
                 write_value(step, text);
-            narrow(to, step->function == MAP_CONSTANT ? FLOAT32 : step->type, text); /* FLOAT32: as it is */
+            narrow(to, step->function == MAP_CONSTANT ? FLOAT32 : step->type, text); /* FLOAT32: not narrowed */
             fprintf(to, ";\n");
         }
     }
@@ -325,7 +327,7 @@ static void write_element(FILE *to, const struct map_program *program, const str
 
 /* ---- vectors ----------------------------------------------------------------------------------------------------- */
 
-/* The position of element `index` of the result, in variables that the caller may move on. */
+/* Writes the position of element `index` of the result: variables p0, p1 and p2, which later text may change. */
 static void write_position(FILE *to, const char *index) {
     fprintf(to,
             "    const INDEX at = %s, row = at / (INDEX)a.extent[2];\n"
@@ -333,7 +335,7 @@ static void write_position(FILE *to, const char *index) {
             index);
 }
 
-/* The address of an input's element, at a position in its tile. */
+/* Writes the address of an input's element at position p0, p1, p2; `loops`: those that the input has. */
 static void write_address(FILE *to, int input, const char *type, unsigned loops) {
     fprintf(to, "((const %s *)a.x[%d] + (0", type, input);
     for (int loop = 0; loop < 3; loop++)
@@ -358,46 +360,57 @@ static void write_one(FILE *to, const struct map_args *args, const struct map_fo
     fprintf(to, ");\n}\n");
 }
 
-/* Writes load(), which loads what vector k needs, so that the loads of several vectors are in flight together, and
- * values(), which makes the values of that vector's elements. If a vector may reach into the next row, what is
- * broadcast is loaded by values(), element by element. */
-static void write_vector(FILE *to, const struct map_program *program, const struct map_args *args,
-                         const struct map_form *form) {
-    int inputs = args->map->inputs;
-    bool broadcasts = false, indexes = false, rows = form->rows; /* a vector lies in one row */
-    for (int i = 0; i < inputs; i++) broadcasts = broadcasts || !form->has_result_layout[i];
-    for (int i = 0; i < program->count; i++) indexes = indexes || program->steps[i].function == MAP_INDEX;
+/* Is the input loaded a vector at a time (else an element at a time)? If rows consist of whole vectors, also a
+ * broadcast input that varies along the last loop. */
+static bool loads_vectors(const struct map_form *form, int input) {
+    return form->has_result_layout[input] || (form->rows && form->loops[input] >> 2 & 1);
+}
+
+/* Writes the struct that load() fills: a vector, or a repeated element, of each input. An input that is missing there
+ * is loaded by values(): it is broadcast, and a vector may reach into the next row. */
+static void write_loaded(FILE *to, const struct map_args *args, const struct map_form *form) {
     fprintf(to, "struct loaded {\n");
-    for (int i = 0; i < inputs; i++) {
+    for (int i = 0; i < args->map->inputs; i++) {
         const char *type = map_memory_type(args->dtypes[i]);
-        if (form->has_result_layout[i] || (rows && form->loops[i] >> 2 & 1))
+        if (loads_vectors(form, i))
             fprintf(to, "    vector<%s, N> x%d;\n", type, i);
-        else if (rows)
+        else if (form->rows)
             fprintf(to, "    %s x%d;\n", type, i);
     }
-    fprintf(to, "};\n__device__ inline void load(const arguments &a, INDEX k, loaded &in) {\n");
-    if (broadcasts && rows) write_position(to, "k * N");
-    for (int i = 0; i < inputs; i++) {
+    fprintf(to, "};\n");
+}
+
+/* Writes load(), which loads what vector k needs, so that the loads of several vectors are in flight together. */
+static void write_load(FILE *to, const struct map_args *args, const struct map_form *form, bool broadcasts) {
+    fprintf(to, "__device__ inline void load(const arguments &a, INDEX k, loaded &in) {\n");
+    if (broadcasts && form->rows) write_position(to, "k * N");
+    for (int i = 0; i < args->map->inputs; i++) {
         const char *type = map_memory_type(args->dtypes[i]);
         if (form->has_result_layout[i]) {
             fprintf(to, "    in.x%d = load_once((const vector<%s, N> *)a.x[%d] + k);\n", i, type, i);
-        } else if (rows) {
+        } else if (form->rows) {
             fprintf(to, "    in.x%d = *", i);
-            if (form->loops[i] >> 2 & 1) fprintf(to, "(const vector<%s, N> *)", type);
+            if (loads_vectors(form, i)) fprintf(to, "(const vector<%s, N> *)", type);
             write_address(to, i, type, form->loops[i]);
             fprintf(to, ";\n");
         }
     }
-    fprintf(to,
-            "}\n__device__ inline void values(const arguments &a, INDEX k, const loaded &in, VALUE (&value)[N]) {\n");
-    bool positions = indexes || (broadcasts && !rows);
+    fprintf(to, "}\n");
+}
+
+/* Writes values(), which makes the values of the elements of vector k from what load() has loaded. `indexes`: the map
+ * uses the elements' indices. */
+static void write_values(FILE *to, const struct map_args *args, const struct map_form *form, bool broadcasts,
+                         bool indexes) {
+    bool positions = indexes || (broadcasts && !form->rows);
+    fprintf(to, "__device__ inline void values(const arguments &a, INDEX k, const loaded &in, VALUE (&value)[N]) {\n");
     if (positions) write_position(to, "k * N");
     fprintf(to, "#pragma unroll\n    for (int j = 0; j < N; j++) {\n    value[j] = element(a, %s",
             positions ? "p0, p1, p2" : "0, 0, 0");
-    for (int i = 0; i < inputs; i++) {
+    for (int i = 0; i < args->map->inputs; i++) {
         fprintf(to, ", %s(", loading(args->dtypes[i]));
-        if (form->has_result_layout[i] || rows) {
-            fprintf(to, form->has_result_layout[i] || form->loops[i] >> 2 & 1 ? "in.x%d.of[j])" : "in.x%d)", i);
+        if (form->has_result_layout[i] || form->rows) {
+            fprintf(to, loads_vectors(form, i) ? "in.x%d.of[j])" : "in.x%d)", i);
         } else {
             fprintf(to, "*");
             write_address(to, i, map_memory_type(args->dtypes[i]), form->loops[i]);
@@ -409,6 +422,17 @@ static void write_vector(FILE *to, const struct map_program *program, const stru
         fprintf(to, "    if (++p2 == (INDEX)a.extent[2]) {\n        p2 = 0;\n"
                     "        if (++p1 == (INDEX)a.extent[1]) p1 = 0, p0++;\n    }\n");
     fprintf(to, "    }\n}\n");
+}
+
+/* Writes what a kernel needs to compute vectors: struct loaded, load() and values(). */
+static void write_vector(FILE *to, const struct map_program *program, const struct map_args *args,
+                         const struct map_form *form) {
+    bool broadcasts = false, indexes = false;
+    for (int i = 0; i < args->map->inputs; i++) broadcasts = broadcasts || !form->has_result_layout[i];
+    for (int i = 0; i < program->count; i++) indexes = indexes || program->steps[i].function == MAP_INDEX;
+    write_loaded(to, args, form);
+    write_load(to, args, form, broadcasts);
+    write_values(to, args, form, broadcasts, indexes);
 }
 
 char *map_cuda_text(const struct map_program *program, const struct map_args *args, const struct map_form *form,
@@ -430,66 +454,4 @@ char *map_cuda_text(const struct map_program *program, const struct map_args *ar
         return NULL;
     }
     return text;
-}
-
-/* ---- forms and arguments ----------------------------------------------------------------------------------------- */
-
-const struct map_compiler *map_compiler;
-
-static int vector_elements(const struct map_args *args) {
-    size_t widest = dtype_size(args->out);
-    for (int i = 0; i < args->map->inputs; i++)
-        if (dtype_size(args->dtypes[i]) > widest) widest = dtype_size(args->dtypes[i]);
-    return 16 / (int)widest;
-}
-
-/* From this many bytes on, data that is read and written once would evict a repeated input from L2, so kernels ask L2
- * to keep the input. With that, a stack minus one matrix of 16 MiB runs at 0.86 of a copy's rate on an H100, else at
- * 0.68. */
-#define SEEN_IN_L2 (1 << 20)
-
-struct map_form map_form(const struct map_args *args, int max_elements) {
-    enum { ALL_LOOPS = 7 };
-    struct map_form form;
-    memset(&form, 0, sizeof form); /* forms are compared as bytes, so padding must be equal too */
-    int64_t count = args->extent[0] * args->extent[1] * args->extent[2];
-    form.wide_index = count >= INT64_C(1) << 31;
-    form.elements = vector_elements(args) < max_elements ? vector_elements(args) : max_elements;
-    form.rows = args->extent[2] % form.elements == 0;
-    for (int i = 0; i < KERNEL_AXES; i++) {
-        const struct map_axis *axis = &args->axes[i];
-        form.axes[i] = axis->loop;
-        bool loop_leaves_axis = args->start[axis->loop] + args->extent[axis->loop] > axis->size;
-        form.merged[i] = axis->inner > 1 || loop_leaves_axis;
-    }
-    for (int i = 0; i < args->map->inputs; i++) {
-        form.dtypes[i] = args->dtypes[i];
-        form.loops[i] = args->loops[i];
-        form.has_result_layout[i] = map_has_result_layout(args, i);
-        if (form.has_result_layout[i]) form.loops[i] = ALL_LOOPS;
-        int64_t bytes = (int64_t)dtype_size(args->dtypes[i]);
-        for (int loop = 0; loop < 3; loop++)
-            if (form.loops[i] >> loop & 1) bytes *= args->extent[loop];
-        if (!form.has_result_layout[i] && bytes >= SEEN_IN_L2) form.spares_l2 = true;
-    }
-    return form;
-}
-
-struct map_kernel_args map_kernel_args(const struct map_args *args) {
-    struct map_kernel_args all = {.y = args->y, .aligned = (uintptr_t)args->y % 16 == 0};
-    all.count = args->extent[0] * args->extent[1] * args->extent[2];
-    for (int loop = 0; loop < 3; loop++) all.extent[loop] = args->extent[loop], all.start[loop] = args->start[loop];
-    for (int i = 0; i < args->map->inputs; i++) {
-        int64_t stride[3];
-        map_strides(args, i, stride);
-        for (int loop = 0; loop < 3; loop++) all.stride[i][loop] = stride[loop];
-        all.x[i] = args->x[i];
-        all.aligned = all.aligned && (uintptr_t)args->x[i] % 16 == 0;
-    }
-    for (int axis = 0; axis < KERNEL_AXES; axis++) {
-        all.inner[axis] = args->axes[axis].inner;
-        all.size[axis] = args->axes[axis].size;
-        all.first[axis] = args->axes[axis].first;
-    }
-    return all;
 }
