@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
-/* The block's place in its cluster, along x. */
+/* The block's index in its cluster, along x. */
 __device__ inline uint32_t cluster_column() {
     uint32_t column;
     asm("mov.u32 %0, %%cluster_ctaid.x;" : "=r"(column));
     return column;
 }
 
-/* Its number in the cluster; blocks are counted along x first. */
+/* The block's number in its cluster; blocks are counted along x first. */
 __device__ inline uint32_t cluster_rank() {
     uint32_t rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -28,8 +28,8 @@ template <typename T> __device__ inline T *cluster_shared(T *shared, uint32_t ra
     return reinterpret_cast<T *>(there);
 }
 
-/* A barrier for all threads of all blocks; their earlier writes are visible after it. Between its two halves a thread
- * may do what needs no other. */
+/* A barrier for all threads of all blocks of the cluster: after cluster_wait a thread sees what all wrote before
+ * cluster_arrive. Between the two calls a thread may do work that does not depend on other threads. */
 __device__ inline void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -41,11 +41,12 @@ __device__ inline void cluster_sync() {
     cluster_wait();
 }
 
-/* Like cluster_arrive, but for blocks that have only read, or made barriers (tma.cuh): it does not wait for writes on
- * their way to memory. */
+/* Like cluster_arrive, but does not wait until this thread's writes are visible to others. For threads that have only
+ * read, or have initialised barriers and called mbarrier_init_fence (tma.cuh), which makes those visible. */
 __device__ inline void cluster_arrive_relaxed() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
+/* Waits until all threads of the cluster have read what they read before. */
 __device__ inline void cluster_have_read() {
     cluster_arrive_relaxed();
     cluster_wait();
@@ -53,7 +54,7 @@ __device__ inline void cluster_have_read() {
 
 /* ---- launches that overlap -------------------------------------------------------------------------------------- */
 
-/* Do kernels of this build heed launch_wait on this device? Elsewhere none begins early, nor is there a cluster. */
+/* Are launches that begin early and clusters available, on this device and in this build? */
 inline bool launch_overlaps() {
     int device = 0, major = 0;
     const bool known = cudaGetDevice(&device) == cudaSuccess &&
@@ -61,8 +62,9 @@ inline bool launch_overlaps() {
     return TILERUN_SM90A && known && major == 9;
 }
 
-/* Starts a kernel on clusters of `cluster` blocks. `early`: it may begin while the kernel before it in the stream still
- * runs: its blocks come as soon as there is room. Such a kernel must call launch_wait. */
+/* Starts a kernel on clusters of `cluster` blocks (1: no clusters), and returns 0 or a cudaError_t. `early`: its blocks
+ * may begin, as soon as there is room, while the previous kernel of the stream still runs; the kernel must call
+ * launch_wait. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int launch_clusters_of(bool early, void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes,
                        int cluster, cudaStream_t stream, const ARGUMENTS &...arguments) {
@@ -86,7 +88,7 @@ int launch_clusters_of(bool early, void (*kernel)(PARAMETERS...), dim3 grid, int
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-/* The same with `early`. */
+/* launch_clusters_of with `early`. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int launch_early(void (*kernel)(PARAMETERS...), dim3 grid, int threads, size_t shared_bytes, int cluster,
                  cudaStream_t stream, const ARGUMENTS &...arguments) {
@@ -108,15 +110,15 @@ template <typename FUNCTION> int launch_clusters(FUNCTION *kernel, int threads, 
     return cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess ? clusters : 0;
 }
 
-/* Waits until the kernel before has ended and what it wrote can be read. Before it, a kernel touches no memory but its
- * parameters and its own shared memory. */
+/* Waits until the previous kernel has ended and its writes can be read. Before this call, a kernel touches no memory
+ * but its parameters and its own shared memory. */
 __device__ inline void launch_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/* Lets the next kernel begin, once all blocks have called this. */
+/* Lets the next kernel of the stream begin, once all blocks of this one have called this. */
 __device__ inline void launch_next() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

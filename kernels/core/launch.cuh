@@ -11,34 +11,38 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
     return a / b + (a % b != 0);
 }
 
-/* The least power of two that is not below `count`, or `limit`, a power of two, if that is less. */
+/* The least power of two that is `count` or more, but at most `limit`, a power of two. */
 inline int power_of_two_up_to(int64_t count, int limit) {
     int power = 1;
     while (power < count && power < limit) power *= 2;
     return power;
 }
 
-/* A grid of `blocks` blocks. Beyond 2^30 blocks it may have up to one row of x more; the kernel must let these blocks
- * return at once. */
+/* A grid of at least `blocks` blocks. Above 2^30 it is a whole number of rows of 2^30 blocks; the kernel must let the
+ * blocks from number `blocks` on return at once. */
 inline dim3 grid_of(int64_t blocks) {
     const int64_t row = int64_t(1) << 30;
     return blocks <= row ? dim3(unsigned(blocks)) : dim3(unsigned(row), unsigned(ceil_div(blocks, row)));
 }
 
+/* This block's number in the grid, counted along x first. */
 __device__ inline int64_t block_number() {
     return int64_t(blockIdx.y) * gridDim.x + blockIdx.x;
 }
 
-/* a / b for non-negative a and positive b: a 64-bit division costs a hundred instructions, a 32-bit one twenty. */
+/* a / b for non-negative a and positive b, by a 32-bit division where that suffices: it takes twenty instructions, one
+ * of 64 bits a hundred. */
 __device__ inline int64_t quotient(int64_t a, int64_t b) {
     return (a | b) >> 32 ? a / b : int64_t(uint32_t(a) / uint32_t(b));
 }
 
-/* The tile of a stack of matrices that this block works on. Tiles are numbered along a row of tiles first. */
+/* A tile of a stack of matrices. */
 struct tile_position {
     int64_t batch, row, column;
 };
 
+/* The tile that this block works on, of matrices of tile_rows x tile_columns tiles. Tiles are numbered along rows of
+ * tiles, matrix after matrix; `batch` may lie beyond the last matrix (grid_of). */
 __device__ inline tile_position tile_of_block(int64_t tile_rows, int64_t tile_columns) {
     const int64_t number = block_number();
     const int64_t line = quotient(number, tile_columns);
@@ -46,8 +50,9 @@ __device__ inline tile_position tile_of_block(int64_t tile_rows, int64_t tile_co
     return {batch, line - batch * tile_rows, number - line * tile_columns};
 }
 
-/* Is this the last of `blocks` blocks to arrive? If so, its threads see what the others wrote before. The counter is
- * zero before the first arrives and after the last. All threads of a block take part. */
+/* Counts this block's arrival, and returns true to the last of `blocks` blocks, whose threads then see what the others
+ * wrote before. The counter must be zero before the first arrival, and is zero after the last. All threads of a block
+ * call this. */
 __device__ inline bool last_block(unsigned *counter, int blocks) {
     __shared__ bool is_last;
     __syncthreads();
@@ -63,7 +68,7 @@ __device__ inline bool last_block(unsigned *counter, int blocks) {
     return is_last;
 }
 
-/* The shared memory that a block may have; without a device, what compute capability 9.0 has. */
+/* The bytes of shared memory that a block may have; without a device, those of compute capability 9.0. */
 inline int64_t max_shared_bytes() {
     static const int64_t limit = [] {
         int device = 0, bytes = 0;

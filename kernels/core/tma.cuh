@@ -28,8 +28,9 @@ struct tma_stack {
     int64_t pitch, stride; /* elements from row to row, from matrix to matrix */
 };
 
-/* Fills `map`; its boxes are `box_rows` rows of 128 bytes, or of 64 or 32. Returns 0 or a cudaError_t. The encoder is a
- * function of the driver; the driver is not linked, so its address is looked up. */
+/* Fills `map` for a stack of elements of `element` bytes. Its boxes are `box_rows` rows of `row_bytes` bytes, 128, 64
+ * or 32, swizzled. Returns 0 or a cudaError_t. The encoder is a function of the driver, which is not linked, so its
+ * address is looked up. */
 inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element, const tma_stack &stack, int box_rows,
                       size_t row_bytes = 128) {
     using encoder = decltype(cuTensorMapEncodeTiled) *;
@@ -62,11 +63,12 @@ inline int tma_encode(CUtensorMap *map, CUtensorMapDataType type, size_t element
 
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
+/* Makes a barrier whose phases are complete after `arrivals` arrivals and the bytes that these announce. */
 __device__ inline void mbarrier_init(uint64_t *barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
 }
 
-/* After the last mbarrier_init: other blocks of the cluster, and the copy engine, will see the barriers ready. */
+/* Makes the barriers that this thread has initialised visible to other blocks of the cluster and the copy engine. */
 __device__ inline void mbarrier_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
@@ -85,7 +87,7 @@ __device__ inline void mbarrier_arrive(uint64_t *barrier, uint32_t rank) {
                  : "memory");
 }
 
-/* Waits until the phase of this parity is complete. */
+/* Waits until the barrier's phase of this parity is complete: phases have parity 0, 1, 0, 1 ... */
 __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
     asm volatile("{ .reg .pred done;\n"
                  "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
@@ -94,9 +96,9 @@ __device__ inline void mbarrier_wait(uint64_t *barrier, uint32_t parity) {
                  : "memory");
 }
 
-/* Copies `bytes` of this block's shared memory to block `rank`'s, to the same place as `to` in this block's, and
- * reports them to the barrier there. What was written to `from` is fenced like a store's (tma_store_fence), and stays
- * until the other block has seen its barrier complete. */
+/* Copies `bytes` of this block's shared memory to block `rank`'s. `to` and `barrier` are addresses in this block; the
+ * bytes go to, and are reported to, the same addresses in the other. All threads that wrote `from` call tma_store_fence
+ * before, and a barrier comes in between. `from` must not change until the other block's barrier is complete. */
 __device__ inline void shared_copy(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint32_t rank) {
     asm volatile(
         "{ .reg .b32 there, report;\n"
@@ -108,9 +110,9 @@ __device__ inline void shared_copy(void *to, const void *from, uint32_t bytes, u
         : "memory");
 }
 
-/* True for one thread of a warp, the same one every time; all of the warp's threads must call it. Start copies under
- * it: if the compiler does not know that a single thread starts a copy, it makes a loop over threads of it, which took
- * 63 ns each. */
+/* Returns true for one thread of a warp, the same one every time; all of the warp's threads must call it. Copies are
+ * started under this condition: if the compiler does not know that a single thread starts a copy, it makes a loop over
+ * threads, which took 63 ns per copy. */
 __device__ inline bool elect_one() {
     uint32_t elected;
     asm volatile("{ .reg .pred one;\n"
@@ -120,7 +122,7 @@ __device__ inline bool elect_one() {
     return elected;
 }
 
-/* Brings a tensor map close, so that the first copy does not wait for it. */
+/* Prefetches a tensor map, so that the first copy does not wait for it. */
 __device__ inline void tma_prefetch(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
@@ -144,7 +146,8 @@ __device__ inline void tma_load(const CUtensorMap *map, void *to, uint64_t *barr
 }
 
 /* Stores the box at `from` to (column, row) of matrix `matrix`, without the elements beyond an edge. All threads that
- * wrote the box call tma_store_fence before, and a barrier comes in between. A thread's stores form groups. */
+ * wrote the box call tma_store_fence before, and a barrier comes in between. A thread's stores since its last
+ * tma_store_commit form a group. */
 __device__ inline void tma_store(const CUtensorMap *map, const void *from, int column, int row, int matrix) {
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
                  "r"(shared_address(from)), "r"(column), "r"(row), "r"(matrix)
@@ -164,7 +167,7 @@ template <int PENDING> __device__ inline void tma_store_wait() {
 /* ---- a ring of stages ------------------------------------------------------------------------------------------ */
 
 /* One producer fills stages, consumers empty them. `full` expects one arrival: the producer's, which announces the
- * bytes. `empty` expects one from each consuming warpgroup whose data the producer's copies overwrite. */
+ * bytes. `empty` expects `consumers` arrivals: one from each warpgroup that reads what the producer copies. */
 template <int STAGES> struct ring_barriers {
     uint64_t full[STAGES], empty[STAGES];
 

@@ -42,19 +42,21 @@ template <bool MN> constexpr uint64_t wgmma_step = MN ? 16 * 128 >> 4 : 32 >> 4;
 
 /* ---- the instructions ------------------------------------------------------------------------------------------ */
 
+/* Orders a thread's earlier accesses to registers before the instructions that follow. */
 __device__ inline void wgmma_fence() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
+/* Closes a group: all instructions that this warp has issued since the last group. */
 __device__ inline void wgmma_commit() {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-/* Waits until all but the last `PENDING` groups are done. */
+/* Waits until all but the last PENDING groups are done. */
 template <int PENDING> __device__ inline void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
 }
 
-/* Keeps the compiler from moving arithmetic on these registers across this point. Moved past the next instruction, it
- * would need twice the registers, and the compiler would then serialize the instructions (ptxas C7511). */
+/* Keeps the compiler from moving arithmetic on these registers across this point. Arithmetic that it moved past the
+ * next instruction would need twice the registers, and the instructions would then be serialized (ptxas C7511). */
 template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++) asm volatile("" : "+f"(d[i])::"memory");
@@ -96,13 +98,15 @@ template <int N> __device__ inline void wgmma_pin(float (&d)[N]) {
 #define WGMMA_NAMES_120 WGMMA_NAMES_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define WGMMA_NAMES_128 WGMMA_NAMES_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
 
-/* One instruction with both operands in shared memory; the last five arguments are numbers of asm operands. */
+/* The text of one instruction with both operands in shared memory; the last five arguments are numbers of asm
+ * operands. */
 #define WGMMA_SHARED(SHAPE, TYPE, NAMES, A, B, ACCUMULATE, A_MN, B_MN)                                                 \
     "{ .reg .pred accumulate; setp.ne.b32 accumulate, %" #ACCUMULATE ", 0;\n"                                          \
     "wgmma.mma_async.sync.aligned." SHAPE ".f32." TYPE "." TYPE " {" NAMES "}, "                                       \
     "%" #A ", %" #B ", accumulate, 1, 1, %" #A_MN ", %" #B_MN "; }"
 
-/* N = 2 * COUNT; the numbers are those of the operands after the sums. */
+/* Defines wgmma(d, a, b): adds the product of 64 x 16 of A and 16 x N of B to d, N = 2 * COUNT. `a` and `b` are
+ * descriptors. The numbers are those of the asm operands after the sums. */
 #define WGMMA_OF(COUNT, SHAPE, SUMS, NAMES, ...)                                                                       \
     template <typename T, bool A_MN, bool B_MN>                                                                        \
     __device__ inline void wgmma(float(&d)[COUNT], uint64_t a, uint64_t b) {                                           \
@@ -132,8 +136,8 @@ WGMMA_OF(112, "m64n224k16", WGMMA_SUMS_112(d), WGMMA_NAMES_112, 112, 113, 114, 1
 WGMMA_OF(120, "m64n240k16", WGMMA_SUMS_120(d), WGMMA_NAMES_120, 120, 121, 122, 123, 124)
 WGMMA_OF(128, "m64n256k16", WGMMA_SUMS_128(d), WGMMA_NAMES_128, 128, 129, 130, 131, 132)
 
-/* N = 256, TF32. A comes from registers: a thread's four values of a 64 x 8 slice are rows t/4 and t/4 + 8 in column
- * t%4, then the same rows in column t%4 + 4. B comes from shared memory, K-major. */
+/* Adds the product of 64 x 8 of A and 8 x 256 of B to d, in TF32. A comes from registers: thread t of a warp holds rows
+ * t/4 and t/4 + 8 in column t%4, then in column t%4 + 4. B comes from shared memory, K-major. */
 __device__ inline void wgmma_tf32(float (&d)[128], const uint32_t (&a)[4], uint64_t b) {
     asm volatile("wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 {" WGMMA_NAMES_128 "}, "
                  "{%128, %129, %130, %131}, %132, 1, 1, 1;"
@@ -141,7 +145,8 @@ __device__ inline void wgmma_tf32(float (&d)[128], const uint32_t (&a)[4], uint6
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-/* N = 256, signed bytes, 32 of k: sums are integers modulo 2^32. Both operands are K-major. */
+/* Adds the product of 64 x 32 of A and 32 x 256 of B to d, of signed bytes: sums are integers modulo 2^32. Both
+ * operands are in shared memory, K-major. */
 #define WGMMA_INTS_8(d, i)                                                                                             \
     "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]),        \
         "+r"(d[i + 7])
@@ -153,7 +158,7 @@ __device__ inline void wgmma_bytes(int (&d)[128], uint64_t a, uint64_t b) {
                  : "l"(a), "l"(b));
 }
 
-/* N = 128. Without `accumulate` the sums start at zero. */
+/* Multiplies 64 x 16 of A by 16 x 128 of B, in float16. `accumulate`: adds to d; else the product replaces d. */
 template <typename T, bool A_MN, bool B_MN>
 __device__ inline void wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
     static_assert(std::is_same_v<T, __half>);

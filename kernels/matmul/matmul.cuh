@@ -5,11 +5,11 @@
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
-/* Sums are kept in float, for float64 in double. */
+/* The type of sums: float, for float64 double. */
 template <typename T> using accumulator = widened<T>;
 
-/* An operation on two NaNs keeps one of them, and the compiler chooses their order. So this replaces every NaN by the
- * same one. */
+/* Replaces every NaN by the same one. The sum of two doubles that are NaN has the bits of one of them, and the compiler
+ * chooses their order. Floats need nothing: their arithmetic returns one NaN only, 0x7fffffff. */
 __device__ inline float same_nan(float x) {
     return x;
 }
@@ -17,15 +17,15 @@ __device__ inline double same_nan(double x) {
     return x != x ? __longlong_as_double(0x7ff8000000000000) : x;
 }
 
-/* A 16-bit result takes alpha in float if it lies in float's range with room to spare: rounding the product to 24
- * bits before it is rounded to 11 or 8 does not show, and a conversion to double and back costs more than the store.
- * Other results multiply in double, so that they are rounded only once. */
+/* Is alpha * sum computed in float? It is for 16-bit results, if alpha lies in float's range with room to spare:
+ * rounding the product to 24 bits before it is rounded to 11 or 8 does not show, and a conversion to double and back
+ * costs more than the store. Else it is computed in double, so that it is rounded only once. */
 template <typename T> __host__ __device__ inline bool matmul_in_float(double alpha) {
     return sizeof(T) == 2 && (alpha == 0 || (fabs(alpha) > 0x1p-100 && fabs(alpha) < 0x1p100));
 }
 
-/* The epilogue for one sum, C[at] or a part of it. It adds the result of earlier launches; then it scales and stores
- * the sum or, if launches are still to come, leaves it in `partial`. */
+/* The epilogue for the sum of element `at` of C. Adds the sums of earlier launches, if this is not the first; then
+ * stores alpha times the sum in C or, if this is not the last launch, the sum in `partial`. */
 template <typename T> __device__ inline void matmul_store(const matmul_args &args, int64_t at, accumulator<T> sum) {
     auto *partial = static_cast<accumulator<T> *>(args.partial);
     if (!args.first) sum += partial[at];
@@ -37,7 +37,7 @@ template <typename T> __device__ inline void matmul_store(const matmul_args &arg
         static_cast<T *>(args.c)[at] = narrow<T>(args.alpha * sum);
 }
 
-/* The same product seen from the other side: C^T = B^T A^T. C keeps its place: element (m, n) of it is (n, m) here. */
+/* The product turned: C^T = B^T A^T. C is not moved: the turned product's element (n, m) is element (m, n) of C. */
 inline matmul_args matmul_turn(const matmul_args &args) {
     matmul_args turned = args;
     turned.m = args.n;
@@ -51,11 +51,12 @@ inline matmul_args matmul_turn(const matmul_args &args) {
     return turned;
 }
 
-/* The number of square tiles that cover C; each is one block. */
+/* The number of blocks, one for each tile x tile square of C. */
 inline int64_t matmul_blocks(const matmul_args &args, int tile) {
     return args.batch * ceil_div(args.m, tile) * ceil_div(args.n, tile);
 }
 
+/* The tile of this block; its batch is args.batch or more in blocks that have none (grid_of). */
 __device__ inline tile_position matmul_tile(const matmul_args &args, int tile) {
     return tile_of_block((args.m + tile - 1) / tile, (args.n + tile - 1) / tile);
 }

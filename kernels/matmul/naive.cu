@@ -1,4 +1,4 @@
-/* matmul/naive.cu - the first program: one thread for each element of C.
+/* matmul/naive.cu - the first lesson: one thread for each element of C.
  *
  *               column                A thread walks along its row of A and down its column of B:
  *             B +--#---+
@@ -18,8 +18,8 @@
 
 #define SIDE 32 /* of a block: 1024 threads, the maximum */
 
-/* a and b are parameters beside args so that they can be __restrict__: no store changes what they point to, so the
- * compiler may move loads ahead. */
+/* Computes one element of C per thread. a and b are parameters beside args so that they can be __restrict__: no store
+ * changes what they point to, so the compiler may move loads ahead. */
 template <typename T, bool TRANSPOSE_A, bool TRANSPOSE_B>
 __global__ void __launch_bounds__(SIDE *SIDE)
     matmul_naive_kernel(const __grid_constant__ matmul_args args, const T *__restrict__ a, const T *__restrict__ b) {
@@ -34,10 +34,11 @@ __global__ void __launch_bounds__(SIDE *SIDE)
 
     accumulator<T> sum = 0;
     for (int64_t l = 0; l < args.k; l++) sum += widen(a[l * a_step]) * widen(b[l * b_step]);
-    /* The runner may cut k into several launches: this adds to the sums before, and stores C after the last launch. */
+    /* The runner may split k over several launches; matmul_store adds their sums, and stores C in the last one. */
     matmul_store<T>(args, (tile.batch * args.m + row) * args.n + column, sum);
 }
 
+/* The kernel for these operands: what is known at run time selects one that was compiled for it. */
 template <typename T, bool TRANSPOSE_A> static auto matmul_naive_choose(bool transpose_b) {
     return transpose_b ? matmul_naive_kernel<T, TRANSPOSE_A, true> : matmul_naive_kernel<T, TRANSPOSE_A, false>;
 }
@@ -66,14 +67,14 @@ KERNEL(matmul_naive) = {
     .name = "naive",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "one thread an element, 32x32 blocks, operands straight from global memory",
+    .summary = "one thread per element, 32x32 blocks, operands straight from global memory",
     .dtypes = DTYPES_FLOAT,
     .edges = {{SIDE}, {SIDE}, {1}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.1,
     .divisible = true,
     .compute_capability = 80,
-    .traffic = "2k elements read for each of the result",
+    .traffic = "2k elements read for each element of the result",
     .traffic_bytes = matmul_naive_bytes,
     .launch = matmul_naive_launch,
 };

@@ -1,24 +1,26 @@
 /* matmul/pipelined.cu - copies that go straight into shared memory, two tiles ahead of the multiplication.
  *
  * matmul/vectorized.cu fetches the next tile into registers, which are scarce: one tile is in flight. cp.async, since
- * compute capability 8.0, copies from global to shared memory past the registers, and the thread goes on at once. Its
- * copies are awaited in groups, in the order in which they were started. So shared memory becomes a ring of stages:
+ * compute capability 8.0, copies from global to shared memory past the registers, and the thread goes on at once. A
+ * thread waits for its copies in groups, in the order in which they were started. Shared memory becomes a ring of
+ * stages:
  *
  *     stage 0   | copy tile 0 | multiply 0 | copy tile 3 -> | multiply 3
  *     stage 1   | copy tile 1 ->           | multiply 1 | copy tile 4 ->
  *     stage 2                 | copy tile 2 ->          | multiply 2 |
  *
- *     for each tile:   wait until all but the latest group of copies are here   } the tile has arrived, and every
- *                      barrier                                                  } thread has left the tile before it
- *                      start the copies of two tiles on, into that one's stage
- *                      multiply the tile
+ *     for each tile t: wait until all but the latest group of copies are here   } tile t has arrived, and all threads
+ *                      barrier                                                  } have multiplied tile t - 1
+ *                      start the copies of tile t + 2, into the stage of tile t - 1
+ *                      multiply tile t
  *
- * One barrier a tile. A copy takes 4, 8 or 16 bytes. If lines (columns of B, rows of a transposed A) are adjacent in
- * memory as they are in a stage, and aligned, a thread copies 16 bytes. An operand whose k is adjacent is transposed on
- * the way, so its elements are copied one by one; four elements of padding at the end of a row of the stage put the 8 k
- * of 4 lines that a warp stores together into different banks. A copy whose source does not exist writes zeros.
+ * That is one barrier per tile. A copy takes 4, 8 or 16 bytes. If lines (columns of B, rows of a transposed A) are
+ * adjacent in memory as they are in a stage, and aligned, a thread copies 16 bytes. An operand whose k is adjacent is
+ * transposed on the way, so its elements are copied one by one; four elements of padding at the end of a row of the
+ * stage put the 8 k of 4 lines that a warp stores together into different banks. A copy whose source does not exist
+ * writes zeros.
  *
- * The multiplication is that of matmul/vectorized.cu, 8 x 8 elements of C a thread, for float32 alone. At 4096 on an
+ * The multiplication is that of matmul/vectorized.cu, 8 x 8 elements of C per thread, for float32 alone. At 4096 on an
  * H100 it has 40.7 TFLOP/s, vectorized 36.6, cuBLAS 51.3.
  *
  * The limit: a small C has few tiles, so that most multiprocessors idle, and tiles numbered along rows fall out of the
@@ -42,13 +44,14 @@ struct alignas(16) stage {
     float a[STEP][TILE + 4], b[STEP][TILE + 4];
 };
 
-/* A thread's part of copying an operand: four elements of each tile of TILE lines by STEP of k. */
+/* A thread's part of copying an operand, tile by tile: four elements of each tile of TILE lines by STEP of k. */
 struct carrier {
-    const float *from;  /* its first element of the next tile */
-    int64_t tile, next; /* in elements: from tile to tile; between two of the thread's elements in a tile */
-    int64_t k_left, lines_left;
-    int line, l, line_step, l_step; /* place of its first element in a tile, and distance to the next */
-    bool wide;                      /* its four elements are 16 bytes of one k */
+    const float *from;          /* its first element of the next tile */
+    int64_t tile, next;         /* in elements: from tile to tile; between two of the thread's elements in a tile */
+    int64_t k_left, lines_left; /* that exist from its first element on */
+    int line, l;                /* position of its first element in a tile */
+    int line_step, l_step;      /* distance to its next element, unless `wide` */
+    bool wide;                  /* its four elements are 16 bytes of one k, copied at once */
 
     __device__ carrier(const float *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_adjacent, bool aligned)
         : wide(aligned && !k_adjacent) {
@@ -80,6 +83,8 @@ struct carrier {
     }
 };
 
+/* Computes one tile of C per block. a_aligned, b_aligned: do all rows of the operand, if its lines are adjacent, begin
+ * on 16 bytes? */
 __global__ void __launch_bounds__(THREADS, 2)
     matmul_pipelined_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
     __shared__ stage stages[STAGES];
@@ -148,7 +153,7 @@ KERNEL(matmul_pipelined) = {
     .name = "pipelined",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "8x8 elements of C a thread, tiles copied past the registers into a ring of three stages",
+    .summary = "8x8 elements of C per thread, tiles copied past the registers into a ring of three stages",
     .dtypes = DTYPE_BIT(FLOAT32),
     .edges = {{TILE, 4}, {TILE, 4}, {STEP, 4, STAGES *STEP}},
     .accuracy = ACCURACY_FULL,

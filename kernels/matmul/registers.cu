@@ -1,4 +1,4 @@
-/* matmul/registers.cu - a tile of C in every thread's registers: an operand fetched from shared memory serves eight
+/* matmul/registers.cu - a tile of C in every thread's registers: each element fetched from shared memory is used eight
  * times.
  *
  *              B   | 128 columns |         A block of 16 x 16 threads computes 128 x 128 elements of C, a thread 8 x 8
@@ -32,13 +32,14 @@
 #define THREADS (SIDE * SIDE)
 #define COPIES  (TILE * STEP / THREADS) /* elements of an operand's tile that a thread copies */
 
-/* A thread's part of copying an operand: tiles of TILE lines by STEP of k. */
+/* A thread's part of copying an operand, tile by tile: COPIES elements of each tile of TILE lines by STEP of k. Threads
+ * are numbered along memory: along k if k_adjacent, else along the lines. */
 template <typename T> struct carrier {
-    const T *from;      /* its first element of the next tile */
-    int64_t tile, next; /* in elements: from tile to tile; between two of the thread's elements in a tile */
-    int64_t k_left;     /* counted from its first element */
-    int64_t lines_left;
-    int line, l, line_step, l_step; /* place of its first element in a tile, and distance to the next */
+    const T *from;              /* its first element of the next tile */
+    int64_t tile, next;         /* in elements: from tile to tile; between two of the thread's elements in a tile */
+    int64_t k_left, lines_left; /* that exist from its first element on */
+    int line, l;                /* position of its first element in a tile */
+    int line_step, l_step;      /* distance to its next element */
 
     __device__ carrier(const T *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_adjacent) {
         const int t = int(threadIdx.x);
@@ -54,6 +55,7 @@ template <typename T> struct carrier {
         lines_left = lines - first_line - line;
     }
 
+    /* Copies the elements of the next tile. */
     __device__ void bring(accumulator<T> (*to)[TILE + 4]) {
 #pragma unroll
         for (int i = 0; i < COPIES; i++)
@@ -64,6 +66,7 @@ template <typename T> struct carrier {
     }
 };
 
+/* Computes one tile of C per block. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS) matmul_registers_kernel(const __grid_constant__ matmul_args args) {
     __shared__ accumulator<T> a_tile[STEP][TILE + 4], b_tile[STEP][TILE + 4];

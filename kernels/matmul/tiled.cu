@@ -8,8 +8,8 @@
  *     | At | -> |     |tile|
  *     +----+----+     +----+         After a second barrier the next tile may overwrite this one.
  *
- * The elements of the next tile are fetched into registers while this one is multiplied, so that the barrier does not
- * wait for memory.
+ * The elements of the next tile are fetched into registers while this one is multiplied, so that no barrier waits for
+ * memory.
  *
  * An element fetched once serves TILE threads. Global traffic as modelled: 2k/TILE elements read for each element of C,
  * TILE times less than matmul/naive.cu. Elements beyond an edge are fetched as zeros, which add nothing, so the inner
@@ -26,6 +26,7 @@
  * computes 64. */
 #include "matmul.cuh"
 
+/* Computes one TILE x TILE tile of C per block. */
 template <typename T, int TILE>
 __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_constant__ matmul_args args) {
     __shared__ alignas(16) accumulator<T> a_tile[TILE][TILE + 16 / sizeof(accumulator<T>)];
@@ -98,14 +99,14 @@ KERNEL(matmul_tiled) = {
     .name = "tiled",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "square tiles of both operands in shared memory, one thread an element",
+    .summary = "square tiles of both operands in shared memory, one thread per element",
     .dtypes = DTYPES_FLOAT,
     .edges = {{32, 16, 8}, {32, 16, 8}, {32, 16, 8}},
     .accuracy = ACCURACY_FULL,
     .speed = 0.17,
     .divisible = true,
     .compute_capability = 80,
-    .traffic = "2k / tile elements read for each of the result",
+    .traffic = "2k / tile elements read for each element of the result",
     .traffic_bytes = matmul_tiled_bytes,
     .parameters = {{.name = "tile", .values = {"32", "16", "8"}, .help = "side of a tile, in elements"}},
     .launch = matmul_tiled_launch,

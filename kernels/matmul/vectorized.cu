@@ -1,7 +1,7 @@
 /* matmul/vectorized.cu - four elements at a time, and the next tile fetched while this one is multiplied.
  *
- * matmul/registers.cu spends a fifth of its instructions on single elements from shared memory, and waits between two
- * tiles. This variant removes both:
+ * matmul/registers.cu spends a fifth of its instructions on loads of single elements from shared memory, and waits for
+ * global memory between two tiles. This variant removes both:
  *
  *   - A thread's 8 rows and 8 columns are groups of four, 64 apart: rows 4y + {0..3, 64..67}, columns 4x + {0..3,
  *     64..67}. The operands of 64 multiply-adds take four 16-byte loads instead of sixteen of 4 bytes. Global memory is
@@ -27,24 +27,28 @@
 #define STEP    8   /* of k per tile */
 #define THREADS (SIDE * SIDE)
 
+/* Four adjacent elements, loaded and stored 16 bytes at a time, or all at once if they are smaller. */
 template <typename S> struct alignas(4 * sizeof(S) < 16 ? 4 * sizeof(S) : 16) four { S element[4]; };
 
+/* The column of a tile in which element (l, line) is stored. */
 __device__ inline int swizzled(int l, int line) {
     return line ^ (l / 4 * 16);
 }
 
-/* A thread's part of copying an operand: four elements per tile, 4 k of a line or 4 lines of one k. */
+/* A thread's part of copying an operand, tile by tile: four adjacent elements of each tile, 4 k of a line if
+ * k_adjacent, else 4 lines of one k. `aligned`: memory consists of aligned groups of four, so that they are loaded at
+ * once. */
 template <typename T> struct carrier {
     using S = accumulator<T>;
-    const T *from; /* its elements of the next tile */
-    int64_t tile;  /* distance from tile to tile */
-    int64_t k_left, lines_left;
-    int line, l; /* place of its first element in a tile */
+    const T *from;              /* its elements of the next tile */
+    int64_t tile;               /* elements from tile to tile */
+    int64_t k_left, lines_left; /* that exist from its first element on */
+    int line, l;                /* position of its first element in a tile */
     bool k_adjacent, aligned;
-    S held[4];
+    S held[4]; /* elements that were fetched and not stored yet */
 
-    __device__ carrier(const T *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_first, bool may_widen)
-        : k_adjacent(k_first), aligned(may_widen) {
+    __device__ carrier(const T *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_adjacent_, bool aligned_)
+        : k_adjacent(k_adjacent_), aligned(aligned_) {
         const int t = int(threadIdx.x);
         line = k_adjacent ? t / (STEP / 4) : t % (TILE / 4) * 4;
         l = k_adjacent ? t % (STEP / 4) * 4 : t / (TILE / 4);
@@ -54,6 +58,7 @@ template <typename T> struct carrier {
         lines_left = lines - first_line - line;
     }
 
+    /* Fetches the elements of the next tile into registers. */
     __device__ void fetch() {
         const int64_t across = k_adjacent ? k_left : lines_left, down = k_adjacent ? lines_left : k_left;
         if (aligned && across >= 4 && down > 0) {
@@ -68,6 +73,7 @@ template <typename T> struct carrier {
         k_left -= STEP;
     }
 
+    /* Stores the fetched elements in a tile in shared memory. */
     __device__ void store(S (*to)[TILE]) const {
         if (k_adjacent) {
 #pragma unroll
@@ -81,6 +87,7 @@ template <typename T> struct carrier {
     }
 };
 
+/* Computes one tile of C per block. a_aligned, b_aligned: do all rows of the operand begin on four elements? */
 template <typename T>
 __global__ void __launch_bounds__(THREADS)
     matmul_vectorized_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
@@ -150,7 +157,7 @@ KERNEL(matmul_vectorized) = {
     .name = "vectorized",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "8x8 elements of C a thread, 16-byte accesses, two swizzled tiles in turn",
+    .summary = "8x8 elements of C per thread, 16-byte accesses, two swizzled tiles in turn",
     .dtypes = DTYPES_FLOAT,
     .edges = {{TILE, 4}, {TILE, 4}, {STEP, 4}},
     .accuracy = ACCURACY_FULL,

@@ -1,7 +1,7 @@
 /* matmul/warp_mma.cu - tensor cores: one instruction of a warp multiplies 16 x 16 by 16 x 8.
  *
  * matmul/pipelined.cu is limited by its multipliers. Since compute capability 8.0 tensor cores multiply 16-bit types 16
- * times as fast as these multiply float32, and add in float32. Their instruction (mma.sync) belongs to a warp: the
+ * times as fast as those multiply float32, and add in float32. Their instruction (mma.sync) belongs to a warp: the
  * operands and the 16 x 8 sums are spread over its 32 threads in a fixed way (core/fragments.cuh).
  *
  *     stage                                 a warp's 64 x 32 of C, 16 of k at a time
@@ -20,8 +20,8 @@
  * Copies are those of matmul/pipelined.cu, 16 bytes each, into two stages. cp.async cannot copy 2 bytes, so rows that
  * are no multiple of 8 elements go through registers. At 8192 in bfloat16 on an H100 this has 273 TFLOP/s, 0.36 of
  * cuBLAS's speed. The limit: each warp loads its operands itself, so a block loads those of A four times and those of B
- * twice. matmul/warpgroup.cu does without these loads. tuned/mma.cu, with more stages,
- * k split over blocks and ordered tiles, has 350 to 370 TFLOP/s at 8192 on an H200, half of cuBLAS's speed. */
+ * twice. matmul/warpgroup.cu does without these loads. tuned/mma.cu, with more stages, k split over blocks and ordered
+ * tiles, has 350 to 370 TFLOP/s at 8192 on an H200, half of cuBLAS's speed. */
 #include "../core/fragments.cuh"
 #include "../core/shared.cuh"
 #include "matmul.cuh"
@@ -32,22 +32,25 @@
 #define WARP_N  32
 #define THREADS (TILE / WARP_M * TILE / WARP_N * 32)
 
-/* An operand: TILE lines (rows of A, columns of B) by STEP of k. A row of a stage is a row in memory. */
+/* Copies an operand into stages, TILE lines (rows of A, columns of B) by STEP of k at a time. A stage has the operand's
+ * layout in memory: its rows are parts of the operand's rows. */
 template <bool K_ADJACENT> struct tile_operand {
     static constexpr int ROWS = K_ADJACENT ? TILE : STEP, COLUMNS = K_ADJACENT ? STEP : TILE, PITCH = COLUMNS + 8;
     /* Elements of a stage from line to line, and from k to k. */
     static constexpr int LINE = K_ADJACENT ? PITCH : 1, K = K_ADJACENT ? 1 : PITCH;
-    static constexpr int VECTORS = COLUMNS / 8, DOWN = THREADS / VECTORS; /* of 8 elements; rows at once */
+    static constexpr int VECTORS = COLUMNS / 8;    /* of 8 elements, in a row */
+    static constexpr int DOWN = THREADS / VECTORS; /* rows that all threads copy at once */
     using stage = uint16_t[ROWS][PITCH];
 
-    const uint16_t *from; /* this thread's first element of the next stage */
-    int64_t pitch, rows_left, columns_left;
-    int row, column; /* in a stage */
-    bool aligned;    /* does memory consist of whole vectors? */
+    const uint16_t *from;            /* this thread's first element of the next stage */
+    int64_t pitch;                   /* elements from row to row in memory */
+    int64_t rows_left, columns_left; /* that exist from the thread's first element on */
+    int row, column;                 /* of the thread's first element, in a stage */
+    bool aligned;                    /* do the operand's rows consist of whole vectors? */
 
-    __device__ tile_operand(const void *matrix, int64_t first_line, int64_t lines, int64_t k, bool in_vectors)
+    __device__ tile_operand(const void *matrix, int64_t first_line, int64_t lines, int64_t k, bool aligned_)
         : pitch(K_ADJACENT ? k : lines), row(int(threadIdx.x) / VECTORS), column(int(threadIdx.x) % VECTORS * 8),
-          aligned(in_vectors) {
+          aligned(aligned_) {
         const int64_t first_row = K_ADJACENT ? first_line + row : row,
                       first = K_ADJACENT ? column : first_line + column;
         from = static_cast<const uint16_t *>(matrix) + first_row * pitch + first;
@@ -55,7 +58,8 @@ template <bool K_ADJACENT> struct tile_operand {
         columns_left = pitch - first;
     }
 
-    /* Brings the next STEP of k into a stage, or starts to. What does not exist becomes zeros. */
+    /* Copies the next STEP of k into a stage; if `aligned`, only starts the copies. What does not exist becomes
+     * zeros. */
     __device__ void bring(stage &to) {
 #pragma unroll
         for (int i = 0; i < ROWS; i += DOWN) {
@@ -71,14 +75,15 @@ template <bool K_ADJACENT> struct tile_operand {
         (K_ADJACENT ? columns_left : rows_left) -= STEP;
     }
 
-    /* The element of a stage whose address this thread gives for four matrices of 16 lines by 16 of k. In A the second
-     * matrix is 8 lines on and the third 8 of k, in B the reverse. */
+    /* The element of a stage whose address this thread gives to ldmatrix, for four matrices: 16 lines by 16 of k. In A
+     * the second matrix lies 8 lines after the first, and the third 8 k after it; in B the reverse. */
     static __device__ int matrix_row(bool is_a) {
         const int lane = int(threadIdx.x) % 32, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
         return (is_a ? second : third) * LINE + (is_a ? third : second) * K + lane % 8 * PITCH;
     }
 };
 
+/* Computes one tile of C per block. a_aligned, b_aligned: do the operand's rows consist of whole vectors? */
 template <typename T, bool A_K_ADJACENT, bool B_K_ADJACENT>
 __global__ void __launch_bounds__(THREADS, 2)
     matmul_warp_mma_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
@@ -166,7 +171,7 @@ KERNEL(matmul_warp_mma) = {
     .name = "warp_mma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "16-bit types on tensor cores, one instruction a warp: 128x128 tiles in two stages, ldmatrix",
+    .summary = "16-bit types on tensor cores, one instruction per warp: 128x128 tiles in two stages, ldmatrix",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{TILE, 8}, {TILE, 8}, {STEP, 16, 8}},
     .accuracy = ACCURACY_FULL,

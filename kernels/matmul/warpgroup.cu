@@ -1,7 +1,7 @@
 /* matmul/warpgroup.cu - Hopper's tensor cores: four warps issue one instruction, which reads both operands from shared
  * memory.
  *
- * matmul/warp_mma.cu loads every operand into registers, and into the registers of several warps, before it multiplies.
+ * matmul/warp_mma.cu loads operands into registers, each into those of several warps, before it multiplies.
  * On Hopper wgmma multiplies 64 x 16 of A by 16 x 128 of B straight from shared memory. A warpgroup, 128 threads,
  * issues it together and goes on at once; the 64 x 128 sums are spread over its registers, 64 to a thread
  * (core/wgmma.cuh).
@@ -17,11 +17,11 @@
  * vectors of one column lie in different banks. A slab's rows are rows of memory, along k or, of an MN-major operand
  * (A_MN, B_MN), across it; a bit of the instruction says which, so transposition costs nothing.
  *
- *     for each stage:  wait for the copies into it, and for the multiplication before       cp.async, wgmma
- *                      fence: what threads have written, tensor cores may read              proxies
- *                      barrier                                                              all threads
- *                      issue its multiplication, which runs from here on
- *                      start copies into the stage that was multiplied before
+ *     for each stage s: wait for the copies into s, and for the multiplication of s - 1      cp.async, wgmma
+ *                       fence: what threads have written, tensor cores may read              proxies
+ *                       barrier                                                              all threads
+ *                       issue the multiplication of s, which runs from here on
+ *                       start copies into the stage of s - 1
  *
  * The fence is needed because wgmma reads shared memory by another way (the async proxy) than threads write it.
  *
@@ -45,13 +45,14 @@ struct stage {
     uint8_t a[SLABS][SLAB_BYTES], b[SLABS][SLAB_BYTES];
 };
 
-/* Brings TILE lines (rows of A, columns of B) by STEP of k into the slabs of a stage, or starts to. Memory is rows of
- * `pitch` elements, along k or (MN) across it. What does not exist becomes zeros. `aligned`: rows are whole vectors. */
+/* Copies TILE lines (rows of A, columns of B) by STEP of k into the slabs of a stage. MN: the operand's rows in memory
+ * hold all lines of one k, else all k of one line. What does not exist becomes zeros. `aligned`: the rows consist of
+ * whole vectors; then this only starts the copies. */
 template <bool MN>
 __device__ inline void bring(uint8_t (&slabs)[SLABS][SLAB_BYTES], const uint16_t *matrix, int64_t first_line,
                              int64_t lines, int64_t first_k, int64_t k, bool aligned) {
     const int64_t pitch = MN ? lines : k, rows = MN ? k : lines;
-    const int place = int(threadIdx.x) % 8, in_slab = int(threadIdx.x) / 8; /* vector of a row, first row */
+    const int place = int(threadIdx.x) % 8, in_slab = int(threadIdx.x) / 8; /* the thread's vector; its first row */
     /* One slab after the other: for both at once registers do not suffice. */
 #pragma unroll 1
     for (int s = 0; s < SLABS; s++) {
@@ -73,10 +74,11 @@ __device__ inline void bring(uint8_t (&slabs)[SLABS][SLAB_BYTES], const uint16_t
     }
 }
 
+/* Computes one tile of C per block. a_aligned, b_aligned: do the operand's rows consist of whole vectors? */
 template <typename T, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(THREADS, 2)
     matmul_warpgroup_kernel(const __grid_constant__ matmul_args args, bool a_aligned, bool b_aligned) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* only 9.0a has wgmma: other code is empty, and `refuses` says so */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL /* only 9.0a has wgmma: elsewhere the kernel is empty, and never launched */
     extern __shared__ __align__(1024) uint8_t memory[];
     stage *const stages = reinterpret_cast<stage *>(memory);
 
@@ -153,7 +155,7 @@ KERNEL(matmul_warpgroup) = {
     .name = "warpgroup",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "Hopper's tensor cores: four warps an instruction, operands swizzled in shared memory by cp.async",
+    .summary = "Hopper's tensor cores: one instruction per four warps, operands swizzled in shared memory by cp.async",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{TILE, 64, 8}, {TILE, 64, 8}, {STEP, 16, 8, STAGES *STEP}},
     .accuracy = ACCURACY_FULL,

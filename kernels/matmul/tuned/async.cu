@@ -21,8 +21,8 @@
  *     copies are started one by one with every k, since a burst of copies delays the loads behind it (feeder)
  *     the loop over columns is outside: the operand of a column is reused from the register cache
  *
- * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, if cut.cuh expects them to be faster, or
- * one of shares.cuh, whose k is shared by warps and by clusters of blocks.
+ * A narrow or small C gets tiles of 64 x 64, two warps of 64 x 32, or tiles of shares.cuh, whose k is shared by warps
+ * and by clusters of blocks, if the model of cut.cuh expects them to be faster.
  *
  * Measured on an H200, float32, at 8192: 51.1 TFLOP/s, 0.99 of cuBLAS's speed (vectorized 37.6, registers 28.5).
  *
@@ -50,18 +50,21 @@ template <int TILE_, int COLUMNS_, int STAGES_, int BLOCKS_> struct async_shape 
 using async_large = async_shape<128, 16, 3, 2>;
 using async_small = async_shape<64, 8, 4, 6>;
 
-/* The tiles of shares.cuh: C a block, C a warp, warps that share k; BK, stages, blocks per multiprocessor. */
+/* The tiles of shares.cuh: rows and columns of C per block, and per warp; warps that share k; BK, stages, blocks per
+ * multiprocessor. */
 using async_shares =
     std::tuple<share_shape<float, 64, 128, 64, 32, 1, 8, 4, 2>, share_shape<float, 64, 32, 64, 32, 4, 32, 4, 1>,
                share_shape<float, 32, 32, 32, 32, 4, 32, 4, 2>>;
 template <int WHICH> using async_share = std::tuple_element_t<WHICH, async_shares>;
 
+/* The model's numbers: flops, alone, start (struct matmul_cut), and min_k of the tiles of this file. */
 static constexpr matmul_cut all_cuts[] = {
     async_large::cut(256, 3.8e+11, 0.75, 3.2e-6), async_small::cut(64, 3.4e+11, 0.48, 3e-7),
     async_share<0>::cut(3.3e+11, 0.76, 8e-7), async_share<1>::cut(2.5e+11, 1, 9e-7),
     async_share<2>::cut(2.3e+11, 0.85, 9e-7)};
 static constexpr matmul_cuts cuts = {all_cuts, int(std::size(all_cuts))};
 
+/* Computes one piece of k of one tile of C per block. SHAPE: an async_shape; A_WIDTH, B_WIDTH: elements of one copy. */
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_async_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
@@ -143,6 +146,8 @@ static size_t matmul_async_workspace(const struct launch *launch) {
     return matmul_planes(launch, cuts, sizeof(float));
 }
 
+/* Starts the kernel of the chosen tile: this file's or, from the third on, one of shares.cuh, where no operand needs to
+ * be transposed. */
 template <enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 static int matmul_async_start(const struct launch *launch) {
     const matmul_choice choice = matmul_async_choice(launch);
@@ -177,7 +182,7 @@ KERNEL(matmul_async) = {
     .name = "async",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "128x128 tiles, 8x16 outputs a thread, three stages of asynchronous copies, k split for small results",
+    .summary = "128x128 tiles, 8x16 outputs per thread, three stages of asynchronous copies, k split for small results",
     .dtypes = DTYPE_BIT(FLOAT32),
     .edges = {{128, 64, 32, 4}, {128, 64, 32, 4}, {BK, 32, 4, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
@@ -185,7 +190,7 @@ KERNEL(matmul_async) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "128", "64", "64x128", "64x32k4", "32x32k4"},
-                    .help = "rows and columns of C a block, k4: four warps share k; auto: as a model predicts"}},
+                    .help = "rows and columns of C per block, k4: four warps share k; auto: as a model predicts"}},
     .way = matmul_async_way,
     .workspace = matmul_async_workspace,
     .seconds = matmul_async_seconds,

@@ -1,5 +1,5 @@
-/* async.cuh - for the matmul variants that use asynchronous copies: copies operands into stages, orders the tiles,
- * splits k over blocks, and adds the blocks' sums in a fixed order.
+/* async.cuh - what the matmul variants with asynchronous copies share: operands are copied into stages, tiles are
+ * ordered, k is split over blocks, and the blocks' sums are added in a fixed order.
  *
  * Stages. Shared memory holds several stages; each holds one tile of A and one of B for a few k. While one stage is
  * multiplied, copies fill the others (cp.async: from global to shared memory, past the registers). An operand consists
@@ -47,6 +47,7 @@ template <enum layout K_LAYOUT, typename F> int with_layouts(const matmul_args &
  * warp reads together into different banks; 16 bytes for a 16-bit type do so for the 8 rows that ldmatrix reads. */
 template <typename T> constexpr int padding = sizeof(T) == 2 ? 8 : 4;
 
+/* What one copy moves. */
 template <typename T, int WIDTH> struct alignas(WIDTH * sizeof(T)) feeder_piece { T element[WIDTH]; };
 
 /* One thread's part of copying an operand into shared memory. A stage is TILE lines by STEP of k; the thread makes
@@ -70,13 +71,15 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
     static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
     static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* per stage */
 
-    feeder_piece<T, WIDTH> held[HELD ? COPIES : 1];
-    const T *from; /* source of the next copy */
-    int64_t step;  /* from one copy to the next */
-    int lines;     /* lines of the tile that exist, counted from the thread's first one */
-    int l;         /* the thread's first k in a stage */
-    T *to;         /* destination of its first copy in stage 0 */
+    feeder_piece<T, WIDTH> held[HELD ? COPIES : 1]; /* K_TURNED: fetched and not written yet */
+    const T *from;                                  /* source of the next copy */
+    int64_t step;                                   /* elements from row to row that the thread copies */
+    int lines; /* lines of the tile that exist, counted from the thread's first one */
+    int l;     /* the thread's first k in a stage */
+    T *to;     /* destination of its first copy in stage 0 */
 
+    /* `shared`: the operand's part of stage 0. The tile begins at `line` of the matrix's `extent` lines and at k_begin.
+     * `ld`: elements from row to row in memory. */
     __device__ feeder(const T *matrix, T *shared, int64_t extent, int64_t line, int64_t ld, int64_t k_begin) {
         const int x = int(threadIdx.x) % ACROSS * WIDTH, y = int(threadIdx.x) / ACROSS;
         const int thread_line = LAYOUT == LINES ? x : y;
@@ -123,6 +126,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
             from += c < COPIES - 1 ? step : STEP - (COPIES - 1) * step;
     }
 
+    /* Copies the thread's elements into the stage, one by one. */
     __device__ void copy_single(unsigned offset, int exist) {
         T *const stage = reinterpret_cast<T *>(reinterpret_cast<char *>(to) + offset);
 #pragma unroll 8
@@ -132,6 +136,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
         }
     }
 
+    /* Fetches the thread's elements into `held`. */
     __device__ void fetch(int exist) {
 #pragma unroll
         for (int c = 0; c < COPIES; c++) {
@@ -161,7 +166,8 @@ struct matmul_piece {
     int64_t split, k_begin, k_end;
 };
 
-/* The tile and the range of k of a block. `number`: of the block, or of its cluster. */
+/* The tile and the range of k of a block. `number`: of the block or, if a cluster shares the tile, of the cluster.
+ * Blocks of the last row of a grid may have none: their split is work.splits or more. */
 __device__ inline matmul_piece matmul_piece_of_block(const matmul_args &args, const matmul_work &work,
                                                      int64_t number = block_number()) {
     const int64_t tiles = work.rows * work.columns;
@@ -227,6 +233,7 @@ __device__ __forceinline__ void stages_follow(A &a, B &b, const matmul_piece &pi
     copy_wait<0>();
 }
 
+/* stages_fill and stages_follow. */
 template <int STAGES, unsigned STAGE_BYTES, int BK, int STEP, int OWN = BK, typename A, typename B, typename LOAD,
           typename MULTIPLY>
 __device__ __forceinline__ void stages_walk(A &a, B &b, const matmul_piece &piece, LOAD load, MULTIPLY multiply) {
@@ -300,8 +307,8 @@ __device__ inline void matmul_leave_warp(const matmul_args &args, const matmul_w
     }
 }
 
-/* Adds the planes, first to last. Each y of a block adds a range of consecutive planes; these sums are then added in
- * order. */
+/* Adds the planes of each element, first to last, and stores the sum in C. A block has blockDim.x elements; each y of a
+ * block adds a range of consecutive planes, and y 0 then adds these sums in order. */
 template <typename T>
 static __global__ void __launch_bounds__(512)
     matmul_gather_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
@@ -325,7 +332,7 @@ static __global__ void __launch_bounds__(512)
 }
 
 /* Launches `kernel` with a block for each piece of the work; pieces that share a plane form a cluster. Then launches
- * the addition of the planes, if there are any. `bytes`: shared memory per block. */
+ * the addition of the planes, if there are any. `bytes`: shared memory per block. Returns 0 or a cudaError_t. */
 template <typename T>
 int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmul_work), const matmul_cut &cut,
                   const matmul_choice &choice, int threads, int bytes) {
@@ -345,7 +352,7 @@ int matmul_pieces(const struct launch *launch, void (*kernel)(matmul_args, matmu
     }
     if (code != cudaSuccess) return code;
     if (work.splits > 1) {
-        const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256);
+        const dim3 block = work.splits > 16 ? dim3(32, 16) : dim3(256); /* of many planes, 16 threads per element */
         matmul_gather_kernel<T><<<grid_of(ceil_div(elements, block.x)), block, 0, stream_of(launch)>>>(args, work);
     }
     return cudaGetLastError();

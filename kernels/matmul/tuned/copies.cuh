@@ -1,4 +1,4 @@
-/* copies.cuh - single instructions: reads of 16 bytes. */
+/* copies.cuh - reads of 16 bytes by one instruction, at the place where they are written. */
 #ifndef KERNELS_MATMUL_COPIES_CUH
 #define KERNELS_MATMUL_COPIES_CUH
 

@@ -51,7 +51,7 @@ struct matmul_cut {
     bool waits;        /* in a stack too, a multiprocessor waits for the stores of its only block */
 };
 
-/* What a tiled kernel works on. A block does one piece of k of one tile of one matrix. */
+/* The division of a launch over a tiled kernel's blocks: each does one piece of k of one tile of one matrix. */
 struct matmul_work {
     int64_t splits, k_each; /* number of planes; k per piece (the last may have less) */
     int64_t rows, columns;  /* numbers of tiles */
@@ -71,11 +71,14 @@ inline int64_t matmul_tiles(const matmul_args &args, const matmul_cut &cut) {
     return args.batch * ceil_div(args.m, cut.rows) * ceil_div(args.n, cut.columns);
 }
 
+/* The k of each of `pieces` pieces, a multiple of the step; rounded up, so that the last pieces may be short or
+ * empty. */
 inline int64_t matmul_k_each(const matmul_args &args, const matmul_cut &cut, int64_t pieces) {
     return ceil_div(ceil_div(args.k, pieces), cut.step) * cut.step;
 }
 
-/* Can blocks share the tiles evenly (even.cuh)? Each needs a tile, and steps are counted in 32 bits. */
+/* Can blocks share the tiles evenly (even.cuh)? There must be a tile for each block, and steps are counted in 32
+ * bits. */
 inline bool matmul_even(const struct launch *launch, const matmul_cut &cut) {
     const int64_t tiles = matmul_tiles(launch->args.matmul, cut), steps = ceil_div(launch->args.matmul.k, cut.step);
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
@@ -96,6 +99,7 @@ inline int matmul_cluster() {
     return launch_overlaps() ? MAX_SHARES : 1;
 }
 
+/* The division of the launch that was chosen. The planes are in the workspace. */
 inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {
     const matmul_args &args = launch->args.matmul;
     return {.splits = choice.splits,
@@ -107,15 +111,16 @@ inline matmul_work matmul_divide(const struct launch *launch, const matmul_cut &
             .wanted = launch->wanted};
 }
 
+/* The most pieces that k is worth cutting into: up to MAX_ROUNDS rounds of blocks, each of min_k or more. */
 inline int64_t matmul_max_pieces(const struct launch *launch, const matmul_cut &cut) {
     const matmul_args &args = launch->args.matmul;
     const int64_t tiles = matmul_tiles(args, cut), slots = int64_t(cut.slots) * launch->multiprocessors;
     return tiles == 0 ? 1 : std::max(int64_t(1), std::min(MAX_ROUNDS * slots / tiles, args.k / cut.min_k));
 }
 
-/* May blocks of shares.cuh start while the previous launch still runs? Only if both find room at once: a float64
- * product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 if they started early; presumably they come one by
- * one as others end, too many on some multiprocessors, and clusters late. */
+/* May blocks of shares.cuh start while the previous launch still runs? Only if both launches find room at once: a
+ * float64 product of 1000 x 1000 x 1000 by 256 blocks took 42 us, and 58 if they started early; presumably they come
+ * one by one as others end, too many on some multiprocessors, and clusters late. */
 inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int64_t blocks, int64_t shares) {
     if (!cut.shares) return false;
     return shares <= 2 ? blocks <= launch->multiprocessors : cut.slots > 1 && 2 * blocks <= launch->multiprocessors;
@@ -127,9 +132,9 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
  * (multicast_choice.cuh). */
 static const double matmul_cluster_share[MAX_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
-/* The predicted time of a cut. `pace`: the share of its speed that the kernel reaches on operands of this layout. Bare
- * numbers are measured: 2.2 us for a launch, 3 us for the launch that adds the planes, and bytes per second of
- * memory. */
+/* The predicted time of a cut. `pace`: the share of the cut's speed (cut.flops) that the kernel reaches on operands of
+ * this layout. Bare numbers are measured: 2.2 us for a launch, 3 us for the launch that adds the planes, and bytes per
+ * second of memory. */
 inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
                                  double pace) {
     const matmul_args &args = launch->args.matmul;
@@ -161,13 +166,14 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
            (args.batch == 1 || cut.waits ? RAGGED_SHOWS : 0) * std::min(compute, ragged) + cluster + planes - early;
 }
 
-/* All cuts of a kernel. */
+/* The cuts among which a kernel chooses. */
 struct matmul_cuts {
     const matmul_cut *cut;
     int count;
 };
 
-/* Chooses a cut and the number of pieces of k. `tile`: 0 for the best cut, else 1 + the index of the only one. */
+/* Chooses a cut and the number of pieces of k with the shortest predicted time. `tile`: 1 + the index of the cut to
+ * use; 0: any. `pace` as in matmul_cut_seconds. */
 inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cuts &cuts, int tile, double pace = 1) {
     const int begin = tile ? tile - 1 : 0, end = tile ? tile : cuts.count;
     matmul_choice best = {begin, 1, 1, INFINITY};
@@ -186,17 +192,19 @@ inline matmul_choice matmul_choose(const struct launch *launch, const matmul_cut
     return best;
 }
 
-/* An upper bound of the planes' bytes that does not shrink when an extent grows: the last, smaller tiles of a run may
- * be split though its full tiles are not. */
+/* An upper bound of the bytes of all planes, of elements of `element` bytes. It does not shrink when an extent grows:
+ * the last, smaller launches of a run may split k although the first do not. */
 inline size_t matmul_planes(const struct launch *launch, const matmul_cuts &cuts, size_t element) {
     const matmul_args &args = launch->args.matmul;
     double bytes = 0;
     for (int i = 0; i < cuts.count; i++) {
         const matmul_cut &cut = cuts.cut[i];
         if (args.k < 2 * cut.min_k) continue;
-        const double wanted = double(args.k / cut.min_k) * double(args.batch) * double(args.m) * double(args.n);
-        const double max_elements = MAX_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
-        bytes = std::max(bytes, std::min(wanted, max_elements) * double(element));
+        const double sums_of_all_pieces =
+            double(args.k / cut.min_k) * double(args.batch) * double(args.m) * double(args.n);
+        const double sums_of_all_blocks =
+            MAX_ROUNDS * double(cut.slots) * launch->multiprocessors * cut.rows * cut.columns;
+        bytes = std::max(bytes, std::min(sums_of_all_pieces, sums_of_all_blocks) * double(element));
     }
     return size_t(bytes);
 }

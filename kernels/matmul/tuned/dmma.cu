@@ -28,21 +28,23 @@ static uint64_t matmul_dmma_way(const struct launch *launch) {
 }
 
 /* The model is wrong for at most FEW rows or columns, where tiles mostly copy, because a tile has at least 16 rows and
- * 32 columns. So its time is divided by one of these paces if the operands exceed L2. Measured time over the model's:
- * 1.7 for 11 x 2458 x 14650, whose k is cut; 1.3 for 7028 x 6 x 1240; but 0.87 for 10 x 22016 x 5504 and 0.99 for 11 x
- * 6664 x 13334. */
-#define FEW      16
-#define CUT_PACE (1 / 1.5)
-#define ROW_PACE (1 / 1.3)
-#define FEW_PACE (1 / 0.95)
-#define L2_BYTES 44e6
+ * 32 columns. So if the operands exceed L2, its time is multiplied by one of these factors. Measured time over the
+ * model's: 1.7 for 11 x 2458 x 14650, whose k is cut; 1.3 for 7028 x 6 x 1240; but 0.87 for 10 x 22016 x 5504 and 0.99
+ * for 11 x 6664 x 13334. */
+#define FEW                  16
+#define CUT_SLOWDOWN         1.5  /* k is cut */
+#define FEW_COLUMNS_SLOWDOWN 1.3  /* else, with few columns */
+#define FEW_ROWS_SLOWDOWN    0.95 /* else, with few rows: faster */
+#define L2_BYTES             44e6
 
 static double matmul_dmma_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const matmul_choice choice = matmul_dmma_choice(launch);
     const double bytes = 8 * (double(args.m) + double(args.n)) * double(args.k);
     if (std::min(args.m, args.n) > FEW || bytes <= L2_BYTES) return choice.seconds;
-    return choice.seconds / (choice.splits * choice.shares > 1 ? CUT_PACE : args.m > args.n ? ROW_PACE : FEW_PACE);
+    return choice.seconds * (choice.splits * choice.shares > 1 ? CUT_SLOWDOWN
+                             : args.m > args.n                 ? FEW_COLUMNS_SLOWDOWN
+                                                               : FEW_ROWS_SLOWDOWN);
 }
 
 static size_t matmul_dmma_workspace(const struct launch *launch) {
@@ -52,7 +54,7 @@ static size_t matmul_dmma_workspace(const struct launch *launch) {
 }
 
 static int matmul_dmma_begin(const struct launch *launch) {
-    return launch->args.matmul.transpose_a ? matmul_dmma_turned(launch) : matmul_dmma_plain(launch);
+    return launch->args.matmul.transpose_a ? matmul_dmma_a_transposed(launch) : matmul_dmma_a_plain(launch);
 }
 
 DECLARE_KERNEL(matmul_dmma);
@@ -64,7 +66,7 @@ KERNEL(matmul_dmma) = {
     .name = "dmma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "float64 on tensor cores: tiles from 16x32 to 128x128, of large products an even share a block",
+    .summary = "float64 on tensor cores: tiles from 16x32 to 128x128; large products: each block an equal share",
     .dtypes = DTYPE_BIT(FLOAT64),
     .edges = {{128, 64, 32, 16, 2}, {96, 64, 32, 2}, {16, 32, 2, 64, 128, 256}},
     .accuracy = ACCURACY_FULL,
@@ -72,7 +74,7 @@ KERNEL(matmul_dmma) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "128", "128x64", "64x96k2", "64x64", "64x64k2", "32x64k2", "32x32k4", "16x32k4"},
-                    .help = "rows and columns of C a block, k2: two warps share k; auto: as a model predicts"}},
+                    .help = "rows and columns of C per block, k2: two warps share k; auto: as a model predicts"}},
     .way = matmul_dmma_way,
     .workspace = matmul_dmma_workspace,
     .seconds = matmul_dmma_seconds,

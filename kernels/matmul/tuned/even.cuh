@@ -1,7 +1,8 @@
-/* even.cuh - the same work for every block: a tile that one block begins, the next one may end.
+/* even.cuh - equal work for every block: a tile that one block begins, the next one may end.
  *
- * A product of 5.3 tiles a multiprocessor takes as long as one of 6: in the last round most wait for a few. Here there
- * are as many blocks as find room at once, and of the last tiles, between one and two a block, each has an even share:
+ * A product of 5.3 tiles per multiprocessor takes as long as one of 6: in the last round most multiprocessors wait for
+ * a few. Here there are as many blocks as run at once, and each has an even share of the last tiles, between one and
+ * two per block:
  *
  *     steps of k ->                                    Where shares end, tiles are cut. Block 0 begins tile 1, block 1
  *     tile   |    0    |    1    |    2    |    3 ...  ends it. The tiles before, a whole number for each block, are
@@ -11,12 +12,13 @@
  * k by k as if its tile were whole, and has the same bits; there are no planes and no second order of addition.
  *
  * No block waits for long. A block first begins the tile that the next block ends, and leaves the sums in global
- * memory. Then come its whole tiles; last it ends the tile that the block before has begun. As a share is no less than
- * a tile, the block before has had the time to leave its sums; a flag records that. Blocks start in the order of
- * their numbers and wait for the one before, which waits for none until it has left its sums: so there is no deadlock.
+ * memory. Then it does its whole tiles; last it ends the tile that the previous block has begun. As a share is no less
+ * than a tile, the previous block has had the time to leave its sums; a flag records that. Blocks start in the order of
+ * their numbers, and a block waits only for the previous one, which waits for none until it has left its sums: so there
+ * is no deadlock.
  *
- * While the sums of one tile are stored, the first stages of the next are on their way. Storing is still not hidden: by
- * the fit C takes its bytes over 2.1 TB/s in addition to all multiplying, with one block a multiprocessor or two.
+ * While the sums of one tile are stored, the first stages of the next are on their way. Storing is still not hidden:
+ * the fitted model adds the time of C's bytes at 2.1 TB/s to all multiplying, with one block per multiprocessor or two.
  *
  * Measured on an H200, in microseconds: m x n x k, cuBLAS, the best without this; the number of rounds that tiles of
  * 128 x 128 would take; then this kernel by its tile:
@@ -34,13 +36,14 @@
 
 #include "shares.cuh"
 
+/* The division of a launch: each block does an equal number of whole tiles, and a share of the remaining tiles. */
 struct even_work {
-    unsigned unshared_tiles;     /* tiles that come before those that are shared: a multiple of the blocks */
-    unsigned share_steps, extra; /* steps of k that are a block's share; the first `extra` blocks have one more */
+    unsigned unshared_tiles;     /* tiles done whole, before the shared ones: a multiple of the number of blocks */
+    unsigned share_steps, extra; /* steps of k in a block's share; the first `extra` blocks have one more */
     unsigned steps;              /* of a tile */
     unsigned rows, columns;      /* numbers of tiles */
     double *parts;               /* [blocks]: the sums of the tile that the next block ends */
-    unsigned *ready;             /* [blocks]: 1 when these are there; 0 before and after every launch */
+    unsigned *ready;             /* [blocks]: 1 when the block's parts are there; 0 before and after every launch */
 };
 
 /* The first step of a block's share, counted over the steps of all shared tiles. */
@@ -48,22 +51,25 @@ __device__ inline unsigned even_begin(const even_work &even, unsigned block) {
     return block * even.share_steps + min(block, even.extra);
 }
 
-__device__ inline unsigned even_look(const unsigned *flag) {
+/* Reads a flag: if another block has set it, this thread then sees what that block wrote before. */
+__device__ inline unsigned even_load(const unsigned *flag) {
     unsigned value;
     asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
     return value;
 }
 
-__device__ inline void even_tell(unsigned *flag, unsigned value) {
+/* Sets a flag, after all that this thread wrote before. */
+__device__ inline void even_store(unsigned *flag, unsigned value) {
     asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
 
-/* Piece number 0, 1 ... of a block: the tile at the end of its share, then its whole tiles, then the other tiles of its
- * share from last to first. */
+/* A block's part of one tile. A block does its pieces in this order: the tile at the end of its share, its whole tiles,
+ * the other tiles of its share from last to first. */
 struct even_piece {
     unsigned tile, from, to; /* steps [from, to) of the tile's k; to 0: there is no such piece */
 };
 
+/* A block's piece number 0, 1 ... in the order above. */
 __device__ inline even_piece even_piece_of(const even_work &even, unsigned block, unsigned number) {
     const unsigned before = even.unshared_tiles / gridDim.x;
     if (number > 0 && number <= before) return {block + (number - 1) * gridDim.x, 0, even.steps};
@@ -90,7 +96,7 @@ __device__ inline unsigned block_again() {
     return block;
 }
 
-/* SHAPE: a share_shape (shares.cuh) of float64. */
+/* Does all pieces of a block, one after the other. SHAPE: a share_shape (shares.cuh) of float64. */
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_even_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work,
@@ -101,7 +107,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     using b_feeder = share_feeder<SHAPE, B, B_WIDTH, SHAPE::COLUMNS>;
     using worker = share_doubles<SHAPE, a_feeder, b_feeder>;
     constexpr unsigned STAGE_BYTES = (a_feeder::ELEMENTS + b_feeder::ELEMENTS) * sizeof(T);
-    constexpr int PAIRS = worker::ROWS * worker::COLUMNS; /* of sums a thread */
+    constexpr int PAIRS = worker::ROWS * worker::COLUMNS; /* of sums, per thread */
     extern __shared__ uint4 share_stages[];
     T *const stages = reinterpret_cast<T *>(share_stages);
     constexpr int ABREAST = SHAPE::COLUMNS / SHAPE::WARP_N;
@@ -130,11 +136,11 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     stages_fill<SHAPE::STAGES, STAGE_BYTES, SHAPE::BK>(a, b, next);
     while (coming.to > 0) {
         worker own(stages + y * a_feeder::LINE, stages + a_feeder::ELEMENTS + x * b_feeder::LINE);
-        if (coming.from > 0) { /* goes on where the block before has stopped */
+        if (coming.from > 0) { /* continues where the previous block has stopped */
             const unsigned other = block_again() - 1;
             const double2 *const part = reinterpret_cast<const double2 *>(even.parts) + other * PAIRS * SHAPE::THREADS;
             if (threadIdx.x == 0) {
-                while (even_look(even.ready + other) == 0) {
+                while (even_load(even.ready + other) == 0) {
                 }
                 even.ready[other] = 0;
             }
@@ -151,7 +157,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             a, b, next, [&](int buffer, unsigned offset, int at) { own.load(buffer, offset, at); },
             [&](int buffer) { own.work(buffer); });
         __syncthreads();                 /* the stages are free for the next piece */
-        asm volatile("" : "+r"(number)); /* so that what follows is not computed, and kept, before */
+        asm volatile("" : "+r"(number)); /* keeps the compiler from computing what follows before this point */
         const unsigned block = block_again();
         coming = even_piece_of(even, block, number + 1);
         if (coming.to > 0) {
@@ -170,7 +176,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
             }
             __threadfence();
             __syncthreads();
-            if (threadIdx.x == 0) even_tell(even.ready + block, 1);
+            if (threadIdx.x == 0) even_store(even.ready + block, 1);
             continue;
         }
 #pragma unroll
@@ -184,7 +190,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     }
 }
 
-/* The bytes of workspace in which the cut's blocks leave sums, if they may do so in any launch of a run. */
+/* The bytes of workspace in which blocks leave sums; 0 if no launch of a run can be shared evenly. */
 inline size_t even_bytes(const struct launch *launch, const matmul_cut &cut) {
     const int64_t blocks = int64_t(cut.slots) * launch->multiprocessors;
     if (cut.even == 0 || matmul_tiles(launch->args.matmul, cut) < blocks) return 0;

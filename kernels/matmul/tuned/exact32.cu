@@ -1,10 +1,9 @@
-/* exact32.cu - float32 from bfloat16 tensor cores, in one launch: floats are cut on their way into shared
- * memory.
+/* exact32.cu - float32 from bfloat16 tensor cores, in one launch: floats are cut on their way into shared memory.
  *
- * split.cu cuts both operands into copies of two slices before it multiplies. That takes several launches, which
- * a small product has no time for, and numbers that two slices do not hold have to be mended afterwards. Here a float
+ * split.cu cuts both operands into copies of two slices before it multiplies. That takes several launches, for which a
+ * small product is too short, and elements for which two slices do not suffice have to be computed again. Here a float
  * is cut into three slices of bfloat16, which hold all of its 24 bits and have its range: nothing is measured or scaled
- * beforehand, and whatever the numbers are, the work is the same. There are six products instead of three:
+ * beforehand, and the work does not depend on the numbers. There are six products instead of three:
  *
  *     x = a + b + c      A * B  ~  a * a  +  (b * a + a * b + b * b + c * a + a * c)        b c, c b, c c: below 2^-25
  *
@@ -16,7 +15,7 @@
  * additions add these sums up (as in split.cu). One set of registers takes all six products: at most 2^-8 of the sum is
  * in it when the products of first slices are added.
  *
- * Blocks are many and small: tiles from 64 x 64 to 128 x 128, one a multiprocessor, and k is cut into up to eight
+ * Blocks are many and small: tiles from 64 x 64 to 128 x 128, one per multiprocessor, and k is cut into up to eight
  * pieces, whose blocks are a cluster and add up in each other's shared memory. If rows do not lie in aligned groups of
  * four, floats are copied one by one.
  *
@@ -44,7 +43,7 @@
 
 /* ---- sums to C --------------------------------------------------------------------------------------------------- */
 
-/* An element in float32, as the plainest kernel would. */
+/* Computes an element in float32, by one multiply-add after the other. */
 __device__ __noinline__ float exact_dot(const matmul_args &args, int64_t batch, int64_t m, int64_t n) {
     const float *const a = static_cast<const float *>(args.a) + batch * args.a_batch_stride;
     const float *const b = static_cast<const float *>(args.b) + batch * args.b_batch_stride;
@@ -56,7 +55,7 @@ __device__ __noinline__ float exact_dot(const matmul_args &args, int64_t batch, 
     return sum;
 }
 
-/* Is the sum of an element with lines of these extremes right? */
+/* Is the sum of an element whose lines have these extremes right (see above)? */
 __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, uint2 b) {
     if (!(fabsf(sum) <= FLT_MAX)) return false;
     const int i = exact_least(a), j = exact_least(b);
@@ -66,7 +65,7 @@ __device__ inline bool exact_right(const matmul_args &args, float sum, uint2 a, 
 }
 
 /* Adds up this block's part of the tile, from the planes of all blocks that share the tile, in their order; computes
- * what is not right (exact_right) anew, and stores the part. */
+ * anew each element that is not right (exact_right), and stores the part in C. */
 template <typename SHAPE, int WIDTH>
 __device__ inline void exact_add(const matmul_args &args, const matmul_work &work, const tile_position &tile,
                                  typename SHAPE::shared_t &shared) {
@@ -125,6 +124,8 @@ __device__ inline void exact_add(const matmul_args &args, const matmul_work &wor
     }
 }
 
+/* Computes a piece of k of one tile in each block; the blocks of a cluster add their pieces. FOURS: rows in memory
+ * consist of aligned groups of four. */
 template <typename SHAPE, enum layout A, enum layout B, bool FOURS>
 __global__ void __launch_bounds__(EXACT_THREADS, 1)
     matmul_exact32_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
@@ -186,8 +187,9 @@ template <int WHICH> using exact_tile = std::tuple_element_t<WHICH, exact_shapes
 
 static constexpr matmul_cut cuts[] = {exact_tile<0>::cut(7.7e+11, 4.1e-6), exact_tile<1>::cut(5.8e+11, 3e-6),
                                       exact_tile<2>::cut(6e+11, 3.8e-6), exact_tile<3>::cut(4.7e+11, 2.9e-6)};
-#define APART 0.77 /* the share of its speed on operands whose rows are not in fours */
+#define APART 0.77 /* the share of a cut's speed on operands whose rows are not in fours */
 
+/* Chooses the tile and the number of pieces of k with the shortest predicted time, among those that the job admits. */
 static matmul_choice matmul_exact32_choice(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int tile = launch->choice[0], pieces = launch->choice[1], most = matmul_cluster();
@@ -244,7 +246,7 @@ KERNEL(matmul_exact32) = {
     .name = "exact32",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "float32 from bfloat16 tensor cores: three slices, cut on their way in, six products",
+    .summary = "float32 from bfloat16 tensor cores: numbers cut into three slices as they are loaded, six products",
     .dtypes = DTYPE_BIT(FLOAT32),
     .edges = {{128, 64, 4}, {128, 64, 4}, {SLOT_K, 2 * SLOT_K, 8, 4, 8 * SLOT_K}},
     .accuracy = ACCURACY_FULL,
@@ -254,10 +256,10 @@ KERNEL(matmul_exact32) = {
     .only_below = 100,
     .parameters = {{.name = "tile",
                     .values = {"auto", "128x128", "128x64", "64x128", "64x64"},
-                    .help = "of C a block; auto: as a model predicts"},
+                    .help = "rows and columns of C per block; auto: as a model predicts"},
                    {.name = "pieces",
                     .values = {"auto", "1", "2", "3", "4", "5", "6", "7", "8"},
-                    .help = "of k, each by a block of its own, added up in their shared memory"}},
+                    .help = "pieces of k, one per block; the blocks add their sums in shared memory"}},
     .way = matmul_exact32_way,
     .refuses = matmul_exact32_refuses,
     .seconds = matmul_exact32_seconds,

@@ -13,8 +13,8 @@
 #include <cuda_bf16.h>
 
 #define SLICES 3
-#define SLOT_K 32 /* of k that the tensor core sums */
-#define AHEAD  2  /* slots that copies are ahead of the loaders */
+#define SLOT_K 32 /* k of a slot: the tensor core adds up the products of one slot */
+#define AHEAD  2  /* slots by which copies are ahead of the cutting */
 
 /* Two warpgroups load; two consume, that is, multiply and add to their sums, with ADDER_REGISTERS. Afterwards all add
  * the parts of other blocks, with the SHARED_REGISTERS that they began with. */
@@ -29,16 +29,16 @@
  * and every other slot: then PARTS is 2, and an element is the sum of two sums. */
 template <int ROWS_, int COLUMNS_> struct exact_shape {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, PARTS = 128 / ROWS, SLOTS = 4;
-    static constexpr int PITCH = COLUMNS + 8; /* of a row of sums: the four rows that half a warp writes, 8 bytes a
+    static constexpr int PITCH = COLUMNS + 8; /* of a row of sums: the four rows that half a warp writes, 8 bytes per
                                                  thread, fall into different banks */
     static constexpr int PLANE = ROWS * PITCH;
     struct shared_t {
         uint8_t b[SLOTS / 2][SLICES][COLUMNS / 64][SLAB_BYTES];
         float a[SLOTS][ROWS * SLOT_K], raw[AHEAD + 1][COLUMNS * SLOT_K]; /* copies of A; of B */
         uint64_t full[SLOTS], empty[SLOTS];                              /* barriers of the slots of a and b */
-        uint64_t cut;               /* barrier: every loader has cut all slots. racecheck cannot see this by `full` */
-        uint2 line[ROWS + COLUMNS]; /* of A, then of B: exact_line */
-        uint32_t tiny;              /* has any of them tiny numbers? */
+        uint64_t cut; /* barrier: every loader has cut all slots. `full` implies it, but racecheck cannot see that */
+        uint2 line[ROWS + COLUMNS]; /* the extremes of A's lines, then of B's (exact_widen) */
+        uint32_t tiny;              /* has any line tiny numbers? */
     };
     static_assert(sizeof(float) * PARTS * PLANE <= offsetof(shared_t, a), "sums take the place of slices");
 
@@ -50,8 +50,8 @@ template <int ROWS_, int COLUMNS_> struct exact_shape {
 
 /* ---- what is known of a line ------------------------------------------------------------------------------------- */
 
-/* A line's extremes. x: 2 * bits(largest magnitude); y: ~bits(least non-zero magnitude) - 1; both 0: nothing seen
- * yet. */
+/* A line's extremes are a uint2. x: 2 * bits(largest magnitude); y: ~(2 * bits(least non-zero magnitude) - 1); both 0:
+ * nothing seen yet. exact_widen merges two of a line. */
 __device__ inline void exact_widen(uint2 &line, uint2 more) {
     line.x = max(line.x, more.x);
     line.y = max(line.y, more.y);
@@ -65,7 +65,7 @@ __device__ inline float exact_largest(uint2 line) {
     return __uint_as_float(line.x >> 1);
 }
 
-/* The exponent of its least number, or one less. */
+/* The exponent of the line's least number, or one less. */
 __device__ inline int exact_least(uint2 line) {
     return int(~line.y >> 24) - 127;
 }
@@ -74,21 +74,21 @@ __device__ inline int exact_least(uint2 line) {
 
 /* ---- floats ------------------------------------------------------------------------------------------------------ */
 
-/* Adds a number to a thread's extremes of its line: high as x above, low the complement of y. */
-__device__ inline void exact_note(float x, uint32_t &high, uint32_t &low) {
+/* Includes a number in a thread's extremes of a line: `high` is x above, `low` the complement of y. */
+__device__ inline void exact_include(float x, uint32_t &high, uint32_t &low) {
     const uint32_t twice = __float_as_uint(x) * 2;
     high = max(high, twice);
     low = __viaddmin_u32(twice, ~0u, low);
 }
 
-/* Merges a thread's extremes of a line into the block's. */
+/* Merges a thread's extremes of a line into the block's, and sets `tiny` if the line has tiny numbers. */
 __device__ inline void exact_report(uint2 *line, uint32_t &tiny, uint32_t high, uint32_t low) {
     atomicMax(&line->x, high);
     atomicMax(&line->y, ~low);
     if (exact_least({0, ~low}) < TINY) tiny = 1;
 }
 
-/* Cuts the next slice off two numbers; x and y become what remains of them. */
+/* Cuts the next slice off two numbers, and returns both slices, x's in the lower half; x and y become what remains. */
 __device__ inline uint32_t exact_slice(float &x, float &y) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(x, y);
     uint32_t word;
@@ -142,7 +142,7 @@ template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
         next = LAYOUT == LINES ? SLOT_K * ld : SLOT_K;
     }
 
-    /* Begins to copy a slot and goes on to the next. */
+    /* Starts to copy this slot, and goes to the next. */
     __device__ void slot(const float *slot) {
 #pragma unroll
         for (int i = 0; i < COPIES; i++) {
@@ -156,14 +156,14 @@ template <enum layout LAYOUT, bool FOURS, int COUNT> struct exact_copy {
     }
 };
 
-/* One thread's part in cutting B: UNITS times eight neighbours, of one column or of one k (LINES). */
+/* One thread's part in cutting B: UNITS times eight neighbours of a slot, of one column or (LINES) of one k. */
 template <enum layout LAYOUT, int COUNT> struct exact_cutter {
     static constexpr int ABREAST = (LAYOUT == LINES ? COUNT : SLOT_K) / 8, DOWN = LOADERS / ABREAST;
     static constexpr int UNITS = COUNT * SLOT_K / 8 / LOADERS, KNOWN = LAYOUT == LINES ? 8 : UNITS;
 
     int line;                         /* of the first unit */
-    uint32_t from, to;                /* its index in a slot, and the index of its first slice */
-    uint32_t high[KNOWN], low[KNOWN]; /* of its lines: exact_note */
+    uint32_t from, to;                /* the first unit's index in a slot; its offset in the slabs of a slice */
+    uint32_t high[KNOWN], low[KNOWN]; /* extremes of the thread's lines (exact_include) */
 
     __device__ exact_cutter() {
         const int across = int(threadIdx.x) % ABREAST * 8, down = int(threadIdx.x) / ABREAST;
@@ -192,7 +192,7 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
 #pragma unroll
             for (int i = 0; i < 8; i++) {
                 const int which = LAYOUT == LINES ? i : unit;
-                exact_note(x[i], high[which], low[which]);
+                exact_include(x[i], high[which], low[which]);
             }
             const uint32_t at = slices + (LAYOUT == LINES ? to + half * 32 * 128 : to ^ half * 64) + unit * DOWN * 128;
 #pragma unroll
@@ -207,18 +207,20 @@ template <enum layout LAYOUT, int COUNT> struct exact_cutter {
         }
     }
 
-    __device__ void report(uint2 *of, uint32_t &tiny) const {
+    /* Merges the extremes of the thread's lines into the block's, `lines`. */
+    __device__ void report(uint2 *lines, uint32_t &tiny) const {
 #pragma unroll
         for (int i = 0; i < KNOWN; i++)
-            exact_report(of + line + (LAYOUT == LINES ? i : i * DOWN), tiny, high[i], low[i]);
+            exact_report(lines + line + (LAYOUT == LINES ? i : i * DOWN), tiny, high[i], low[i]);
     }
 };
 
+/* Arrives at a barrier of this block. */
 __device__ inline void exact_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/* Copies slots of both operands, AHEAD slots before it cuts those of B. */
+/* A loader copies the slots of both operands, and cuts those of B, AHEAD slots later. */
 template <typename SHAPE, enum layout B, typename A_COPY, typename B_COPY>
 __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_COPY b, int slots) {
     exact_cutter<B, SHAPE::COLUMNS> cutter;
@@ -252,13 +254,14 @@ __device__ inline void exact_load(typename SHAPE::shared_t &shared, A_COPY a, B_
 
 /* ---- consumers --------------------------------------------------------------------------------------------------- */
 
-/* One instruction with A in registers; the numbers are those of the operands after the sums. B_MN: is B
+/* The text of one instruction with A in registers; the numbers are those of the asm operands after the sums. B_MN: is B
  * MN-major (core/wgmma.cuh)? */
 #define EXACT_WGMMA(SHAPE, NAMES, A0, A1, A2, A3, B, ACCUMULATE, B_MN)                                                 \
     "{ .reg .pred accumulate; setp.ne.b32 accumulate, %" #ACCUMULATE ", 0;\n"                                          \
     "wgmma.mma_async.sync.aligned." SHAPE ".f32.bf16.bf16 {" NAMES "}, "                                               \
     "{%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", accumulate, 1, 1, %" #B_MN "; }"
 
+/* Multiplies 64 x 16 of A by 16 x 128 (below: 64) of B. `accumulate`: adds to d; else the product replaces d. */
 template <bool B_MN>
 __device__ inline void exact_wgmma(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool accumulate) {
     asm volatile(EXACT_WGMMA("m64n128k16", WGMMA_NAMES_64, 64, 65, 66, 67, 68, 69, 70)
@@ -272,8 +275,8 @@ __device__ inline void exact_wgmma(float (&d)[32], const uint32_t (&a)[4], uint6
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(int(accumulate)), "n"(B_MN));
 }
 
-/* The sums of 64 rows: the tensor core adds the products of a slot, the smallest first, and float32 additions the
- * slots. A thread supplies the elements of A in rows `row` and `row` + 8. */
+/* A consumer computes the sums of 64 rows: the tensor core adds up the products of a slot, the smallest first, and
+ * float32 additions add up the slots. A thread supplies the elements of A in rows `row` and `row` + 8. */
 template <typename SHAPE, enum layout A, bool B_MN>
 __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consumer, int slots,
                                      float (&sum)[SHAPE::COLUMNS / 2]) {
@@ -300,13 +303,13 @@ __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consu
                 const float2 two = A == LINES ? make_float2(*at_k(k_on), *at_k(k_on + 1))
                                               : *reinterpret_cast<const float2 *>(at_k(k_on));
                 float x = two.x, y = two.y;
-                exact_note(x, high[r % 2], low[r % 2]);
-                exact_note(y, high[r % 2], low[r % 2]);
+                exact_include(x, high[r % 2], low[r % 2]);
+                exact_include(y, high[r % 2], low[r % 2]);
 #pragma unroll
                 for (int s = 0; s < SLICES; s++) a[s][j][r] = exact_slice(x, y);
             }
-        /* Makes what threads wrote visible to the tensor core. The loaders do not do it, because they would wait for
-         * their copies. */
+        /* Makes what the loaders wrote visible to the tensor core. They do not call it themselves, because it would
+         * wait for their copies. */
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         const int half = at.stage % 2 * STEPS;
         const auto multiply = [&](int j, int of_a, int of_b, bool accumulate) {

@@ -7,17 +7,22 @@
 
 /* ---- lines: rows of A, columns of B ---------------------------------------------------------------------------- */
 
-/* A line's extremes: the bits of its largest finite magnitude, and the negated bits of its smallest non-zero one;
- * after it was cut in two, the count of its tiny numbers. All zero: nothing seen yet. */
+/* What is known of a line. In split.cu: its extremes and, after it was cut in two, the number of its tiny numbers; all
+ * zero: nothing seen yet. scaled16_cut.cuh gives the members another meaning. */
 struct alignas(16) split_line {
-    uint32_t high, low, tiny, again; /* scaled16_cut.cuh gives them another meaning, and alone uses `again` */
+    uint32_t high;  /* the bits of its largest finite magnitude */
+    uint32_t low;   /* the negated bits of its smallest non-zero magnitude */
+    uint32_t tiny;  /* the number of its tiny numbers (is_tiny) */
+    uint32_t again; /* scaled16_cut.cuh only */
 };
 
+/* Reads a line from L2, where atomics change it. */
 __device__ inline split_line line_load(const split_line *line) {
     const uint4 four = __ldcg(reinterpret_cast<const uint4 *>(line));
     return {four.x, four.y, four.z, four.w};
 }
 
+/* The exponent of a positive float with these bits, subnormal ones included: 2^exponent <= x < 2^(exponent + 1). */
 __device__ inline int float_exponent(uint32_t bits) {
     return bits >> 23 ? int(bits >> 23) - 127 : -118 - __clz(int(bits));
 }
@@ -29,20 +34,22 @@ __device__ inline void line_widen(split_line *line, uint32_t high, uint32_t low)
     if (known.y < low) atomicMax(&line->low, low);
 }
 
+/* 2^exponent, from -126 to 127. */
 __device__ inline float power_of_two(int exponent) {
     return __int_as_float((127 + exponent) << 23);
 }
 
-/* Does float16 hold fewer than 11 bits of x? `scaled`: x times the power of two of its line; zero if none are left. */
-#define TINY 0x1p-14f
+/* Is x tiny: does float16 hold fewer than 11 bits of it, once it is scaled? `scaled`: x times the power of two of its
+ * line, which is zero if x underflows. */
+#define TINY 0x1p-14f /* float16's smallest normal number */
 __device__ inline bool is_tiny(float x, float scaled) {
     return x != 0 && fabsf(scaled) < TINY;
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------- */
 
-/* One operand: x as the launch is given it; slices as the tensor core reads them, first slices of every matrix of the
- * stack, then seconds. */
+/* One operand: x as the launch gives it, and its slices as the tensor core reads them: the first slices of all matrices
+ * of the stack, then the second ones. */
 struct split_operand {
     const float *x;
     void *slice;      /* [SLICES][count][rows][pitch] */
@@ -80,6 +87,7 @@ struct split_pair {
 #define PATCH_THREADS 256
 #define PATCH_EACH    8
 
+/* The numbers of rows of patches, of columns of patches, and of patches of all matrices. */
 __host__ __device__ inline int64_t split_patch_rows(const split_operand &o) {
     return (o.rows + PATCH_ROWS - 1) / PATCH_ROWS;
 }
@@ -97,6 +105,7 @@ struct split_place {
     int64_t batch, row, column, patch_column;
 };
 
+/* Where this thread begins in patch `number`; its batch is operand.count or more if there is no such patch. */
 __device__ inline split_place split_patch(const split_operand &operand, int64_t number) {
     const int64_t rows = split_patch_rows(operand), columns = split_patch_columns(operand);
     const int64_t down = quotient(number, columns), batch = down < rows ? 0 : quotient(down, rows);
@@ -105,8 +114,8 @@ __device__ inline split_place split_patch(const split_operand &operand, int64_t 
             column};
 }
 
-/* Loads four numbers of row `at.row` + i, from `at.column` on; zeros beyond the edge. LAST: this is their last read, so
- * L2 should rather keep what is written. */
+/* Loads four numbers of row at.row + i, from at.column on; zeros beyond the edge. LAST: the numbers are not read again,
+ * so L2 need not keep them. */
 template <bool LAST = false>
 __device__ inline float4 split_load(const split_operand &operand, const split_place &at, int i) {
     if (at.row + i >= operand.rows || at.column >= operand.columns) return float4();

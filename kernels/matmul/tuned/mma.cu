@@ -19,7 +19,7 @@
  * Measured on an H200, bfloat16: 0.46 to 0.49 of cuBLAS's speed at 8192 (350 to 370 TFLOP/s).
  *
  * The limit there, as computed: 128 x 128 tiles read 16 KiB for 2^19 multiply-adds, which at 345 TFLOP/s is 5.4 TB/s
- * from L2, all that it delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
+ * from L2, the most that L2 delivers. A chip of compute capability 8.0 has the same L2 and a third of the tensor cores'
  * speed, so there it is enough. A narrow C waits for memory, which delivers 64 or 128 bytes of a row at a time.
  * multicast.cu removes both limits with larger tiles shared between blocks and the copy engine. */
 #include "mma_kernel.cuh"
@@ -45,7 +45,7 @@ KERNEL(matmul_mma) = {
     .name = "mma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "16-bit types on tensor cores: a warp an instruction, operands by ldmatrix, k split for small results",
+    .summary = "16-bit types on tensor cores, one instruction per warp: operands by ldmatrix, k split for a small C",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{128, 64, 8}, {128, 64, 8}, {64, 32, 8, small_cut.min_k, large_cut.min_k}},
     .accuracy = ACCURACY_FULL,
@@ -53,7 +53,7 @@ KERNEL(matmul_mma) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "128", "64"},
-                    .help = "rows and columns of C a block; auto: what a model predicts to be fastest"}},
+                    .help = "rows and columns of C per block; auto: what a model predicts to be fastest"}},
     .way = matmul_mma_way,
     .workspace = matmul_mma_workspace,
     .seconds = matmul_mma_seconds,

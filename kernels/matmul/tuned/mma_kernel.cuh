@@ -7,9 +7,9 @@
 
 #define WARP_M 64 /* rows of C per warp */
 
-/* Two warps stand side by side. */
+/* A block's shape: two warps side by side, and as many rows of warps as the tile needs. */
 template <int TILE_, int BK_, int STAGES_, int BLOCKS_> struct mma_shape {
-    static constexpr int TILE = TILE_, STAGES = STAGES_; /* rows and columns of C per block */
+    static constexpr int TILE = TILE_, STAGES = STAGES_; /* TILE: rows and columns of C per block */
     static constexpr int BK = BK_;                       /* of k per stage */
     static constexpr int WARP_N = TILE / 2;              /* columns of C per warp */
     static constexpr int BLOCKS = BLOCKS_;               /* per multiprocessor */
@@ -29,8 +29,8 @@ static constexpr matmul_cuts cuts = {both_cuts, 2};
 template <typename SHAPE, typename T, enum layout LAYOUT, int WIDTH>
 using mma_feeder = feeder<T, LAYOUT, WIDTH, SHAPE::TILE, SHAPE::BK, SHAPE::THREADS>;
 
-/* The offset in bytes of a thread's row for load_matrices, from the first of the 16 lines and 16 k of the four matrices
- * in a stage. LINE_FIRST: the second matrix is 8 lines on (A); else 8 k on (B). */
+/* The bytes from the first element of four matrices in a stage, 16 lines by 16 k, to the row whose address this thread
+ * gives to load_matrices. LINE_FIRST: the second matrix lies 8 lines after the first (A); else 8 k after it (B). */
 template <typename FEEDER, enum layout LAYOUT, bool LINE_FIRST> __device__ inline unsigned matrix_row() {
     const int lane = int(threadIdx.x) % 32, row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;
     const int line = LINE_FIRST ? second : third, k = LINE_FIRST ? third : second;
@@ -38,6 +38,7 @@ template <typename FEEDER, enum layout LAYOUT, bool LINE_FIRST> __device__ inlin
     return unsigned(at) * 2;
 }
 
+/* Computes one piece of k of one tile of C per block. WIDTH: elements of one copy. */
 template <typename SHAPE, typename T, enum layout A, enum layout B, int WIDTH>
 __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_mma_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ matmul_work work) {
@@ -86,16 +87,16 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
     matmul_leave_warp<T>(args, work, piece, row + y, column + x, sums);
 }
 
-/* The cuts' speeds are those of large products. The model expected 31 us of 200 products of 256 x 256 x 256, which took
- * 103, so it counts on half of the speeds. Elements that do not lie in eights are copied one by one, by small tiles:
- * that takes ten times as long. */
+/* Chooses the tile and the cut of k. The cuts' speeds are those of large products: the model predicted 31 us for 200
+ * products of 256 x 256 x 256, which took 103, so it counts on half of the speeds. Elements that do not lie in eights
+ * are copied one by one, by small tiles only: that takes ten times as long. */
 inline matmul_choice matmul_mma_choice(const struct launch *launch) {
     const bool eights = matmul_in_groups(launch->args.matmul, 8);
     return matmul_choose(launch, cuts, eights ? launch->choice[0] : 2, eights ? 0.5 : 0.09);
 }
 
-/* Elements that do not lie in aligned groups of eight pass through registers one by one; with large tiles the registers
- * would not suffice. */
+/* Starts the kernel of the chosen tile. Elements that do not lie in aligned groups of eight pass through registers one
+ * by one, for which large tiles have no registers left. */
 template <typename T, enum layout A, enum layout B> int matmul_mma_with(const struct launch *launch) {
     const matmul_choice choice = matmul_mma_choice(launch);
     const auto start = [&](auto shape, auto kernel) {
@@ -109,11 +110,12 @@ template <typename T, enum layout A, enum layout B> int matmul_mma_with(const st
     return start(mma_large(), matmul_mma_kernel<mma_large, T, A, B, 8>);
 }
 
+/* Starts the kernel for this type, by the operands' layouts. */
 template <typename T> int matmul_mma_of(const struct launch *launch) {
     return with_layouts<K_KEPT>(launch->args.matmul, [&](auto a, auto b) { return matmul_mma_with<T, a, b>(launch); });
 }
 
-/* In mma_float16.cu and mma_bfloat16.cu. */
+/* matmul_mma_of for one type, each in a file of its own (mma_float16.cu, mma_bfloat16.cu). */
 int matmul_mma_float16(const struct launch *launch);
 int matmul_mma_bfloat16(const struct launch *launch);
 

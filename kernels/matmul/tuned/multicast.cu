@@ -53,17 +53,18 @@
 #include "ways.cuh"
 #include <iterator>
 
-/* The values in the descriptor's lists, in their order; 0: the model decides. */
+/* The values of the descriptor's parameters, in the order of its lists; 0: "auto", the model decides. */
 static const int row_words[] = {0, 128, 64},
                  column_words[] = {0, 256, 240, 224, 208, 192, 176, 160, 144, 128, 112, 96, 80, 64, 48, 32, 16},
                  multicast_piece_words[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
 
-/* Chooses the configuration, and remembers it: comparing all takes 50 us, and most launches equal an earlier one. */
+/* Returns the configuration that the model chooses, from a cache if an equal launch came before: the choice takes 50
+ * us. */
 static multicast_config matmul_multicast_config(const struct launch *launch) {
     thread_local recent<multicast_config> known;
     struct launch canonical = *launch;
-    canonical.dtype = BFLOAT16;                                      /* float16 is done in the same way, */
-    canonical.args.matmul.first = canonical.args.matmul.last = true; /* and so is each part of k */
+    canonical.dtype = BFLOAT16;                                      /* the choice is the same for float16, */
+    canonical.args.matmul.first = canonical.args.matmul.last = true; /* and for each launch of a split k */
     const matmul_key key = matmul_cache_key(&canonical, 0);
     if (const multicast_config *found = known.find(key)) return *found;
     const int *choice = launch->choice;
@@ -86,22 +87,26 @@ static size_t matmul_multicast_workspace(const struct launch *launch) {
     return pack_bytes(wgmma_stack_a(args), 2, false) + pack_bytes(wgmma_stack_b(args), 2, false);
 }
 
-/* Returns why the launch cannot run, or NULL. Tiles are numbered in int, and the largest cluster reaches 1024 rows and
- * columns beyond C. */
+#define SMALLEST_SIDE 32   /* the smallest tile, 64 x 16, covers as much of C as 32 x 32 does */
+#define MAX_OVERHANG  1024 /* rows or columns of a cluster's tiles that lie beyond C, at most */
+
+/* The reason why the launch cannot run; NULL: it can. Tiles are numbered in int. The copy engine's coordinates, of 32
+ * bits, reach as far as the last cluster's tiles and the last step of k. */
 static const char *matmul_multicast_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (matmul_multicast_config(launch).pieces == 0)
-        return "there is no tile of so many rows and columns, or not with k in so many pieces";
-    const double tiles = double(args.batch) * double(ceil_div(args.m, 32)) * double(ceil_div(args.n, 32));
+        return "no tile has these rows and columns, or it cannot cut k into so many pieces";
+    const double tiles =
+        double(args.batch) * double(ceil_div(args.m, SMALLEST_SIDE)) * double(ceil_div(args.n, SMALLEST_SIDE));
     if (tiles > 0x1p30) return "C has more than 2^30 tiles";
-    return wgmma_refuses({args.batch, args.m + 1024, args.n + 1024, args.k + TILE_K});
+    return wgmma_refuses({args.batch, args.m + MAX_OVERHANG, args.n + MAX_OVERHANG, args.k + TILE_K});
 }
 
-/* Compiled in multicast_TYPE_TILE.cu. */
+/* Starts the kernel of config.tile, which is in the group. multicast_TYPE_TILE.cu compiles the groups. */
 template <typename T, size_t GROUP>
 int matmul_multicast_group(const struct launch *launch, const multicast_config &config);
 
-/* Starts the kernel of config.tile, which the file of the tile's group has compiled. */
+/* Finds the group of config.tile, and starts its kernel there. */
 template <typename T> static int matmul_multicast_of(const struct launch *launch, const multicast_config &config) {
     static constexpr decltype(&matmul_multicast_group<T, 0>) starts[] = {
         matmul_multicast_group<T, 0>, matmul_multicast_group<T, 1>, matmul_multicast_group<T, 2>,
@@ -137,14 +142,14 @@ KERNEL(matmul_multicast) = {
     .divisible = true,
     .compute_capability = 90,
     .only_below = 100,
-    .parameters = {{.name = "rows", .values = {"auto", "128", "64"}, .help = "of a block's tile"},
+    .parameters = {{.name = "rows", .values = {"auto", "128", "64"}, .help = "rows of a block's tile"},
                    {.name = "columns",
                     .values = {"auto", "256", "240", "224", "208", "192", "176", "160", "144", "128", "112", "96", "80",
                                "64", "48", "32", "16"},
-                    .help = "of a block's tile; auto: what a model predicts to be fastest"},
+                    .help = "columns of a block's tile; auto: what a model predicts to be fastest"},
                    {.name = "pieces",
                     .values = {"auto", "1", "2", "3", "4", "5", "6", "7", "8"},
-                    .help = "of k, each by blocks of its own, added up in their shared memory"},
+                    .help = "pieces of k, one per block; the blocks add their sums in shared memory"},
                    {.name = "turned", .values = {"auto", "no", "yes"}, .help = "the tile's rows lie along n"}},
     .way = matmul_multicast_way,
     .workspace = matmul_multicast_workspace,

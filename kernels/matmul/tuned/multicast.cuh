@@ -1,5 +1,5 @@
-/* multicast.cuh - the blocks of multicast.cu: where a block stands in its cluster, and the ring of stages that
- * the blocks of a cluster fill for each other.
+/* multicast.cuh - the blocks of multicast.cu: where a block stands in its cluster, the ring of stages that the blocks
+ * of a cluster fill for each other, and the addition of their sums if k is cut over them.
  *
  *     down = 2, across = 2          B 0         B 1          block (i, j) copies half of A i, for its row of blocks,
  *                           A 0   (0, 0)      (0, 1)         and half of B j, for its column of blocks
@@ -13,9 +13,9 @@
 #include "multicast_choice.cuh"
 #include "multicast_store.cuh"
 
-/* A block's shape. Its threads: a warpgroup for each 64 rows, the consumers, and two warps, one thread of each copies
- * an operand. Here and below A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)? MN, IS_B: of one operand, is it
- * MN-major, is it B? */
+/* A block's shape. Its threads are the consumers, a warpgroup for each 64 rows, and two more warps, one for each
+ * operand: a thread of the warp copies the operand. Here and below A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)?
+ * Templates for one operand have MN (is it MN-major?) and IS_B (is it B?). */
 template <size_t TILE> struct multicast_shape {
     static constexpr int ROWS = multicast_tiles[TILE].rows, COLUMNS = multicast_tiles[TILE].columns;
     static constexpr int BLOCKS = multicast_tiles[TILE].blocks; /* per multiprocessor, at most */
@@ -37,14 +37,14 @@ struct multicast_layout {
     enum multicast_out out;
 };
 
+/* A block's barriers, at the begin of its shared memory. */
 struct multicast_ring {
-    uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES];
+    uint64_t full[MULTICAST_STAGES], empty[MULTICAST_STAGES]; /* one for each stage */
     uint64_t landed[2]; /* have the other pieces' sums arrived, for each consumer? */
     uint64_t taken;     /* has every consumer of every piece taken the sums that this block left for it? */
 };
 
-/* A thread's position in the ring. It is ring_position (tma.cuh) for a number of stages that is known only at run
- * time. */
+/* A thread's position in the ring: ring_position (tma.cuh) for a number of stages that is known only at run time. */
 struct multicast_position {
     int stage = 0;
     uint32_t phase = 0;
@@ -57,8 +57,8 @@ struct multicast_position {
     }
 };
 
-/* Returns x / y. A division takes a hundred cycles, so a y that is a power of 2 becomes a shift. */
-__device__ inline int shared_out(int x, int y) {
+/* Returns x / y of positive numbers. A division takes a hundred cycles; if y is a power of 2, a shift replaces it. */
+__device__ inline int divide(int x, int y) {
     return y & (y - 1) ? int(unsigned(x) / unsigned(y)) : x >> (31 - __clz(y));
 }
 
@@ -73,16 +73,17 @@ struct multicast_block {
         const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
         if (size > 1) {
             const int rank = int(cluster_rank());
-            piece = shared_out(rank, sharing);
+            piece = divide(rank, sharing);
             first = piece * sharing;
             peer = uint32_t(rank - first);
-            across = shared_out(rank - first, layout.down);
+            across = divide(rank - first, layout.down);
             down = rank - first - across * layout.down;
         }
-        const int steps = int((k + TILE_K - 1) / TILE_K), each = shared_out(steps + layout.pieces - 1, layout.pieces);
+        const int steps = int((k + TILE_K - 1) / TILE_K), each = divide(steps + layout.pieces - 1, layout.pieces);
         begin = min(each * piece, steps);
         end = min(begin + each, steps);
     }
+    /* The rank of another block of the same piece, by its position in the cluster. */
     __device__ int rank_at(const multicast_layout &layout, int at_down, int at_across) const {
         return first + at_across * layout.down + at_down;
     }
@@ -97,8 +98,8 @@ struct multicast_block {
     }
 };
 
-/* This block's part of the cluster's tile `number`. Clusters walk down bands of 8 tiles, so that clusters running at
- * the same time share operands in L2. A small product has one matrix and one band, and no time to divide. */
+/* This block's part of the cluster's tile `number`. Tiles are numbered down bands of 8, so that clusters running at the
+ * same time share operands in L2. A small product has one matrix and one band: it is too short for the divisions. */
 template <typename SHAPE>
 __device__ inline multicast_tile multicast_tile_of(const multicast_layout &layout, const multicast_block &block,
                                                    int number) {
@@ -168,14 +169,16 @@ __device__ inline multicast_source multicast_source_of(const matmul_args &args, 
     return {begin, boxes, (IS_B ? args.b_batch_stride : args.a_batch_stride) ? tile.batch : 0};
 }
 
-/* What a copying thread computes before its first copy. The blocks that share an operand's tile divide its lines, rows
- * of 128 bytes: a line belongs to one of m or n if the operand is K-major, else to one of k. */
+/* What a copying thread computes before its first copy. The blocks that share an operand's tile divide its lines: rows
+ * of 128 bytes, each along k for one m or n if the operand is K-major, else along m or n for one k. */
 struct multicast_share_of {
-    int line, box;   /* the first line that this block copies; bytes of a box, the other blocks' shares included */
+    int line;        /* the first line that this block copies */
+    int box;         /* bytes of a box, the other blocks' shares included */
     uint32_t blocks; /* the blocks that get the copies, a bit for each rank */
     multicast_source of;
 };
 
+/* This block's share of an operand, for the first of its tiles, number `number`. */
 template <typename SHAPE, bool IS_B, bool MN>
 __device__ inline multicast_share_of multicast_first(const matmul_args &args, const multicast_layout &layout,
                                                      const multicast_block &block, int number) {
@@ -235,25 +238,27 @@ __device__ inline void multicast_produce(const matmul_args &args, const multicas
  * So a block's copying thread waits for every signal to the block, and a block may end without waiting for the others
  * of its cluster. */
 struct multicast_release {
-    bool tells;      /* does this thread signal? */
-    uint32_t whom;   /* rank of the block that it signals */
+    bool signals;    /* does this thread signal? */
+    uint32_t target; /* rank of the block that it signals */
     int tiles;       /* tiles that this block has still to begin */
     int in_tile = 0; /* stages that this tile empties and that will be filled again */
 
     __device__ multicast_release(const multicast_layout &layout, const multicast_block &block, int count)
         : tiles(count) {
         const int thread = int(threadIdx.x) % WARPGROUP, beside = thread - layout.down;
-        tells = beside < layout.across - 1;
-        whom = uint32_t(beside < 0 ? block.rank_at(layout, thread, block.across)
-                                   : block.rank_at(layout, block.down, beside + (beside >= block.across)));
-        compute_here(whom);
+        signals = beside < layout.across - 1;
+        target = uint32_t(beside < 0 ? block.rank_at(layout, thread, block.across)
+                                     : block.rank_at(layout, block.down, beside + (beside >= block.across)));
+        compute_here(target);
     }
+    /* Begins a tile of `steps` steps. */
     __device__ void begin(int steps, int stages) {
         const int64_t remaining = int64_t(tiles--) * steps - stages;
-        in_tile = tells ? int(max(int64_t(0), min(remaining, int64_t(steps)))) : 0;
+        in_tile = signals ? int(max(int64_t(0), min(remaining, int64_t(steps)))) : 0;
     }
+    /* Releases the stage whose barrier is `empty`. */
     __device__ void operator()(uint64_t *empty) {
-        if (in_tile-- > 0) mbarrier_arrive(empty, whom);
+        if (in_tile-- > 0) mbarrier_arrive(empty, target);
     }
 };
 

@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
      * the same in a whole warp; else the largest tile spills registers. */
     const int copier = __shfl_sync(~0u, int(threadIdx.x) / 32, 0) - SHAPE::CONSUMERS * WARPGROUP / 32;
     const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
-    const int first = shared_out(int(blockIdx.x), size), clusters = shared_out(int(gridDim.x), size);
+    const int first = divide(int(blockIdx.x), size), clusters = divide(int(gridDim.x), size);
     const CUtensorMap *const map = copier == 0 ? &a_map : &b_map;
     if (copier >= 0) {
         if (elect_one()) tma_prefetch(map);
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-/* Should the launch begin before the one before it ends? That saves 0.3 to 1.2 us. But tiles then move between
+/* Should the launch begin before the previous one ends? That saves 0.3 to 1.2 us. But tiles then move between
  * multiprocessors from launch to launch, so that operands that just fill L2 are more often in the far half of it: from
  * 40 to 70 MB of operands this cost 2 to 6 %. */
 inline bool multicast_early(const matmul_args &args) {

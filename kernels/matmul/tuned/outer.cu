@@ -43,7 +43,7 @@
 #include <algorithm>
 #include <cmath>
 
-#define MAX_K       128  /* the largest k; its operands fit into shared memory */
+#define MAX_K       128  /* the largest k that `refuses` admits */
 #define FLIGHT      8    /* loads of a thread before it stores */
 #define EARLY_BYTES 20e6 /* largest C for an early begin of the next launch: a larger C would evict L2 */
 #define EARLY       1e-6 /* seconds saved by a launch that begins early */
@@ -287,9 +287,9 @@ __global__ void __launch_bounds__(SHAPE::THREADS, SHAPE::BLOCKS)
 
 /* A model of the time, fitted to ten products on an H200: seconds, and cycles of one multiprocessor. */
 #define STARTED 2.6e-6 /* the launch, the first fetches and the last stores */
-#define CLOCK   1.75e9
+#define CLOCK   1.75e9 /* cycles in a second */
 #define ADD     0.0098 /* cycles of an element of C for each k; twice that in float64 */
-#define ADD_16  0.002  /* the same in 16 bits, by tensor cores */
+#define ADD_16  0.002  /* ADD of 16-bit types, by tensor cores */
 #define FETCH   0.2    /* cycles of an element that is fetched to shared memory */
 #define WARP    62.0   /* cycles of each warp of a tile, on top of these */
 #define STORE   64.0   /* bytes of C in a cycle */
@@ -323,15 +323,21 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     return STARTED - early + std::max(busy, (a + b + c) / MEMORY);
 }
 
-/* Chooses the shape with the shortest predicted time, or the job's; returns its number and that time. */
-static std::pair<int, double> outer_choose(const struct launch *launch) {
-    std::pair<int, double> best = {0, INFINITY};
+struct outer_choice {
+    int shape; /* number in outer_shapes */
+    double seconds;
+};
+
+/* Chooses the shape that the job names, else the one with the shortest predicted time. Its time is INFINITY if shared
+ * memory has no room for it, or for any shape. */
+static outer_choice outer_choose(const struct launch *launch) {
+    outer_choice best = {0, INFINITY};
     dispatch_float(launch->dtype, [&](auto type) {
         using shapes = outer_shapes<typename decltype(type)::type>;
         const auto weigh = [&]<int... WHICH>(std::integer_sequence<int, WHICH...>) {
             const double seconds[] = {outer_seconds_of<std::tuple_element_t<WHICH, shapes>>(launch)...};
             for (int i = 0; i < SHAPES; i++)
-                if (launch->choice[0] ? launch->choice[0] == i + 1 : seconds[i] < best.second) best = {i, seconds[i]};
+                if (launch->choice[0] ? launch->choice[0] == i + 1 : seconds[i] < best.seconds) best = {i, seconds[i]};
         };
         weigh(std::make_integer_sequence<int, SHAPES>());
         return 0;
@@ -340,12 +346,13 @@ static std::pair<int, double> outer_choose(const struct launch *launch) {
 }
 
 static double matmul_outer_seconds(const struct launch *launch) {
-    return outer_choose(launch).second;
+    return outer_choose(launch).seconds;
 }
 
 static const char *matmul_outer_refuses(const struct launch *launch) {
-    if (launch->args.matmul.k > MAX_K) return "its k is longer than 128";
-    return outer_choose(launch).second < INFINITY ? nullptr : "shared memory has no room for all k of such a tile";
+    static_assert(MAX_K == 128, "as the message says");
+    if (launch->args.matmul.k > MAX_K) return "k is longer than 128";
+    return outer_choose(launch).seconds < INFINITY ? nullptr : "shared memory is too small for a tile with all of k";
 }
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
@@ -368,13 +375,13 @@ template <typename SHAPE> static int outer_start(const struct launch *launch) {
     if (code != cudaSuccess) return code;
     const double moved = double(args.m) * double(args.n) * double(args.batch) * double(sizeof(typename SHAPE::T));
     return launch_clusters_of(moved <= EARLY_BYTES, kernel, grid_of(args.batch * work.rows * work.columns),
-                              SHAPE::THREADS, SHAPE::bytes(args.k), 1, stream_of(launch), args, work);
+                              SHAPE::THREADS, SHAPE::bytes(args.k), /* cluster */ 1, stream_of(launch), args, work);
 }
 
 static int matmul_outer_begin(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return 0;
-    const int wanted = outer_choose(launch).first;
+    const int wanted = outer_choose(launch).shape;
     return dispatch_float(launch->dtype, [&](auto type) -> int {
         using shapes = outer_shapes<typename decltype(type)::type>;
         return dispatch_tuple<shapes>(wanted, [&](auto shape) { return outer_start<decltype(shape)>(launch); });
@@ -390,7 +397,7 @@ KERNEL(matmul_outer) = {
     .name = "outer",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "a k of at most 128: a tile's operands fetched at once and whole, C written in full lines",
+    .summary = "for k up to 128: fetches a tile's operands at once and whole, writes C in full lines",
     .dtypes = DTYPES_FLOAT,
     .edges = {{64, 32, 16, 8}, {128, 64, 32}, {128, 64, 32, 16, 8}},
     .accuracy = ACCURACY_FULL,
@@ -398,7 +405,7 @@ KERNEL(matmul_outer) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "64x128", "32x128", "32x64"},
-                    .help = "rows and columns of C a block; auto: as a model predicts"}},
+                    .help = "rows and columns of C per block; auto: as a model predicts"}},
     .refuses = matmul_outer_refuses,
     .seconds = matmul_outer_seconds,
     .launch = matmul_outer_launch,

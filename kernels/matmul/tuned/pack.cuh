@@ -8,13 +8,15 @@
 
 #define PACK_TILE 64 /* side of the square that a block of 256 threads transposes */
 
-/* The copy of `stack` in `to`. */
+/* The stack that a copy of `stack` at `to` forms: rows begin on 16 bytes. Copies nothing. */
 inline tma_stack pack_stack(const tma_stack &stack, size_t element, const void *to, bool transposed) {
     const int64_t rows = transposed ? stack.columns : stack.rows, columns = transposed ? stack.rows : stack.columns;
     const int64_t sixteen = int64_t(16 / element), pitch = ceil_div(columns, sixteen) * sixteen;
     return {to, stack.count, rows, columns, pitch, rows * pitch};
 }
 
+/* Must the operand be copied, because its rows or matrices do not begin on 16 bytes, or because it must be
+ * transposed? */
 inline bool pack_needed(const tma_stack &stack, size_t element, bool transposed) {
     return transposed || stack.pitch * element % 16 || (stack.count > 1 && stack.stride * element % 16);
 }
@@ -26,8 +28,9 @@ inline size_t pack_bytes(const tma_stack &stack, size_t element, bool transposed
     return (size_t(copy.count * copy.stride) * element + 255) / 256 * 256;
 }
 
-/* Copies rows to a longer pitch: a thread writes 16 bytes of the copy. If the row begins between two words of
- * memory, each word of the copy is put together from two; the last elements of a row are copied one by one. */
+/* Copies vector `number` of the copy, 16 bytes, of `vectors` in each row; numbers beyond the last row do nothing. If
+ * the source begins within a word of memory, each word of the copy is put together from two; the last elements of a row
+ * are copied one by one. */
 template <typename T>
 __device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int64_t vectors, int64_t number) {
     constexpr int EACH = 16 / sizeof(T), IN_WORD = 4 / sizeof(T);
@@ -53,6 +56,7 @@ __device__ inline void pack_rows(const tma_stack &from, const tma_stack &to, int
     *reinterpret_cast<uint4 *>(out) = make_uint4(got[0], got[1], got[2], got[3]);
 }
 
+/* Copies an operand to a longer pitch, one vector per thread; nothing if *wanted is 0. */
 template <typename T>
 __global__ void __launch_bounds__(256)
     pack_rows_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to, int64_t vectors,
@@ -61,13 +65,13 @@ __global__ void __launch_bounds__(256)
     pack_rows<T>(from, to, vectors, block_number() * 256 + threadIdx.x);
 }
 
-/* An operand and its copy; vectors of 16 bytes in a row, and blocks of 256 vectors in all (0: nothing to copy). */
+/* An operand and its copy. `vectors`: of 16 bytes, in a row. `blocks`: of 256 vectors, in all; 0: nothing to copy. */
 struct pack_job {
     tma_stack from, to;
     int64_t vectors, blocks;
 };
 
-/* The rows of two operands in one launch, which may begin while the one before it ends (core/cluster.cuh). */
+/* Copies the rows of two operands in one launch, which may begin while the previous one ends (core/cluster.cuh). */
 template <typename T>
 __global__ void __launch_bounds__(256)
     pack_both_kernel(const __grid_constant__ pack_job one, const __grid_constant__ pack_job other) {
@@ -79,7 +83,7 @@ __global__ void __launch_bounds__(256)
     if (block < job.blocks) pack_rows<T>(job.from, job.to, job.vectors, block * 256 + threadIdx.x);
 }
 
-/* Copies a matrix that lies along the wrong axis, transposed. */
+/* Copies the transposes of a stack's matrices, a square of PACK_TILE per block; nothing if *wanted is 0. */
 template <typename T>
 __global__ void __launch_bounds__(256)
     pack_transposed_kernel(const __grid_constant__ tma_stack from, const __grid_constant__ tma_stack to,
@@ -128,8 +132,8 @@ tma_stack pack(const struct launch *launch, const tma_stack &stack, bool transpo
     return copy;
 }
 
-/* The same for two operands that need no more than a longer pitch, in one launch, after which the next kernel may begin
- * early. Replaces *one and *other by their copies. Returns 0 or a cudaError_t. */
+/* Starts to copy those of two operands that need a longer pitch, into the workspace, in one launch, before whose end
+ * the next kernel may begin. Replaces *one and *other by their copies. Returns 0 or a cudaError_t. */
 template <typename T> int pack_both(const struct launch *launch, tma_stack *one, tma_stack *other) {
     uint8_t *free_memory = static_cast<uint8_t *>(launch->workspace);
     pack_job jobs[2] = {};

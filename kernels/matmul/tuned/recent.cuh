@@ -10,7 +10,7 @@
 /* Everything that may decide how a product is computed, except its operands' addresses. */
 using matmul_key = std::array<int64_t, 15 + KERNEL_MAX_PARAMETERS>;
 
-/* The key of a launch in a cache. `kernel` tells the entries of several kernels in one cache apart. */
+/* The key of a launch in a cache. `kernel` distinguishes the entries of several kernels in one cache. */
 inline matmul_key matmul_cache_key(const struct launch *launch, int device, const void *kernel = nullptr) {
     const struct matmul_args &args = launch->args.matmul;
     matmul_key key = {args.m,
@@ -55,6 +55,7 @@ template <typename VALUE> struct recent {
         return nullptr;
     }
 
+    /* Keeps a value, and returns its address in the cache. */
     const VALUE *keep(const matmul_key &key, const VALUE &value) {
         const unsigned i = next++ % COUNT;
         hashes[i] = hash_of(key), keys[i] = key, values[i] = value;

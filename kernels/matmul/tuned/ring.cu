@@ -33,7 +33,7 @@ template <enum layout LAYOUT> __device__ inline unsigned ring_k(const ring_opera
     return LAYOUT == LINES ? unsigned(o.pitch) : RING_SIZE;
 }
 
-/* A warp's ROWS x COLUMNS of 16 x 8 sums. */
+/* The WORKER of ring.cuh: a warp's ROWS x COLUMNS of 16 x 8 sums. */
 template <int ROWS, int COLUMNS, enum layout A, enum layout B>
 struct ring_doubles : fragment_sums<double, ROWS, COLUMNS> {
     static constexpr int WARP_M = ROWS * 16, WARP_N = COLUMNS * 8, REGISTERS = ROWS * COLUMNS > 8 ? 168 : 128;
@@ -113,14 +113,14 @@ static constexpr ring_shape shapes[SHAPES] = {shape_of<ring_doubles<2, 6, LINES,
 
 /* Times on a multiprocessor, in microseconds. Fitted to all tiles and grids of warps for 20 stacks on an H200: the
  * standard deviation is 10 %, and the predicted best takes 1.03 times as long as the measured best. */
-struct ring_pace {
+struct ring_costs {
     double multiply; /* 16 x 8 sums, for each k */
     double copy;     /* a warp's copy instruction */
     double store;    /* a warp's store instruction */
     double step;     /* overhead of a stage; the blocks of a multiprocessor share it */
     double tile;     /* overhead of a tile, likewise */
 };
-static constexpr ring_pace pace = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
+static constexpr ring_costs cost = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
 #define MEMORY      3.6e12 /* bytes per second of device memory, */
 #define MEMORY_BY_8 2.2e12 /* with copies of 8 bytes: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
 
@@ -150,8 +150,8 @@ static double ring_seconds(const struct launch *launch, const ring_shape &shape,
     const double copies = (a_copies + b_copies) * RING_SIZE / warp, stores = c / (args.n % 2 ? 1 : 2) / warp;
     const double a = double(args.m) * k * (args.a_batch_stride ? double(args.batch) : 1);
     const double b = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);
-    const double busy = multiply * pace.multiply + copies * pace.copy + stores * pace.store +
-                        rounds * (double(ceil_div(args.k * RING_SIZE, 128)) * pace.step + pace.tile);
+    const double busy = multiply * cost.multiply + copies * cost.copy + stores * cost.store +
+                        rounds * (double(ceil_div(args.k * RING_SIZE, 128)) * cost.step + cost.tile);
     const auto seconds_of = [&](double elements, const ring_operand &o) {
         return elements * RING_SIZE / (o.unit == 16 ? MEMORY : MEMORY_BY_8);
     };
@@ -197,11 +197,12 @@ static int matmul_ring_begin(const struct launch *launch) {
     });
 }
 
-/* Returns why the launch cannot run, or NULL. Tiles, lines and k are counted in 32 bits. */
+/* The reason why the launch cannot run; NULL: it can. Tiles, lines and k are counted in 32 bits; the smallest tile is
+ * larger than 16 x 24. */
 static const char *matmul_ring_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double tiles = double(args.batch) * double(ceil_div(args.m, 16)) * double(ceil_div(args.n, 24));
-    return tiles < 0x1p31 && std::max({args.m, args.n, args.k}) < RING_MAX ? nullptr : "it is too large";
+    return tiles < 0x1p31 && std::max({args.m, args.n, args.k}) < RING_MAX ? nullptr : "the stack is too large";
 }
 
 DECLARE_KERNEL(matmul_ring);
@@ -213,7 +214,7 @@ KERNEL(matmul_ring) = {
     .name = "ring",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "stacks of middling products: tiles that fit, copies that run on from product to product, tensor cores",
+    .summary = "stacks of medium products: tiles that fit, copies that run on from product to product, tensor cores",
     .dtypes = DTYPE_BIT(FLOAT64),
     .edges = {{96, 64, 48, 32, 16, 8}, {96, 48, 32, 24, 8, 4}, {32, 16, 8, 4}},
     .accuracy = ACCURACY_FULL,
@@ -221,7 +222,7 @@ KERNEL(matmul_ring) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "largest", "second", "narrow"},
-                    .help = "of a warp: 32x48, 48x32, 32x24; auto: as a model predicts"}},
+                    .help = "rows and columns of C per warp: 32x48, 48x32, 32x24; auto: as a model predicts"}},
     .refuses = matmul_ring_refuses,
     .seconds = matmul_ring_seconds,
     .launch = matmul_ring_launch,

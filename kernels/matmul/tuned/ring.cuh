@@ -1,5 +1,5 @@
-/* ring.cuh - the frame of ring.cu: how a stack is cut into tiles, how operands lie in shared memory, and
- * the walk of a block from tile to tile. */
+/* ring.cuh - the frame of ring.cu: how a stack is cut into tiles, how operands lie in shared memory, and the walk of a
+ * block from tile to tile. */
 #ifndef KERNELS_MATMUL_RING_CUH
 #define KERNELS_MATMUL_RING_CUH
 
@@ -11,7 +11,7 @@
 #define RING_MAX    (1 << 30) /* m, n and k are less */
 
 #define RING_SIZE  8          /* of an element, float64 */
-#define RING_STEP  16         /* k of a stage; 16 float64 are 128 bytes. */
+#define RING_STEP  16         /* k of a stage: 128 bytes of float64 */
 #define RING_PITCH (128 + 32) /* bytes from line to line: 128 of data, then padding */
 
 /* ---- what a launch does ------------------------------------------------------------------------------------------ */
@@ -28,6 +28,7 @@ struct ring_operand {
     int pitch;       /* in a stage, from row to row */
 };
 
+/* The division of a launch into tiles, and the layout of a stage. */
 struct ring_work {
     ring_operand operand[2]; /* A, B */
     unsigned items;          /* tiles of all products */
@@ -46,7 +47,8 @@ __device__ inline int thread_again(const ring_work &work) {
     return int(lane + 32 * (threadIdx.y + threadIdx.z * unsigned(work.across)));
 }
 
-/* Copies `rows` rows of `bytes`; what is beyond the first `rows_exist` and `bytes_exist` becomes zero. */
+/* Starts the copies of `rows` rows of `bytes` bytes, UNIT bytes each. Rows from `rows_exist` on, and bytes from
+ * `bytes_exist` on, become zeros. */
 template <int UNIT>
 __device__ inline void ring_copy_rows(const ring_operand &o, int thread, int threads, unsigned to, const char *from,
                                       int rows, int rows_exist, int bytes, int bytes_exist) {
@@ -82,7 +84,8 @@ __device__ inline void ring_copy(const ring_work &work, const ring_operand &o, u
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-/* Part of a C: its product, its first element there, and how many rows and columns there are from it on. */
+/* Part of the C of a product: its first element, and how many rows and columns of C there are from it on. The
+ * constructor finds the part at (y, x) of tile number `item`. */
 struct ring_place {
     unsigned product;
     int row, column, rows, columns;
@@ -104,6 +107,7 @@ struct ring_ahead {
     const char *from_a, *from_b; /* where it begins in memory */
     int a_lines, b_lines;        /* of the tile that exist */
 
+    /* Goes to the first stage of tile `item`. */
     __device__ void enter(const ring_work &work) {
         const ring_place at(work, item, 0, 0);
         const ring_operand &a = work.operand[0], &b = work.operand[1];
@@ -113,7 +117,7 @@ struct ring_ahead {
         begin = 0;
     }
 
-    /* Starts the copies of the next stage, if there is one. */
+    /* Starts the copies of this stage, if there is one, and goes to the next; commits them in any case. */
     __device__ void copy(const ring_work &work, int k, unsigned to) {
         if (item < work.items) {
             const int k_count = min(k - begin, RING_STEP);
@@ -192,12 +196,14 @@ struct ring_shape {
     int m, n, registers; /* of C; of a thread */
 };
 
+/* A launch: its division, and the blocks' size. */
 struct ring_plan {
     ring_work work;
     int down;      /* warps one below the other */
     int64_t bytes; /* of shared memory */
 };
 
+/* Describes an operand (0: A, 1: B) for blocks whose tile has `tile` lines. */
 inline ring_operand ring_operand_of(const struct launch *launch, int which, int tile) {
     const matmul_args &args = launch->args.matmul;
     const int64_t lines = which ? args.n : args.m;
@@ -211,11 +217,12 @@ inline ring_operand ring_operand_of(const struct launch *launch, int which, int 
     o.tile = tile;
     const int64_t all = o.row | o.stride | int64_t(uintptr_t(o.from));
     o.unit = all % 16 == 0 ? 16 : 8;
-    /* Lines x k of what a warp reads at once, twice 4 x 4, lie in different banks. */
+    /* The 4 lines x 4 k that half a warp reads at once lie in different banks. */
     o.pitch = !o.k_adjacent ? (tile * RING_SIZE) | 32 : RING_PITCH;
     return o;
 }
 
+/* Divides the launch for blocks of `down` x `across` warps with tiles of this shape. */
 inline ring_plan ring_plan_for(const struct launch *launch, const ring_shape &shape, int down, int across) {
     const matmul_args &args = launch->args.matmul;
     ring_plan plan = {};
@@ -234,6 +241,7 @@ inline ring_plan ring_plan_for(const struct launch *launch, const ring_shape &sh
     return plan;
 }
 
+/* Starts as many blocks as run at once, but at most one per tile. Returns 0 or a cudaError_t. */
 template <typename WORKER> int ring_start(const struct launch *launch, const ring_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const auto kernel = matmul_ring_kernel<WORKER>;

@@ -2,27 +2,27 @@
  *
  * A product of a few microseconds has little work, but all the latencies of a large one: the launch, the first
  * operands, one instruction after the other, the sums on their way to C. Large tiles leave most of the device idle, and
- * with k cut into planes a second launch has to add them. Three things shorten it here.
+ * with k cut into planes a second launch has to add them. Three means shorten it here:
  *
- *     stage   k ->               Warps share k. A block of four warps on a tile of 32 x 32 gives each warp the whole
+ *     stage   k ->               1. Warps share k. A block of four warps on a tile of 32 x 32 gives each warp the whole
  *     +----+----+----+----+      tile and a quarter of each stage's k. So tiles can be small, and many, while an
  *     | w0 | w1 | w2 | w3 |      element that a warp loads still feeds as many multiply-adds as in a large tile.
  *     +----+----+----+----+
  *
- *     block  0    1    2    3    Blocks share k. Those that have the pieces of one tile are a cluster. Each adds a part
+ *     block  0    1    2    3    2. Blocks share k. Those with the pieces of one tile are a cluster. Each adds a part
  *     sums  +--+ +--+ +--+ +--+  of the tile: it reads the sums of all warps of all blocks out of their shared memory,
  *       --> |==| |==| |==| |==|  first to last, and stores what it added. There is no second launch, and no way through
  *           |  | |  | |  | |  |  global memory. Planes remain for a k that is cut into more than eight pieces.
  *           +--+ +--+ +--+ +--+
  *
- * Copies from global to shared memory are asynchronous and bypass the registers. Operands keep their layout, and all
+ * 3. Copies from global to shared memory are asynchronous and bypass the registers. Operands keep their layout, and all
  * stages but one are requested before the first multiplication. (async.cu transposes some operands through registers;
  * here that would wait for memory once a stage.) If k is adjacent in a stage of floats, a thread reads four k of a
  * line at once.
  *
  * Sums go through shared memory even if there is nothing to add: neighbouring threads then write rows of C, in
- * 16 bytes each if they are aligned. On a GPU with clusters a launch that leaves room for another may begin while
- * the one before it ends.
+ * 16 bytes each if they are aligned. On a GPU with clusters a launch that leaves room for another may begin while the
+ * previous one ends.
  *
  * Measured on an H200, in microseconds: this kernel, cuBLAS, and the best tile that cuts k only into planes (cut.cuh):
  *
@@ -65,19 +65,21 @@ struct share_shape {
     }
 };
 
-/* How an operand lies in a stage: LINE and K, elements from line to line and from k to k. Below, a SHAPE is a
- * share_shape, and A and B are the share_feeders of both operands. */
+/* Copies an operand into stages (async.cuh). LINE and K: elements of a stage from line to line and from k to k. Below,
+ * a SHAPE is a share_shape, and A and B are the share_feeders of both operands. */
 template <typename SHAPE, enum layout LAYOUT, int WIDTH, int LINES_>
 struct share_feeder : feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK, SHAPE::THREADS> {
     using feeder<typename SHAPE::T, LAYOUT, WIDTH, LINES_, SHAPE::BK, SHAPE::THREADS>::feeder;
     static constexpr int LINE = LAYOUT == LINES ? 1 : share_feeder::ROW, K = LAYOUT == LINES ? share_feeder::ROW : 1;
 };
 
-/* ---- what a warp does with a stage: float64 on tensor cores, float32 by multiply-adds ----
- *
- * load() reads STEP k of both operands, from k number `l` of the stage `offset` bytes on, into one of two register
- * buffers; work() multiplies a buffer; leave() writes the warp's sums to a plane in shared memory. */
+/* ---- what a warp does with a stage ------------------------------------------------------------------------------- */
 
+/* share_doubles and share_floats multiply a warp's tile. load() reads STEP k of both operands into one of two register
+ * buffers, from number `l` on of the k in the stage that lies `offset` bytes behind the first; work() multiplies a
+ * buffer; leave() writes the warp's sums to a plane in shared memory.
+ *
+ * float64: on tensor cores. */
 template <typename SHAPE, typename A, typename B> struct share_doubles {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 8;
     double sums[ROWS / 2][COLUMNS][4] = {};
@@ -119,8 +121,9 @@ template <typename SHAPE, typename A, typename B> struct share_doubles {
     }
 };
 
-/* float32: the 32 threads of a warp form a grid of 8 x 4. One read of a thread takes 2 or 4 adjacent lines or, if k
- * is adjacent in the stage, 4 adjacent k of one line; then the padding puts the warp's lines into different banks. */
+/* float32: by multiply-adds. The threads of a warp form a grid of 8 x 4. One read of a thread takes 2 or 4 adjacent
+ * lines or, if k is adjacent in the stage, 4 adjacent k of one line; then the padding puts the warp's lines into
+ * different banks. */
 template <typename SHAPE, typename A, typename B> struct share_floats {
     static constexpr int STEP = 4, ROWS = SHAPE::WARP_M / 8, COLUMNS = SHAPE::WARP_N / 4;
     float sums[ROWS][COLUMNS] = {};
@@ -325,6 +328,7 @@ constexpr int share_bytes = SHAPE::STAGES *int(sizeof(typename SHAPE::T)) *
                             (share_feeder<SHAPE, A, A_WIDTH, SHAPE::ROWS>::ELEMENTS +
                              share_feeder<SHAPE, B, B_WIDTH, SHAPE::COLUMNS>::ELEMENTS);
 
+/* Starts the kernel for operands of these layouts, copied in words of A_WIDTH and B_WIDTH elements (async.cuh). */
 template <typename SHAPE, enum layout A, int A_WIDTH, enum layout B, int B_WIDTH>
 int share_start(const struct launch *launch, const matmul_cut &cut, const matmul_choice &choice) {
     using T = typename SHAPE::T;

@@ -48,11 +48,12 @@ struct skinny_form {
     int64_t lines, small, x_stride;
 };
 
+/* The larger of A and B is X. Its lines are aligned if every row of it in memory is a whole number of vectors. */
 static skinny_form form_of(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const bool x_is_a = args.m >= args.n, k_adjacent = x_is_a ? !args.transpose_a : args.transpose_b;
     const int64_t stride = x_is_a ? args.a_batch_stride : args.b_batch_stride, lines = std::max(args.m, args.n);
-    const int64_t vector = launch->dtype == FLOAT64 ? 2 : launch->dtype == FLOAT32 ? 4 : 8;
+    const int64_t vector = int64_t(16 / dtype_size(launch->dtype)); /* elements of 16 bytes */
     return {.x_is_a = x_is_a,
             .k_adjacent = k_adjacent,
             .aligned = (k_adjacent ? args.k : lines) % vector == 0 && stride % vector == 0,
@@ -61,6 +62,7 @@ static skinny_form form_of(const struct launch *launch) {
             .x_stride = stride};
 }
 
+/* Calls `f` with the type of the worker for up to COLUMNS lines of S: which of the four kinds multiplies. */
 template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_columns(const skinny_form &form, F f) {
     constexpr int TILES = std::max(COLUMNS / 8, 1);
     if constexpr (sizeof(T) == 8 && COLUMNS > 4) {
@@ -78,6 +80,7 @@ template <typename T, int COLUMNS, bool ALIGNED, typename F> static int with_col
     }
 }
 
+/* Calls `f` with the type of the worker: rounds the lines of S up to a number that workers are compiled for. */
 template <typename T, bool ALIGNED, typename F> static int with_alignment(const skinny_form &form, F f) {
     if (form.small <= 1) return with_columns<T, 1, ALIGNED>(form, f);
     if (form.small <= 2) return with_columns<T, 2, ALIGNED>(form, f);
@@ -97,15 +100,15 @@ template <typename F> static int with_worker(const struct launch *launch, F f) {
 
 /* ---- how it is cut, and how long it takes ------------------------------------------------------------------------ */
 
+/* The bytes of all operands and C. */
 static double matmul_skinny_traffic(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    const double size = launch->dtype == FLOAT64 ? 8 : launch->dtype == FLOAT32 ? 4 : 2;
-    return size * double(args.batch) *
+    return double(dtype_size(launch->dtype)) * double(args.batch) *
            (double(args.m) * double(args.k) + double(args.k) * double(args.n) + double(args.m) * double(args.n));
 }
 
-/* Should the launch begin before the one before it ends? That saves up to 0.9 us, but its blocks come as others leave:
- * each time to other multiprocessors. If X nearly fills L2, less of it is found there, presumably since both halves of
+/* Should the launch begin before the previous one ends? That saves up to 0.9 us, but its blocks start as others end, so
+ * each time on other multiprocessors. If X nearly fills L2, less of it is found there, presumably since both halves of
  * L2 then hold a copy of what was in one: a vector by 3072 x 3072 in float32 took 9.7 us and, early, 15.3. */
 static bool begins_early(const struct launch *launch) {
     return matmul_skinny_traffic(launch) <= EARLY_BYTES;
@@ -113,7 +116,7 @@ static bool begins_early(const struct launch *launch) {
 
 /* Seconds, and rates of one multiprocessor, fitted to 3400 timings on an H200. */
 #define STARTED    2.2e-6  /* the launch, and the first loads of its blocks */
-#define EARLY      0.7e-6  /* saved if it begins before the launch before has ended */
+#define EARLY      0.7e-6  /* saved by a launch that begins before the previous one has ended */
 #define WAVE       0.64e-6 /* of each wave of blocks: what a block does besides reading and does not hide */
 #define ADDING     6.2e9   /* sums per second that a block adds up at its end */
 #define FOLLOWING  1e-6    /* more for a wave in a stack, whose short blocks do not hide the start of the next */
@@ -166,11 +169,47 @@ template <typename W> static double time_of(const struct launch *launch, const s
     return seconds;
 }
 
-/* The product cut for `abreast` units side by side, with k split over up to `splits` blocks. */
+/* An upper bound of tiles times splits if k is split. */
+static int64_t max_blocks(const struct launch *launch) {
+    return int64_t(MAX_BLOCK_RATIO) * 2 * launch->multiprocessors;
+}
+
+/* Cuts X's lines into tiles, for `abreast` units side by side. If lines are adjacent and unaligned, a tile's vectors
+ * begin up to P - 1 lines before it, so P lines of the units' are not the tile's. */
+template <typename W> static void cut_lines(skinny_work &work, int abreast) {
+    work.abreast = abreast;
+    work.parts = W::UNITS / abreast;
+    work.tile_lines = abreast * W::LINES - (W::K_ADJACENT || W::ALIGNED ? 0 : W::P);
+    work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
+}
+
+/* Sets the k that workers step through. If X is unaligned, it differs from k. With k adjacent, a line's first vector
+ * may begin up to P - 1 elements before the line. With lines adjacent, a vector may reach P - 1 elements beyond its
+ * row, so it must not begin in the operand's last rows, which have at least that many elements. */
+template <typename W> static void set_walked_k(skinny_work &work) {
+    if (!W::K_ADJACENT && !W::ALIGNED)
+        work.last_rows = int(std::min<int64_t>(work.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
+    work.walked = work.k == 0 ? 0 : W::K_ADJACENT && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
+}
+
+/* Splits the walked k over up to `splits` blocks, each with a whole number of steps of its units, and cuts a block's k
+ * into chunks of which S fits into shared memory. The chunks are equal: a short last one would cost as much. */
+template <typename W> static void split_k(skinny_work &work, int64_t splits) {
+    const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
+    const int64_t k_each = ceil_div(ceil_div(walked, splits), step) * step;
+    work.k_each = int(k_each);
+    work.splits = int(ceil_div(walked, k_each));
+    const int64_t bytes_of_a_k = int64_t(sizeof(typename W::element)) * std::max(W::rows(work.small), 1);
+    const int64_t k_that_fits = STAGED_BYTES / bytes_of_a_k / step * step;
+    const int64_t chunks = ceil_div(k_each, std::max(k_that_fits, step));
+    work.chunk = int(ceil_div(ceil_div(k_each, chunks), step) * step);
+}
+
+/* The product cut for `abreast` units side by side, with k split over up to `splits` blocks. The workspace holds the
+ * counters of all tiles, then the planes. */
 template <typename W>
 static skinny_work work_of(const struct launch *launch, const skinny_form &form, int abreast, int64_t splits) {
     const matmul_args &args = launch->args.matmul;
-    constexpr int64_t size = sizeof(typename W::element);
     skinny_work work = {.x = form.x_is_a ? args.a : args.b,
                         .s = form.x_is_a ? args.b : args.a,
                         .x_stride = form.x_stride,
@@ -180,21 +219,11 @@ static skinny_work work_of(const struct launch *launch, const skinny_form &form,
                         .k = int(args.k),
                         .small_k_adjacent = form.x_is_a ? args.transpose_b : !args.transpose_a,
                         .small_last = form.x_is_a,
-                        .abreast = abreast,
-                        .parts = W::UNITS / abreast,
-                        .tile_lines = abreast * W::LINES - (W::K_ADJACENT || W::ALIGNED ? 0 : W::P)};
-    work.tiles = ceil_div(ceil_div(work.lines, W::TOGETHER) * W::TOGETHER, work.tile_lines);
-    if (!W::K_ADJACENT && !W::ALIGNED)
-        work.last_rows = int(std::min<int64_t>(args.k, ceil_div(W::P - 1, std::max<int64_t>(work.lines, 1))));
-    work.walked = work.k == 0 ? 0 : W::K_ADJACENT && !W::ALIGNED ? work.k + W::P - 1 : work.k - work.last_rows;
-    const int64_t step = int64_t(work.parts) * W::STEP, walked = std::max(work.walked, 1);
-    const int64_t k_each = ceil_div(ceil_div(walked, splits), step) * step;
-    work.k_each = int(k_each);
-    work.splits = int(ceil_div(walked, k_each));
-    const int64_t fitting = STAGED_BYTES / (size * std::max(W::rows(work.small), 1)) / step * step;
-    const int64_t chunks = ceil_div(k_each, std::max(fitting, step)); /* equal: a short last one would cost as much */
-    work.chunk = int(ceil_div(ceil_div(k_each, chunks), step) * step);
-    work.counters = static_cast<unsigned *>(launch->workspace);
+                        .counters = static_cast<unsigned *>(launch->workspace),
+                        .planes = static_cast<unsigned *>(launch->workspace) + max_blocks(launch)};
+    cut_lines<W>(work, abreast);
+    set_walked_k<W>(work);
+    split_k<W>(work, splits);
     return work;
 }
 
@@ -205,12 +234,8 @@ template <typename W> static size_t bytes_of(const skinny_work &work) {
     return std::max(staged, size_t(WARPS) * W::SUMS * sizeof(accumulator<T>));
 }
 
-static int64_t max_blocks(const struct launch *launch) {
-    return int64_t(MAX_BLOCK_RATIO) * 2 * launch->multiprocessors;
-}
-
-/* Finds the fastest way to cut the product, and its time. It tries numbers of blocks that fill the device once, twice
- * and so on. */
+/* Returns the fastest way to cut the product, by time_of, and sets *seconds to its time. Tries all numbers of units
+ * side by side, each without a split of k and with splits whose blocks fill the device once, twice and so on. */
 template <typename W> static skinny_work plan_of(const struct launch *launch, double *seconds) {
     const skinny_form form = form_of(launch);
     const matmul_args &args = launch->args.matmul;
@@ -232,8 +257,8 @@ template <typename W> static skinny_work plan_of(const struct launch *launch, do
 }
 
 /* Products with 9 to 16 lines of float32 and float64 took 1.1 to 1.5 times as long as time_of predicts. */
-#define MANY      8
-#define MANY_PACE (1 / 1.25)
+#define MANY          8
+#define MANY_SLOWDOWN 1.25
 
 static double matmul_skinny_seconds(const struct launch *launch) {
     double seconds = 0;
@@ -241,7 +266,7 @@ static double matmul_skinny_seconds(const struct launch *launch) {
         plan_of<typename decltype(worker)::type>(launch, &seconds);
         return 0;
     });
-    return seconds / (form_of(launch).small > MANY && dtype_size(launch->dtype) > 2 ? MANY_PACE : 1);
+    return seconds * (form_of(launch).small > MANY && dtype_size(launch->dtype) > 2 ? MANY_SLOWDOWN : 1);
 }
 
 /* A number of the order of additions: launches with the same number give the same bits. With k adjacent and lines that
@@ -264,21 +289,23 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
     return way;
 }
 
-/* The workspace's bytes: an upper bound that does not shrink when an extent grows. */
+/* The bytes of the counters and the planes: an upper bound that does not shrink when an extent grows. A piece of k is
+ * at least MIN_K long, and each block leaves the sums of one tile. */
 static size_t matmul_skinny_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (args.k < 2 * MIN_K) return 0;
-    const double wanted = double(args.k / MIN_K) * double(args.batch) * double(args.m) * double(args.n);
-    const double max_elements = double(max_blocks(launch)) * MAX_LINES * double(std::min(args.m, args.n));
+    if (args.k < 2 * MIN_K) return 0; /* k is not split */
+    const double sums_of_all_pieces = double(args.k / MIN_K) * double(args.batch) * double(args.m) * double(args.n);
+    const double sums_of_all_blocks = double(max_blocks(launch)) * MAX_LINES * double(std::min(args.m, args.n));
     const size_t counters_bytes = size_t(max_blocks(launch)) * sizeof(unsigned);
-    return counters_bytes +
-           size_t(std::min(wanted, max_elements)) * (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
+    return counters_bytes + size_t(std::min(sums_of_all_pieces, sums_of_all_blocks)) *
+                                (launch->dtype == FLOAT64 ? sizeof(double) : sizeof(float));
 }
 
 static const char *matmul_skinny_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
-    if (args.k > 1 << 30) return "takes a k of at most 2^30";
-    return std::min(args.m, args.n) > SKINNY ? "takes products with at most 16 rows or columns" : NULL;
+    static_assert(SKINNY == 16, "as the message says");
+    if (args.k > 1 << 30) return "k is longer than 2^30"; /* it is counted in int */
+    return std::min(args.m, args.n) > SKINNY ? "the product has more than 16 rows and more than 16 columns" : NULL;
 }
 
 static int matmul_skinny_launch(const struct launch *launch) {
@@ -287,14 +314,13 @@ static int matmul_skinny_launch(const struct launch *launch) {
     return with_worker(launch, [&](auto worker) -> int {
         using W = typename decltype(worker)::type;
         double seconds;
-        skinny_work work = plan_of<W>(launch, &seconds);
-        work.planes = work.counters + max_blocks(launch);
+        const skinny_work work = plan_of<W>(launch, &seconds);
         const size_t bytes = bytes_of<W>(work);
         const auto kernel = skinny_kernel<W>;
         const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
         if (code != cudaSuccess) return code;
         return launch_clusters_of(begins_early(launch), kernel, grid_of(work.tiles * args.batch * work.splits), THREADS,
-                                  bytes, 1, stream_of(launch), args, work);
+                                  bytes, /* cluster */ 1, stream_of(launch), args, work);
     });
 }
 
@@ -302,7 +328,7 @@ KERNEL(matmul_skinny) = {
     .name = "skinny",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "at most 16 rows or columns: the large operand once through registers, k split over warps and blocks",
+    .summary = "at most 16 rows or columns: reads the large operand once, to registers; k split over warps and blocks",
     .dtypes = DTYPES_FLOAT,
     .edges = {{8, 16, 64, 120, 124, 128, 256}, {8, 16, 64, 120, 124, 128, 256}, {4, 8, 32, 128, 256, 512, 1024}},
     .accuracy = ACCURACY_FULL,

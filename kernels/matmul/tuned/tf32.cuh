@@ -1,6 +1,6 @@
-/* tf32.cuh - the kernel of tf32.cu, which explains its design, and its launch: for a whole product or (MENDS) for those
- * elements that scaled16.cu hands over. The kernel sees the product transposed: its `a` and `m` are the job's B and
- * n. A_MN: is that `a` MN-major (core/wgmma.cuh)? Without 9.0a the kernel is empty, and is never launched. */
+/* tf32.cuh - the kernel of tf32.cu, which explains its design, and its launch: for a whole product or (MENDS) for the
+ * elements that scaled16.cu hands over. The kernel computes the product turned: its `a` and `m` are the job's B and n.
+ * A_MN: is that `a` MN-major (core/wgmma.cuh)? Without 9.0a the kernel is empty, and is never launched. */
 #ifndef KERNELS_MATMUL_TF32_CUH
 #define KERNELS_MATMUL_TF32_CUH
 
@@ -25,7 +25,7 @@ template <bool A_MN> __device__ inline int tf32_row(bool upper) {
         return warp * 16 + upper * 8 + quad;
 }
 
-/* One element of the consumer's 64 x 32 tile, from its swizzled place. */
+/* Element (row, k) of the consumer's 64 x 32 tile, which is swizzled. */
 template <bool A_MN> __device__ inline uint32_t tf32_element(const uint8_t *tile, int row, int k) {
     const int line = A_MN ? row / 32 * 32 + k : row, place = A_MN ? row % 32 : k;
     return *reinterpret_cast<const uint32_t *>(tile + line * 128 + (place * 4 ^ line % 8 * 16));
@@ -83,7 +83,7 @@ __device__ inline void tf32_consume(const matmul_args &args, const tf32_wanted &
 #pragma unroll
         for (int i = 0; i < 128; i++) sum[i] = 0;
         int reading = -1; /* the stage that pending instructions read */
-#pragma unroll 2          /* so that a turn does not load into registers that pending instructions read */
+#pragma unroll 2          /* a round must not load into registers that pending instructions read */
         for (int64_t k = 0; k < args.k; k += TF32_K, at.advance()) {
             mbarrier_wait(&shared.ring.full[at.stage], at.phase);
             const tf32_stage &stage = shared.stage[at.stage];
@@ -110,6 +110,7 @@ __device__ inline void tf32_consume(const matmul_args &args, const tf32_wanted &
     }
 }
 
+/* `tiles`: of the product. MENDS: does nothing if no element is wanted. */
 template <bool A_MN, bool MENDS>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_tf32_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     extern __shared__ __align__(1024) uint8_t memory[];
     tf32_shared &shared = *reinterpret_cast<tf32_shared *>(memory);
     wgmma_roles(
-        shared.ring, /* what the producer does; what a consumer does: */
+        shared.ring, /* the producer, then a consumer: */
         [&] {
             ring_position<TF32_STAGES> at;
             wgmma_walk(tiles, [&](int64_t number) {
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 #endif
 }
 
-/* The bytes for copies that TMA can read (pack.cuh). In the transposed problem b, the job's A, must be K-major. */
+/* The bytes for copies that TMA can read (pack.cuh). In the turned product b, the job's A, must be K-major. */
 inline size_t tf32_workspace(const struct launch *launch) {
     const matmul_args turned = matmul_turn(launch->args.matmul);
     return pack_bytes(wgmma_stack_a(turned), sizeof(float), false) +

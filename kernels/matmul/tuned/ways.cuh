@@ -1,4 +1,4 @@
-/* ways.cuh - which of its tiles a variant takes, by a trial.
+/* ways.cuh - finds by trial which of its tiles a variant takes.
  *
  * A model predicts most of a tile's cost, but not all: of the tiles for one product, the predicted best took up to a
  * third longer than the real one. So if a launch is to be timed many times, the few ways that the model thinks best are
@@ -17,15 +17,16 @@
 /* The limits of a trial. */
 #define WAYS_MAX_COUNT   8    /* number of ways */
 #define WAYS_MAX_RATIO   1.5  /* largest predicted time of a way, over the best one's */
-#define WAYS_MAX_SECONDS 0.06 /* most seconds of all launches, as predicted */
+#define WAYS_MAX_SECONDS 0.06 /* predicted seconds of all launches of a trial */
 #define WAYS_ROUNDS      3    /* rounds; in each of them every way... */
 #define WAYS_TOGETHER    0.3f /* ...runs for this many milliseconds */
 
-/* The parameters that trials chose. */
+/* The parameters that trials have chosen, by product. */
 struct ways_memory {
     std::mutex mutex;
     recent<std::array<int, KERNEL_MAX_PARAMETERS>> known;
 
+    /* Sets `choice` to the parameters chosen for this key; false: there was no trial. */
     bool recall(const matmul_key &key, int *choice) {
         mutex.lock();
         const auto *const found = known.find(key);
@@ -47,7 +48,11 @@ struct ways_memory {
  * predicted time first. Their number is limited so that the trial takes WAYS_MAX_SECONDS: each way is launched twice to
  * load and measure it, and once in each round. */
 inline std::vector<struct launch> ways_of(const struct kernel *kernel, const struct launch *launch) {
-    std::vector<std::pair<double, struct launch>> found;
+    struct way {
+        double seconds;
+        struct launch configured;
+    };
+    std::vector<way> found;
     const double predicted = kernel->seconds(launch);
     struct launch other = *launch;
     other.timed = false;
@@ -66,16 +71,17 @@ inline std::vector<struct launch> ways_of(const struct kernel *kernel, const str
             other.choice[i] = more ? other.choice[i] + 1 : last_value[i] > 0;
         }
     }
-    std::stable_sort(found.begin(), found.end(), [](auto &one, auto &two) { return one.first < two.first; });
+    std::stable_sort(found.begin(), found.end(), [](auto &one, auto &two) { return one.seconds < two.seconds; });
     const double affordable = WAYS_MAX_SECONDS / (predicted * (2 + WAYS_ROUNDS));
     std::vector<struct launch> best;
-    for (const auto &it : found)
-        if (double(best.size()) < std::min(affordable, double(WAYS_MAX_COUNT))) best.push_back(it.second);
+    for (const way &each : found)
+        if (double(best.size()) < std::min(affordable, double(WAYS_MAX_COUNT))) best.push_back(each.configured);
     return best;
 }
 
-/* Starts a launch whose parameters are left to the kernel, after a trial if it is worth one. `start` does any launch,
- * and all of kernel's parameters have "auto" first. */
+/* Starts a launch. If its parameters are all "auto" and it is timed, it gets those that the trial of an equal launch
+ * has chosen, after that trial if there was none yet. `start` starts any launch of the kernel, whose parameters all
+ * have "auto" first. */
 inline int ways_launch(const struct kernel *kernel, const struct launch *launch, int (*start)(const struct launch *)) {
     static struct ways_memory memory;
     const matmul_args &args = launch->args.matmul;

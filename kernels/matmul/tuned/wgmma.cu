@@ -1,4 +1,4 @@
-/* wgmma.cu - runs multicast.cu's kernel with the few tiles that suit large products, so that a search tries fewer.
+/* wgmma.cu - multicast.cu's kernel with the few tiles that suit large products, so that a search has fewer to try.
  *
  *     a block computes 128 rows of 256, 192, 128 or 64 columns; k is split into 1, 2 or 4 pieces
  *
@@ -13,14 +13,14 @@ DECLARE_KERNEL(matmul_multicast);
 static const char *const tiles[] = {"auto", "256", "192", "128", "64"};
 static const char *const pieces[] = {"auto", "1", "2", "4"};
 
-/* The index of a value in the list of a parameter of multicast. */
+/* The index of a value, which must exist, in the list of a parameter of multicast. */
 static int index_of(int parameter, const char *word) {
     int index = 0;
     while (strcmp(matmul_multicast.parameters[parameter].values[index], word) != 0) index++;
     return index;
 }
 
-/* The launch with the values of multicast's parameters: rows, columns, pieces, turned. */
+/* The same launch for multicast: with multicast's parameters rows, columns, pieces, turned. */
 static struct launch as_multicast(const struct launch *launch) {
     struct launch other = *launch;
     other.choice[0] = index_of(0, "128");
@@ -53,7 +53,7 @@ KERNEL(matmul_wgmma) = {
     .name = "wgmma",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "Hopper's tensor cores, tiles of 128 rows a block: multicast's kernel with fewer to choose from",
+    .summary = "Hopper's tensor cores, tiles of 128 rows per block: multicast's kernel with fewer to choose from",
     .dtypes = DTYPE_BIT(FLOAT16) | DTYPE_BIT(BFLOAT16),
     .edges = {{256, 128, 64, 8}, {256, 192, 128, 64, 8}, {64, 8, 256, 512}},
     .accuracy = ACCURACY_FULL,
@@ -62,11 +62,11 @@ KERNEL(matmul_wgmma) = {
     .only_below = 100,
     .parameters = {{.name = "tile",
                     .values = {"auto", "256x256", "256x192", "256x128", "256x64"},
-                    .help = "of two blocks; auto: of all with 128 rows a block, what a model predicts to be fastest"},
+                    .help = "rows and columns of two blocks; auto: of those with 128 rows per block, by a model"},
                    {.name = "pieces",
                     .values = {"auto", "1", "2", "4"},
-                    .help = "of k, each by blocks of its own, added up in their shared memory; 2 and 4 up to 256x128"},
-                   {.name = "turned", .values = {"auto", "no", "yes"}, .help = "the tile's 256 lie along n"}},
+                    .help = "pieces of k, one per block; the blocks add their sums; 2 and 4: tiles up to 256x128"},
+                   {.name = "turned", .values = {"auto", "no", "yes"}, .help = "the tile's 256 rows lie along n"}},
     .way = matmul_wgmma_way,
     .workspace = matmul_wgmma_workspace,
     .refuses = matmul_wgmma_refuses,

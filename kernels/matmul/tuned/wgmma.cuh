@@ -1,5 +1,5 @@
-/* wgmma.cuh - the frame of variants on Hopper's tensor cores: a copy engine moves the operands, threads only give
- * orders.
+/* wgmma.cuh - the frame of variants on Hopper's tensor cores: the copy engine moves the operands, and threads only
+ * start copies and multiplications.
  *
  *     copy engine   | stage 0 | stage 1 | stage 2 | stage 3 | stage 0 ..   each: 128 x 64 of A, 64 x 256 of B
  *     producer      one thread starts a copy as soon as a stage is empty
@@ -15,7 +15,7 @@
  * memory moves 128 KiB in that time, which is its limit: copies write 48 KiB, and each consumer reads 8 KiB of A and 32
  * KiB of B.
  *
- * Barriers use the plain forms of arrive and wait: only the copy engine and the tensor core touch the data they guard.
+ * Barriers use the plain forms of arrive and wait, since only the copy engine and the tensor core touch the operands.
  * A release and an acquire at cluster scope in every stage cost a third of the speed. */
 #ifndef KERNELS_MATMUL_WGMMA_CUH
 #define KERNELS_MATMUL_WGMMA_CUH
@@ -75,7 +75,7 @@ template <typename STAGE, int STAGES> struct wgmma_shared {
     ring_barriers<STAGES> ring;
 };
 
-/* The operands as they lie in memory, for TMA. */
+/* The operands A and B as they lie in memory, for TMA. */
 inline tma_stack wgmma_stack_a(const matmul_args &args) {
     const int64_t rows = args.transpose_a ? args.k : args.m, columns = args.transpose_a ? args.m : args.k;
     return {args.a, args.a_batch_stride ? args.batch : 1, rows, columns, columns, args.a_batch_stride};
@@ -90,12 +90,12 @@ inline int64_t wgmma_tiles(const matmul_args &args, int tile_n) {
     return args.batch * ceil_div(args.m, WGMMA_CLUSTER * WGMMA_TILE_M) * ceil_div(args.n, tile_n);
 }
 
-/* This block's position in the cluster's tile `number`: batch, row and column of C. Clusters walk down bands of 8
- * tiles, so that clusters running at the same time share operands in L2. */
+/* The matrix, row and column of C at which this block's part of the cluster's tile `number` begins. Tiles are numbered
+ * down bands of 8, so that clusters running at the same time share operands in L2. */
 __device__ inline tile_position wgmma_tile(const matmul_args &args, int tile_n, int64_t number) {
     const int64_t band = 8, height = WGMMA_CLUSTER * WGMMA_TILE_M;
     const int64_t rows = (args.m + height - 1) / height, columns = (args.n + tile_n - 1) / tile_n;
-    /* A small product has one matrix and one band, and no time to divide. */
+    /* A small product has one matrix and one band: it is too short for these divisions. */
     const int64_t batch = number < rows * columns ? 0 : quotient(number, rows * columns);
     const int64_t in_matrix = number - batch * rows * columns;
     const int64_t first = in_matrix < band * columns ? 0 : quotient(in_matrix, band * columns) * band;
@@ -105,13 +105,13 @@ __device__ inline tile_position wgmma_tile(const matmul_args &args, int tile_n, 
     return {batch, row * height + cluster_column() * WGMMA_TILE_M, column * tile_n};
 }
 
-/* The numbers of the tiles that this block's cluster does, one after the other. */
+/* Calls use(number) for each tile of this block's cluster. */
 template <typename USE> __device__ inline void wgmma_walk(int64_t tiles, USE use) {
     for (int64_t number = blockIdx.x / WGMMA_CLUSTER; number < tiles; number += gridDim.x / WGMMA_CLUSTER) use(number);
 }
 
-/* The producer thread copies what a tile needs, stage by stage: this block's tile of A, and this block's half of B for
- * both. A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)? */
+/* The producer thread copies the operands of tile `number`, stage by stage: this block's tile of A, and this block's
+ * half of the pair's tile of B, into both blocks. A_MN, B_MN: is A, is B MN-major (core/wgmma.cuh)? */
 template <int TILE_K, bool A_MN, bool B_MN, typename STAGE, int STAGES>
 __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap *a_map, const CUtensorMap *b_map,
                                      wgmma_shared<STAGE, STAGES> &shared, ring_position<STAGES> &at, int64_t number) {
@@ -146,14 +146,15 @@ __device__ inline void wgmma_produce(const matmul_args &args, const CUtensorMap 
     }
 }
 
-/* A consumer releases a stage in both blocks of the pair, because the producers of both write to it. Two threads signal
- * one block each. */
+/* Releases a stage for a consumer, to the producers of both blocks of the pair, because both write to it. Two threads
+ * signal one block each; all threads of the warpgroup call this. */
 template <int STAGES> __device__ inline void wgmma_release(ring_barriers<STAGES> &ring, int stage) {
     const unsigned thread = threadIdx.x % WARPGROUP;
     if (thread < WGMMA_CLUSTER) mbarrier_arrive(&ring.empty[stage], thread);
 }
 
-/* The frame of a kernel: barriers, roles, and a last cluster barrier, because a block must stay until the other one's
+/* The frame of a kernel. Makes the barriers; calls produce() in one thread of the first warpgroup and consume(number)
+ * in all threads of the two others; and ends with a cluster barrier, because a block must stay until the other one's
  * copies and signals to it have arrived. */
 template <int STAGES, typename PRODUCE, typename CONSUME>
 __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produce, CONSUME &&consume) {
@@ -170,13 +171,14 @@ __device__ inline void wgmma_roles(ring_barriers<STAGES> &ring, PRODUCE &&produc
     cluster_sync();
 }
 
-/* The reason why such a kernel cannot do a product of these sizes; NULL: it can. TMA counts in 32 bits. */
+/* The reason why a kernel that copies by TMA cannot do a product of these sizes; NULL: it can. TMA counts in 32
+ * bits. */
 inline const char *wgmma_refuses(std::initializer_list<int64_t> sizes) {
     return std::max(sizes) > INT32_MAX ? "a dimension is beyond 2^31 - 1" : nullptr;
 }
 
-/* Starts a kernel on one cluster per tile, but on no more than run at the same time: they take tile after tile.
- * `early`: it may begin while the kernel before it ends, and calls launch_wait. */
+/* Starts a kernel on as many clusters as run at the same time, but at most one per tile; each takes tile after tile.
+ * `early`: the kernel may begin before the previous one has ended, and calls launch_wait. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 int wgmma_start(const struct launch *launch, int64_t tiles, bool early, size_t shared_bytes,
                 void (*kernel)(PARAMETERS...), const ARGUMENTS &...arguments) {
