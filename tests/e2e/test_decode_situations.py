@@ -130,6 +130,18 @@ def test_bounds_each_in_units_of_its_own(folder, least, most):
     np.testing.assert_allclose(output(folder, "same")[0], [[np.nan, 275.15], [np.nan, np.nan]])
 
 
+@pytest.mark.parametrize("attribute, value, is_said", [("conversion", 1e-6, True), ("conversion", 1.0, False),
+                         ("offset", 3, True), ("offset", "left", False), ("ScaleFactor", 0.1, True)])  # fmt: skip
+def test_factors_of_other_conventions(folder, attribute, value, is_said):
+    """They are not applied, which is said where it matters, unless the job wants stored numbers."""
+    write(folder / "t.h5", **{attribute: value})
+    job(folder, mean())
+    assert (f"input 't': attribute {attribute}, {value}, is not applied; `map` can do it\n" in run(folder)) == is_said
+    np.testing.assert_array_equal(output(folder)[0], [-16333.5, 250])
+    job(folder, mean(), decode="none")
+    assert "attribute" not in run(folder, "--overwrite")
+
+
 @pytest.mark.parametrize("entry", [{}, {"decode": "none"}])
 def test_integers_have_no_nan_to_skip(folder, entry):
     write(folder / "t.h5", units="m")

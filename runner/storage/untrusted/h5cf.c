@@ -15,6 +15,14 @@
 static const char *const packing[] = {"scale_factor", "add_offset", "_FillValue",  "missing_value",
                                       "valid_min",    "valid_max",  "valid_range", "_Unsigned"};
 
+/* Factors and offsets of other conventions (NWB, openPMD, HDF-EOS, NASA's ocean colour), which are not applied, and the
+ * numbers with which they change nothing. */
+static const struct {
+    const char *name;
+    double neutral;
+} foreign[] = {{"conversion", 1}, {"offset", 0}, {"unitSI", 1}, {"ScaleFactor", 1}, {"Offset", 0},
+               {"slope", 1},      {"Slope", 1},  {"gain", 1},   {"intercept", 0},   {"Intercept", 0}};
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one.
@@ -155,6 +163,19 @@ static char *unapplied_text(hid_t object, const char *field) {
     return NULL;
 }
 
+/* Returns a sentence: another convention's factor or offset, which is not applied, changes the numbers. NULL: there is
+ * none. The caller frees. */
+static char *foreign_text(hid_t object) {
+    struct cf_number number;
+    char text[CF_NUMBER_TEXT];
+    bool unusable;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (read_numbers(object, foreign[i].name, 1, &number, &unusable) && number.real != foreign[i].neutral)
+            return must_printf("attribute %s, %s, is not applied; `map` can do it", foreign[i].name,
+                               cf_number_text(&number, text));
+    return NULL;
+}
+
 /* Appends the numbers of the job key `missing`, for floats as their type has them: 1e20 is no float32. */
 static void add_missing(const struct job_missing *missing, enum dtype dtype, struct cf *cf) {
     for (int i = 0; i < missing->count; i++) {
@@ -181,6 +202,7 @@ struct decoding *h5cf_decoding(const struct h5_dataset *dataset, const struct jo
     } else {
         read_attributes(dataset, &cf, remark);
     }
+    if (!*remark && h5_has_attributes(dataset->id)) *remark = foreign_text(dataset->id);
     *unit_lost = false;
     if (input->stored_numbers) {
         decoding_make(&cf, dataset->dtype, &decoding, &useless);
@@ -305,13 +327,12 @@ static char *attribute_text(hid_t dataset, const char *name) {
 }
 
 void h5cf_list(const char *path, const char *name, void (*print)(const char *name, const char *text)) {
-    static const char *const others[] = {"conversion", "offset", "unit", "unitSI"};
     FENCE(path);
     OWNED_DATASET struct h5_dataset *dataset = NULL;
     if (h5_open(path, name, &dataset, IGNORED)) return;
-    size_t count = sizeof packing / sizeof *packing;
-    for (size_t i = 0; i < count + sizeof others / sizeof *others; i++) {
-        const char *attribute = i < count ? packing[i] : others[i - count];
+    size_t count = sizeof packing / sizeof *packing, more = sizeof foreign / sizeof *foreign;
+    for (size_t i = 0; i <= count + more; i++) {
+        const char *attribute = i < count ? packing[i] : i < count + more ? foreign[i - count].name : "unit";
         OWNED char *text = attribute_text(dataset->id, attribute);
         if (text) print(attribute, text);
     }
