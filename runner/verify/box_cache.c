@@ -39,12 +39,13 @@ struct box_cache {
 
 /* ---- boxes ------------------------------------------------------------------------------------------------------- */
 
+/* Does `outer` contain the whole box? Not if the box is empty. */
 static bool is_within(const struct box *box, const struct box *outer) {
     struct box both;
     return box_elements(box) > 0 && box_intersect(box, outer, &both) && box_equal(&both, box);
 }
 
-/* Enlarges a box to the smallest one that contains both. */
+/* Enlarges `box` to the smallest box that contains both. */
 static void unite(struct box *box, const struct box *other) {
     for (int axis = 0; axis < box->rank; axis++) {
         int64_t end = box->start[axis] + box->count[axis], other_end = other->start[axis] + other->count[axis];
@@ -66,17 +67,19 @@ static void copy_part(const struct box *part, const struct box *from_box, const 
 
 /* ---- entries ----------------------------------------------------------------------------------------------------- */
 
+/* The operand of that number among the run's inputs, or of its output (CACHED_OUTPUT). */
 static const struct operand *operand_of(const struct box_cache *cache, int input) {
     const struct geometry *geometry = &cache->plan->tasks[cache->run->task].geometry;
     return input < 0 ? &geometry->out : &geometry->in[input];
 }
 
+/* The array of that input, or of the output. */
 static int array_of(const struct box_cache *cache, int input) {
     const struct task *task = &cache->plan->tasks[cache->run->task];
     return input < 0 ? task->out : task->in[input];
 }
 
-/* Is the entry a box of that input of the run? */
+/* Is the entry a box of that input of the run, or of its output? */
 static bool belongs_to(const struct box_cache *cache, const struct cached_box *entry, int input) {
     return entry->array == array_of(cache, input) && operands_alike(entry->operand, operand_of(cache, input));
 }
@@ -97,6 +100,7 @@ static bool is_first(const struct box_cache *cache, int input) {
            !operands_alike(operand_of(cache, 0), operand_of(cache, input));
 }
 
+/* Is the entry's box the whole operand? */
 static bool is_whole(const struct cached_box *entry) {
     struct box whole = box_whole(&entry->operand->shape);
     return box_equal(&entry->box, &whole);
@@ -111,6 +115,7 @@ static void drop_entry(struct box_cache *cache, struct cached_box **link) {
     free(entry);
 }
 
+/* Removes and frees the window of an input, if there is one. */
 static void drop_window(struct box_cache *cache, int input) {
     for (struct cached_box **link = &cache->entries; *link; link = &(*link)->next)
         if ((*link)->is_window && (*link)->window_of == input) {
@@ -146,8 +151,8 @@ void box_cache_begin(struct box_cache *cache, const struct plan *plan, const str
     }
 }
 
-/* The entry that contains the box, filled or not yet. NULL: none. */
-static struct cached_box *find(struct box_cache *cache, int input, const struct box *box) {
+/* The entry that contains the box, filled or not yet. NULL: there is no such entry. */
+static struct cached_box *find_entry(struct box_cache *cache, int input, const struct box *box) {
     for (struct cached_box *entry = cache->entries; entry; entry = entry->next)
         if (belongs_to(cache, entry, input) && is_within(box, &entry->box)) return entry;
     return NULL;
@@ -160,7 +165,7 @@ static int64_t element_of(const struct box_cache *cache, int input) {
                                       : operand_of(cache, input)->dtype);
 }
 
-/* Adds an entry without contents. NULL: it does not fit. */
+/* Adds an entry without contents. NULL: it exceeds the cache, or the host is out of memory. */
 static struct cached_box *add_entry(struct box_cache *cache, int input, const struct box *box) {
     int64_t element_bytes = element_of(cache, input), bytes = box_elements(box) * element_bytes;
     char *data = bytes <= cache->free_bytes ? allocate_box(bytes) : NULL;
@@ -180,7 +185,7 @@ static struct cached_box *add_entry(struct box_cache *cache, int input, const st
 }
 
 bool box_cache_request(struct box_cache *cache, int input, const struct box *box) {
-    return box_elements(box) == 0 || find(cache, input, box) || add_entry(cache, input, box);
+    return box_elements(box) == 0 || find_entry(cache, input, box) || add_entry(cache, input, box);
 }
 
 bool box_cache_request_inputs(struct box_cache *cache) {
@@ -205,7 +210,7 @@ void box_cache_drop_output(struct box_cache *cache) {
 
 /* ---- entries that are filled while the run is streamed ----------------------------------------------------------- */
 
-/* Copies the parts of a box that unfilled entries contain. */
+/* Copies the parts of a box that unfilled entries contain. Since restart_entries no element may be passed twice. */
 static void fill_entries(struct box_cache *cache, int input, const struct box *box, const char *data) {
     struct box part;
     for (struct cached_box *entry = cache->entries; entry; entry = entry->next) {
@@ -216,12 +221,14 @@ static void fill_entries(struct box_cache *cache, int input, const struct box *b
     }
 }
 
+/* Begins unfilled entries anew. */
 static void restart_entries(void *context) {
     struct box_cache *cache = context;
     for (struct cached_box *entry = cache->entries; entry; entry = entry->next)
         if (entry->missing > 0) entry->missing = box_elements(&entry->box);
 }
 
+/* Takes what it needs of a box that the pass has read. */
 static void copy_box(void *context, int input, const struct box *box, const void *data) {
     struct box_cache *cache = context;
     if (is_first(cache, input)) fill_entries(cache, input, box, data);
@@ -233,6 +240,7 @@ struct box_observer box_cache_observer(struct box_cache *cache) {
 
 /* ---- from files -------------------------------------------------------------------------------------------------- */
 
+/* The chunk boundaries of an input, or of the output, along its operation's axes. */
 static struct grid grid_of(const struct box_cache *cache, int input) {
     const struct tiling *tiling = &cache->run->tiling;
     if (input < 0) return (struct grid){.grain = tiling->out_storage.chunk, .keep_grains = true};
@@ -242,7 +250,7 @@ static struct grid grid_of(const struct box_cache *cache, int input) {
     return grid;
 }
 
-/* The smallest part of a piece that contains everything in it that entries lack; false: they lack nothing. */
+/* Finds the smallest part of a piece that contains all that entries lack in it. false: they lack nothing there. */
 static bool find_missing(const struct box_cache *cache, int input, const struct box *piece, struct box *wanted) {
     struct box part;
     bool any = false;
@@ -258,7 +266,7 @@ static bool find_missing(const struct box_cache *cache, int input, const struct 
     return any;
 }
 
-/* Reads what no entry of an input, or of the output, has yet, in pieces that end at chunks. */
+/* Fills the entries of an input, or of the output: reads what they lack in pieces that end at chunks. */
 static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
                               struct error *error) {
     struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;
@@ -287,7 +295,7 @@ enum status box_cache_fill(struct box_cache *cache, const struct host_reader *re
 
 /* ---- the reader -------------------------------------------------------------------------------------------------- */
 
-/* The box of all chunks that a box touches. */
+/* The box of all chunks that a box touches, for an operand that is stored in chunks. */
 static struct box chunks_around(const struct box_cache *cache, int input, const struct box *box) {
     const struct shape *shape = &operand_of(cache, input)->shape;
     struct grid grid = grid_of(cache, input);
@@ -302,7 +310,8 @@ static struct box chunks_around(const struct box_cache *cache, int input, const 
     return around;
 }
 
-/* Replaces the window of an input by one for the chunks around a box. NULL: it would not help, or does not fit. */
+/* Replaces the window of an input, or of the output, by one for the chunks around a box. NULL: the chunks are not
+ * encoded, hold no more than the box, or are too large. */
 static struct cached_box *move_window(struct box_cache *cache, int input, const struct box *box) {
     const struct tiling *tiling = &cache->run->tiling;
     const struct storage *storage = input < 0 ? &tiling->out_storage : &tiling->in_storage[input];
@@ -317,10 +326,11 @@ static struct cached_box *move_window(struct box_cache *cache, int input, const 
     return window;
 }
 
+/* Reads a box from an entry or the window, which may move, and otherwise by the cache's reader. */
 static enum status read_cached(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct box_cache *cache = context;
     const struct host_reader *reader = cache->reader;
-    struct cached_box *entry = find(cache, input, box);
+    struct cached_box *entry = find_entry(cache, input, box);
     if (entry && entry->missing > 0) entry = NULL;
     if (!entry && (entry = move_window(cache, input, box))) {
         enum status status = reader->read(reader->context, input, &entry->box, entry->data, error);
@@ -332,9 +342,10 @@ static enum status read_cached(void *context, int input, const struct box *box, 
     return STATUS_OK;
 }
 
+/* The elements of a box within a filled entry, if they are adjacent there; else NULL. */
 static const void *lend_box(void *context, int input, const struct box *box) {
     struct box_cache *cache = context;
-    const struct cached_box *entry = find(cache, input, box);
+    const struct cached_box *entry = find_entry(cache, input, box);
     if (!entry || entry->missing > 0) return NULL;
     struct walk walk = layout_between(box, &entry->box, box);
     int64_t source, target;

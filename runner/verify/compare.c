@@ -40,18 +40,21 @@ static double min_infinite(enum dtype dtype) {
     return dtype == FLOAT64 ? largest : largest + ldexp(dtype_epsilon(dtype) / 2, ilogb(largest));
 }
 
+/* Half the distance between neighbouring numbers at `value`; 0 at infinity. */
 static double half_spacing(enum dtype dtype, double value) {
     if (isinf(value)) return 0;
     return fmax(dtype_smallest(dtype), value == 0 ? 0 : ldexp(dtype_epsilon(dtype), ilogb(value))) / 2;
 }
 
+/* The error of element i at that distance from its truth: what exceeds the absolute tolerance and the truth's slack,
+ * over the magnitude. */
 static double relative_error(double distance, const struct truth *truth, int64_t i, const struct tolerance *tolerance) {
     double excess = distance - tolerance->absolute - (truth->slack ? truth->slack[i] : 0);
     return excess <= 0 ? 0 : excess / truth->magnitude[i];
 }
 
-/* The error of a float `out` of type `stored`, which may differ from the type that it was computed in. `right`: the
- * truth as it would be stored. */
+/* The error of element i, a float `out` of type `stored`, which may differ from the type that it was computed in.
+ * `right`: the truth as it would be stored. Infinite: the element is wrong with any tolerance. */
 static double float_error(enum dtype computed, enum dtype stored, double out, double right, const struct truth *truth,
                           int64_t i, const struct tolerance *tolerance) {
     double value = truth->value[i];
@@ -65,7 +68,8 @@ static double float_error(enum dtype computed, enum dtype stored, double out, do
     return isinf(out) && !(error <= tolerance->relative) ? INFINITY : error;
 }
 
-/* The largest error of elements [start, start + count). Sets wrong[i] if element start + i is wrong; it was false. */
+/* The largest error of elements [start, start + count), at most SLICE. Sets wrong[i], false before, if element start +
+ * i is wrong. */
 static double compare_floats(enum dtype dtype, const char *data, const struct truth *truth, int64_t start,
                              int64_t count, const struct tolerance *tolerance, bool *wrong) {
     double out[SLICE], rounded[SLICE], largest;
@@ -95,6 +99,7 @@ CPU_BODY count_different_body(int64_t count, const int64_t *a, const int64_t *b,
 CPU_VERSIONS(count_different, (int64_t count, const int64_t *a, const int64_t *b, int64_t *result),
              (count, a, b, result))
 
+/* Like compare_floats, for elements that must equal their truths: the error is 0 or infinite. */
 static double compare_bits(enum dtype dtype, const char *data, const struct truth *truth, int64_t start, int64_t count,
                            bool *wrong) {
     int64_t out[SLICE], different;
@@ -103,8 +108,8 @@ static double compare_bits(enum dtype dtype, const char *data, const struct trut
     if (different == 0) return 0;
     bool any = false;
     for (int64_t i = 0; i < count; i++) {
-        bool open = truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
-        wrong[i] = out[i] != truth->integer[start + i] && !open;
+        bool any_is_right = truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
+        wrong[i] = out[i] != truth->integer[start + i] && !any_is_right;
         any = any || wrong[i];
     }
     return any ? INFINITY : 0;
@@ -159,8 +164,8 @@ static double compare_converted(const struct geometry *geometry, enum dtype stor
     if (memcmp(out, right, (size_t)count * size) == 0) return 0;
     for (int64_t i = 0; i < count; i++) {
         if (memcmp(out + i * (int64_t)size, (const char *)right + i * (int64_t)size, size) == 0) continue;
-        bool open = truth->integer && truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
-        double error = truth->integer           ? (open ? 0 : INFINITY)
+        bool any_is_right = truth->integer && truth->overflow && truth->overflow[start + i] == OVERFLOW_ANY;
+        double error = truth->integer           ? (any_is_right ? 0 : INFINITY)
                        : dtype_is_float(stored) ? float_error(computed, stored, dtype_load(stored, out, i),
                                                               dtype_load(stored, right, i), truth, start + i, tolerance)
                                                 : integer_error(computed, stored, dtype_load_integer(stored, out, i),
@@ -194,7 +199,7 @@ static int element_position(const struct operand *out, const struct box *box, in
     return rank;
 }
 
-/* "[3, 17]" */
+/* Writes the position of an element in the output's array: "[3, 17]". */
 static void element_place(const struct operand *out, const struct box *box, int64_t index, char text[96]) {
     int64_t at[MAX_RANK] = {0};
     int rank = element_position(out, box, index, at), length = snprintf(text, 96, "[");
@@ -203,7 +208,7 @@ static void element_place(const struct operand *out, const struct box *box, int6
     snprintf(text + length, 96 - (size_t)length, "]");
 }
 
-/* Adds wrong elements to others. */
+/* Adds the wrong elements `more` to `all`. */
 static void wrong_join(struct wrong_elements *all, const struct wrong_elements *more) {
     for (int axis = 0; axis < more->rank; axis++) {
         all->first[axis] = all->count ? min_int64(all->first[axis], more->first[axis]) : more->first[axis];
@@ -213,7 +218,7 @@ static void wrong_join(struct wrong_elements *all, const struct wrong_elements *
     all->count += more->count;
 }
 
-/* Adds the elements of a slice that are wrong; returns the index of the first, or INT64_MAX. */
+/* Adds the elements of a slice that are wrong; returns the index of the first in the box, or INT64_MAX. */
 static int64_t wrong_add(struct wrong_elements *all, const struct operand *out, const struct box *box, int64_t start,
                          int64_t count, const bool *wrong) {
     int64_t first = INT64_MAX;
@@ -242,6 +247,7 @@ void compare_finish(struct verdict *verdict) {
     if (length < size) snprintf(verdict->message + length, size - length, ", largest error %.2g)", verdict->error);
 }
 
+/* Writes the value of element i. */
 static void element_print(enum dtype dtype, const void *data, int64_t i, char text[32]) {
     if (dtype_is_float(dtype))
         value_text(dtype_load(dtype, data, i), text);

@@ -42,10 +42,12 @@ struct freivalds {
     struct side sides[2]; /* rows, columns */
 };
 
+/* NULL: out of memory. The caller frees. */
 static double *zeros(int64_t count) {
     return try_zeroed(((size_t)count + 1) * sizeof(double));
 }
 
+/* false: out of memory; freivalds_free frees what was allocated. */
 static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
     side->weights = zeros(batch * side->lines);
     side->truth = zeros(batch * side->lines * other_blocks);
@@ -55,7 +57,7 @@ static bool allocate_side(struct side *side, int64_t batch, int other_blocks) {
 }
 
 /* Chooses the blocks into which sums over `lines` are cut. The more blocks there are, the smaller is the rounding error
- * of a sum, in which a wrong element could hide. */
+ * of a sum, in which a wrong element could hide. `longest`: the most lines for which there are sums of all blocks. */
 static void choose_blocks(struct side *side, int64_t lines, int64_t longest) {
     *side = (struct side){.lines = lines, .blocks = 1};
     while (side->blocks < PROJECTION_BLOCKS && lines > side->blocks * BLOCK && 2 * side->blocks * longest <= MAX_SUMS)
@@ -81,6 +83,7 @@ RELEASED_BY(freivalds, freivalds_free)
 
 /* ---- the operands ------------------------------------------------------------------------------------------------ */
 
+/* Matrix b of the stack in an input, or in the output (input < 0). */
 static struct matrix matrix_of(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                                int input, int64_t b) {
     const struct operand *operand = input < 0 ? &geometry->out : &geometry->in[input];
@@ -103,7 +106,8 @@ struct line_extremes {
     bool *nonfinite;
 };
 
-/* The comparison replaces fmax, which would be a function call for each element. */
+/* Raises *largest to the largest magnitude of `count` numbers. The comparison replaces fmax, which would be a function
+ * call for each number. */
 CPU_BODY raise_largest_body(const double *x, int64_t count, double *largest) {
     double maximum = *largest;
 #pragma omp simd reduction(max : maximum)
@@ -112,6 +116,7 @@ CPU_BODY raise_largest_body(const double *x, int64_t count, double *largest) {
 }
 CPU_VERSIONS(raise_largest, (const double *x, int64_t count, double *largest), (x, count, largest))
 
+/* Raises each of `count` numbers to the magnitude of its partner in x. */
 CPU_BODY raise_each_body(const double *x, int64_t count, double *largest) {
 #pragma omp simd
     for (int64_t i = 0; i < count; i++) largest[i] = largest[i] > fabs(x[i]) ? largest[i] : fabs(x[i]);
@@ -129,6 +134,7 @@ static void measure_lines(void *context, const struct matrix_band *band, int64_t
         for (int64_t r = 0; r < band->count[0]; r++) raise_each(band->x + r * columns + first, count, largest);
 }
 
+/* Marks the lines of a band that hold a NaN or an infinity. */
 static void mark_nonfinite(void *context, const struct matrix_band *band) {
     const struct line_extremes *extremes = context;
     for (int64_t r = 0; r < band->count[0]; r++)
@@ -137,6 +143,7 @@ static void mark_nonfinite(void *context, const struct matrix_band *band) {
                 extremes->nonfinite[extremes->axis == 0 ? band->start[0] + r : band->start[1] + c] = true;
 }
 
+/* The exponent of a magnitude, cut to -EXPONENT .. EXPONENT; 0 for 0. */
 static int exponent_of(double value) {
     int exponent = value > 0 ? ilogb(value) : 0;
     return exponent < -EXPONENT ? -EXPONENT : exponent > EXPONENT ? EXPONENT : exponent;
@@ -154,9 +161,9 @@ static void weigh_lines(struct matrix *matrix, const struct line_extremes *extre
     for (int64_t i = 0; i < lines; i++) {
         uint64_t bits = splitmix(state);
         double weight = 0.5 + ldexp((double)(bits >> 12), -53);
-        int line = weights[i] > 0 ? exponent_of(weights[i]) - exponent : 0;
-        if (line < -EXPONENT) line = -EXPONENT;
-        weights[i] = extremes->nonfinite[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line);
+        int line_exponent = weights[i] > 0 ? exponent_of(weights[i]) - exponent : 0;
+        if (line_exponent < -EXPONENT) line_exponent = -EXPONENT;
+        weights[i] = extremes->nonfinite[i] ? 0 : ldexp(bits & 1 ? weight : -weight, -line_exponent);
     }
 }
 
@@ -165,12 +172,14 @@ struct vectors {
     double *sums, *magnitudes;
 };
 
+/* Describes sums over the side's lines in matrix b, which run along `axis`, into the vectors. */
 static struct weighing weighing_of(const struct side *side, int64_t b, int axis, const struct vectors *vectors) {
     return (struct weighing){axis,          side->blocks,       side->block_length, side->weights + b * side->lines,
                              vectors->sums, vectors->magnitudes};
 }
 
-/* Computes the sums for one matrix of the stack. If both operands are the same array, each reading serves both. */
+/* Chooses the weights of matrix b of the stack and computes its sums. If both operands are the `same` array, each
+ * reading serves both. */
 static enum status prepare_matrix(struct freivalds *freivalds, const struct geometry *geometry,
                                   const struct host_reader *reader, const struct run *run, bool same, int64_t b,
                                   uint64_t *state, const struct vectors vectors[2], struct error *error) {
@@ -265,6 +274,7 @@ struct suspect_search {
     int64_t *nonfinite_count[2]; /* [side][line]: number of non-finite elements in each non-finite line */
 };
 
+/* The box of these rows and columns of matrix search->b of C. */
 static struct box part_of(const struct suspect_search *search, int64_t row, int64_t rows, int64_t column,
                           int64_t columns) {
     struct box box = box_whole(&search->geometry->out.shape);
@@ -339,6 +349,7 @@ static void search_nonfinite(void *context, const struct matrix_band *band) {
         }
 }
 
+/* Inserts a suspect into the list of the worst, if it is worse than the last. */
 static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, struct box box) {
     int at = SUSPECT_LINES;
     while (at > 0 && ratio > worst[at - 1].ratio) at--;
@@ -349,26 +360,28 @@ static void keep_suspect(struct suspect worst[SUSPECT_LINES], double ratio, stru
 
 /* Ranks the rows (s = 0) or columns (s = 1) of C by how far their weighted sums are from the truth, in units of the
  * rounding error that the tolerance allows: relative to the magnitude, plus `absolute` for elements below the smallest
- * normal number. */
+ * normal number. The sum over a block is measured by what is allowed for its whole line: blocks have no magnitudes, and
+ * only the order of the suspects depends on it. */
 static void rank_lines(struct suspect_search *search, int s, const double *sums) {
     const struct freivalds *freivalds = search->freivalds;
     const struct side *side = &freivalds->sides[s], *other = &freivalds->sides[!s];
     struct tolerance tolerance = operations[search->geometry->op]->tolerance(search->geometry, ACCURACY_FULL);
     const double *truth = side->truth + search->b * side->lines * other->blocks;
+    const double *magnitudes = side->magnitudes + search->b * side->lines;
     const double *weights = side->weights + search->b * side->lines;
-    const double *others = other->weights + search->b * other->lines;
-    double weight = 0;
-    for (int64_t i = 0; i < other->lines; i++) weight += fabs(others[i]);
-    double absolute = tolerance.absolute * freivalds->scale[search->b] * weight;
+    const double *other_weights = other->weights + search->b * other->lines;
+    double sum_of_weights = 0;
+    for (int64_t i = 0; i < other->lines; i++) sum_of_weights += fabs(other_weights[i]);
+    double absolute = tolerance.absolute * freivalds->scale[search->b] * sum_of_weights;
     for (int64_t line = 0; line < side->lines; line++) {
-        if (weights[line] == 0) continue;
-        double allowed = tolerance.relative * side->magnitudes[search->b * side->lines + line] + absolute;
+        if (weights[line] == 0) continue; /* not finite: check_nonfinite_lines */
+        double allowed = tolerance.relative * magnitudes[line] + absolute;
         for (int block = 0; block < other->blocks; block++) {
             int64_t at = line * other->blocks + block, start = block * other->block_length;
             int64_t count = other->lines - start < other->block_length ? other->lines - start : other->block_length;
-            double off = fabs(sums[at] - truth[at]);
-            if (count <= 0 || off == 0) continue;
-            double ratio = isfinite(off) ? off / allowed : INFINITY;
+            double deviation = fabs(sums[at] - truth[at]);
+            if (count <= 0 || deviation == 0) continue;
+            double ratio = isfinite(deviation) ? deviation / allowed : INFINITY;
             keep_suspect(search->worst[s], ratio, part_of_line(search, s, line, start, count));
         }
     }
@@ -414,6 +427,7 @@ static enum status search_matrix(struct suspect_search *search, const struct hos
     return STATUS_OK;
 }
 
+/* Lists what the search has found: non-finite elements, the worst rows and columns in turns, then overflows. */
 static void list_suspects(const struct suspect_search *search, struct suspects *suspects) {
     suspects->count = 0;
     for (int i = 0; i < search->nonfinites; i++) suspects->box[suspects->count++] = search->nonfinite[i];

@@ -23,8 +23,8 @@ uint64_t splitmix(uint64_t *state);
 struct freivalds; /* weights and sums of f A B for one task, shared by its variants */
 
 /* Chooses the weights by `seed` and computes the sums of f A B. Reads the larger operand twice and the other one three
- * times; if both are the `same` array, reads it three times. The caller frees *result. STATUS_RUN: the host is out of
- * memory. */
+ * times; if both are the `same` array, reads that three times. The caller frees *result with freivalds_free.
+ * STATUS_RUN: the host is out of memory; other statuses are the reader's. */
 enum status freivalds_prepare(const struct geometry *geometry, const struct host_reader *reader, const struct run *run,
                               bool same, uint64_t seed, struct freivalds **result, struct error *error);
 
@@ -46,6 +46,7 @@ struct suspects {
 enum status freivalds_suspects(const struct freivalds *freivalds, const struct geometry *geometry,
                                const struct host_reader *reader, const struct run *run, struct suspects *suspects,
                                struct error *error);
+/* NULL: does nothing. */
 void freivalds_free(struct freivalds *freivalds);
 
 #endif

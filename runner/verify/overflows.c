@@ -15,6 +15,7 @@
 
 /* ---- bits -------------------------------------------------------------------------------------------------------- */
 
+/* Allocates bits for `count` elements, all 0. The caller frees. */
 static enum status bits_allocate(int64_t count, unsigned char **bits, struct error *error) {
     *bits = calloc((size_t)(count / 8 + 1), 1);
     if (*bits) return STATUS_OK;
@@ -25,7 +26,7 @@ static void bit_set(unsigned char *bits, int64_t at) {
     bits[at / 8] = (unsigned char)(bits[at / 8] | 1 << at % 8);
 }
 
-static bool bit(const unsigned char *bits, int64_t at) {
+static bool bit_get(const unsigned char *bits, int64_t at) {
     return bits[at / 8] >> at % 8 & 1;
 }
 
@@ -39,6 +40,7 @@ struct overflows overflows_begin(const struct run *run, const struct geometry *g
     return (struct overflows){.geometry = computes && !run->kernel->is_roof ? geometry : NULL};
 }
 
+/* A search for infinities in slices, on all cores. */
 struct scan {
     enum dtype dtype;
     int64_t count;
@@ -87,9 +89,9 @@ static int64_t kept_elements(const struct geometry *geometry, const struct opera
     return elements;
 }
 
-/* Sets the bits of a packed box's infinities. */
-static void mark(const struct geometry *geometry, const struct operand *operand, const struct box *box,
-                 const void *data, unsigned char *bits) {
+/* Sets the bits of a packed box's infinities, by kept_index. */
+static void mark_infinities(const struct geometry *geometry, const struct operand *operand, const struct box *box,
+                            const void *data, unsigned char *bits) {
     int64_t at[MAX_RANK], loops[LOOPS] = {0}, count = box_elements(box);
     memcpy(at, box->start, sizeof at);
     for (int64_t i = 0; i < count; i++, advance(box, at)) {
@@ -103,7 +105,7 @@ enum status overflows_scan(struct overflows *overflows, const struct box *box, c
     const struct geometry *geometry = overflows->geometry;
     if (!geometry || !has_infinities(geometry->out.dtype, box_elements(box), data)) return STATUS_OK;
     if (!overflows->infinite) TRY(bits_allocate(kept_elements(geometry, &geometry->out), &overflows->infinite, error));
-    mark(geometry, &geometry->out, box, data, overflows->infinite);
+    mark_infinities(geometry, &geometry->out, box, data, overflows->infinite);
     return STATUS_OK;
 }
 
@@ -114,8 +116,8 @@ void overflows_end(struct overflows *overflows) {
 
 /* ---- counting ---------------------------------------------------------------------------------------------------- */
 
-/* Reads an input and sets the bits of its infinities, indexed by the axes that are not reduced. *bits stays NULL if
- * there are none. */
+/* Reads an input and sets the bits of its infinities, indexed by the axes that are not reduced. *bits stays NULL if it
+ * has no infinities. */
 static enum status search_input(const struct geometry *geometry, const struct run *run, int input,
                                 const struct host_reader *reader, unsigned char **bits, struct error *error) {
     const struct operand *operand = &geometry->in[input];
@@ -130,21 +132,22 @@ static enum status search_input(const struct geometry *geometry, const struct ru
         TRY(reader->read(reader->context, input, &piece, data, error));
         if (!has_infinities(operand->dtype, box_elements(&piece), data)) continue;
         if (!*bits) TRY(bits_allocate(kept_elements(geometry, operand), bits, error));
-        if (*bits) mark(geometry, operand, &piece, data, *bits);
+        if (*bits) mark_infinities(geometry, operand, &piece, data, *bits);
     }
     return STATUS_OK;
 }
 
+/* Counts the infinities of the result that depend on no infinity of an input. inputs[i] may be NULL: no infinities. */
 static int64_t count_unexplained(const struct overflows *overflows, unsigned char *const inputs[]) {
     const struct geometry *geometry = overflows->geometry;
     const struct box whole = box_whole(&geometry->out.shape);
     int64_t at[MAX_RANK] = {0}, loops[LOOPS] = {0}, count = 0, elements = box_elements(&whole);
     for (int64_t i = 0; i < elements; i++, advance(&whole, at)) {
-        if (!bit(overflows->infinite, i)) continue;
+        if (!bit_get(overflows->infinite, i)) continue;
         bool explained = false;
         for (int axis = 0; axis < whole.rank; axis++) loops[geometry->out.loop[axis]] = at[axis];
         for (int input = 0; input < geometry->inputs; input++)
-            explained |= inputs[input] && bit(inputs[input], kept_index(geometry, &geometry->in[input], loops));
+            explained |= inputs[input] && bit_get(inputs[input], kept_index(geometry, &geometry->in[input], loops));
         count += !explained;
     }
     return count;

@@ -14,13 +14,14 @@ struct overflows {
     unsigned char *infinite;         /* one bit for each element of the result; NULL: none is infinite so far */
 };
 
-/* Begins to scan the result of a pass. Only operations that compute floats are scanned. */
+/* Begins to scan the result of a pass. Only results of operations that compute floats are scanned, and no roofs. */
 struct overflows overflows_begin(const struct run *run, const struct geometry *geometry);
 /* Scans a packed box of the result, in the type in which it is computed. STATUS_RUN: the host is out of memory. */
 enum status overflows_scan(struct overflows *overflows, const struct box *box, const void *data, struct error *error);
 /* Counts the overflows, after all boxes were scanned; `reader` reads the run's inputs. */
 enum status overflows_count(const struct overflows *overflows, const struct run *run, const struct host_reader *reader,
                             int64_t *count, struct error *error);
+/* Frees the bits. */
 void overflows_end(struct overflows *overflows);
 
 #endif

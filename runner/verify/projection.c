@@ -18,6 +18,7 @@
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */
 
+/* Multiplies `count` elements by `scale`. *nonfinite: 0, or NaN if an element is NaN or infinite. */
 CPU_BODY scale_slice_body(double scale, int64_t count, double *x, double *nonfinite) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -29,6 +30,7 @@ CPU_BODY scale_slice_body(double scale, int64_t count, double *x, double *nonfin
 }
 CPU_VERSIONS(scale_slice, (double scale, int64_t count, double *x, double *nonfinite), (scale, count, x, nonfinite))
 
+/* The conversion of a band's elements `raw` to `x`, in slices on all cores. */
 struct band_widening {
     const struct matrix *matrix;
     const char *raw;
@@ -42,10 +44,10 @@ static void widen_slice(void *context, int64_t slice, int thread) {
     struct band_widening *widening = context;
     enum dtype dtype = widening->matrix->operand->dtype;
     int64_t start = slice * SLICE, count = min_int64(SLICE, widening->elements - start);
-    double *x = widening->x + start, zero;
+    double *x = widening->x + start, nonfinite;
     convert_to_double(dtype, widening->raw + start * (int64_t)dtype_size(dtype), count, x);
-    scale_slice(widening->matrix->scale, count, x, &zero);
-    if (zero != 0 || isnan(zero)) atomic_store(&widening->nonfinite, true);
+    scale_slice(widening->matrix->scale, count, x, &nonfinite);
+    if (isnan(nonfinite)) atomic_store(&widening->nonfinite, true);
 }
 
 /* Converts a band's elements to float64 and scales them. true: at least one of them is NaN or infinite. */
@@ -55,12 +57,14 @@ static bool widen_band(const struct matrix *matrix, const char *raw, const struc
     return atomic_load(&widening.nonfinite);
 }
 
+/* The lines of a band, shared among threads. */
 struct sharing {
     void (*process)(void *context, const struct matrix_band *band, int64_t first, int64_t count);
     void *context;
     const struct matrix_band *band;
-    int64_t lines, lines_per_call,
-        lines_per_item; /* number of lines of the band, of a call of `process`, of a work item */
+    int64_t lines;          /* of the band */
+    int64_t lines_per_call; /* of `process`, at most */
+    int64_t lines_per_item; /* a multiple of lines_per_call */
 };
 
 static void process_item(void *context, int64_t item, int thread) {
@@ -71,6 +75,7 @@ static void process_item(void *context, int64_t item, int thread) {
         sharing->process(sharing->context, sharing->band, first, min_int64(sharing->lines_per_call, end - first));
 }
 
+/* Calls the visitor's `process`, if it has one, for all lines of a band, on all cores. */
 static void process_lines(const struct visitor *visitor, const struct matrix_band *band) {
     int64_t lines = band->count[visitor->axis], each = visitor->axis == 0 ? ROWS : COLUMNS;
     int64_t item = each * ceil_div(lines, each * ITEMS);
@@ -78,6 +83,7 @@ static void process_lines(const struct visitor *visitor, const struct matrix_ban
     if (visitor->process) workers_run(ceil_div(lines, item), process_item, &sharing);
 }
 
+/* Passes a band to all visitors. `nonfinite`: it holds a NaN or an infinity. */
 static void visit_band(const struct visitor *visitors, int count, const struct matrix_band *band, bool nonfinite) {
     for (int i = 0; i < count && nonfinite; i++)
         if (visitors[i].nonfinite) visitors[i].nonfinite(visitors[i].context, band);
@@ -129,6 +135,7 @@ CPU_VERSIONS(weigh_rows,
               double *magnitudes),
              (x, pitch, rows, columns, weights, sums, magnitudes))
 
+/* Adds the weighted sum of `count` elements of a row to *sum, and that of their magnitudes to *magnitude. */
 CPU_BODY weigh_slice_body(const double *x, int64_t count, const double *weights, double *sum, double *magnitude) {
     double value = 0, size = 0;
 #pragma omp simd reduction(+ : value, size)
@@ -148,6 +155,7 @@ static int64_t block_end(const struct weighing *weighing, int64_t index, int64_t
     return min_int64(end, (index / weighing->block_length + 1) * weighing->block_length);
 }
 
+/* Sums `columns` columns of a band, from `column` on, over its rows; they are at most COLUMNS. */
 static void weigh_columns(const struct weighing *weighing, const struct matrix_band *band, int64_t column,
                           int64_t columns) {
     int64_t end = band->start[0] + band->count[0];
@@ -164,6 +172,7 @@ static void weigh_columns(const struct weighing *weighing, const struct matrix_b
         weighing->magnitudes[band->start[1] + column + c] += magnitudes[c];
 }
 
+/* Sums a row of a band over its columns. */
 static void weigh_row(const struct weighing *weighing, const struct matrix_band *band, int64_t row) {
     int64_t end = band->start[1] + band->count[1], line = band->start[0] + row;
     double magnitude = 0;
@@ -175,6 +184,7 @@ static void weigh_row(const struct weighing *weighing, const struct matrix_band 
     if (weighing->magnitudes) weighing->magnitudes[line] += magnitude;
 }
 
+/* The visitor of a weighing. */
 static void weigh(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct weighing *weighing = context;
     if (weighing->axis == 0)
@@ -199,7 +209,7 @@ struct visitor visit_weighing(struct weighing *weighing) {
     default: function(PROJECTION_BLOCKS, __VA_ARGS__);                                                                 \
     }
 
-/* sums[block][column] += v[row][block] * x[row][column] for up to COLUMNS columns, ROWS rows at a time. */
+/* sums[block][column] += vectors[row][block] * x[row][column] for up to COLUMNS columns, ROWS (4) rows at a time. */
 CPU_BODY multiply_down(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns, const double *vectors,
                        double (*sums)[COLUMNS]) {
     int64_t r = 0;
@@ -220,6 +230,7 @@ CPU_BODY multiply_down(int blocks, const double *x, int64_t pitch, int64_t rows,
             for (int64_t c = 0; c < columns; c++) sums[b][c] += vectors[r * blocks + b] * x[r * pitch + c];
 }
 
+/* Does multiply_down, and adds vector_magnitudes[row] * |x[row][column]| to magnitudes[column]. */
 CPU_BODY multiply_columns_body(int blocks, const double *x, int64_t pitch, int64_t rows, int64_t columns,
                                const double *vectors, const double *vector_magnitudes, double (*sums)[COLUMNS],
                                double *magnitudes) {
@@ -233,7 +244,7 @@ CPU_VERSIONS(multiply_columns,
               const double *vector_magnitudes, double (*sums)[COLUMNS], double *magnitudes),
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
-/* sums[row][block] += v[column][block] * x[row][column] for up to ROWS rows. */
+/* sums[row][block] += vectors[column][block] * x[row][column] for up to ROWS (4) rows. */
 CPU_BODY multiply_across(int blocks, const double *x, int64_t pitch, int rows, int64_t columns, const double *vectors,
                          double *sums) {
     double sum[ROWS][PROJECTION_BLOCKS] = {{0}};
@@ -253,6 +264,7 @@ CPU_BODY multiply_across(int blocks, const double *x, int64_t pitch, int rows, i
         for (int b = 0; b < blocks; b++) sums[r * blocks + b] += sum[r][b];
 }
 
+/* Does multiply_across, and adds vector_magnitudes[column] * |x[row][column]| to magnitudes[row]. */
 CPU_BODY multiply_rows_body(int blocks, const double *x, int64_t pitch, int rows, int64_t columns,
                             const double *vectors, const double *vector_magnitudes, double *sums, double *magnitudes) {
     FOR_BLOCKS(blocks, multiply_across, x, pitch, rows, columns, vectors, sums)
@@ -268,6 +280,7 @@ CPU_VERSIONS(multiply_rows,
               const double *vector_magnitudes, double *sums, double *magnitudes),
              (blocks, x, pitch, rows, columns, vectors, vector_magnitudes, sums, magnitudes))
 
+/* The visitor of a multiplication: adds the products of `count` lines of a band, from `first` on. */
 static void multiply(void *context, const struct matrix_band *band, int64_t first, int64_t count) {
     const struct multiplication *work = context;
     int blocks = work->blocks;

@@ -36,7 +36,8 @@ struct visitor {
     void *context;
     int axis;
 };
-/* Reads the matrix once and passes each band to all visitors. STATUS_RUN: no host memory; else the reader's status. */
+/* Reads the matrix once and passes each band to all visitors. STATUS_RUN: the host is out of memory; other statuses are
+ * the reader's. */
 enum status matrix_visit(const struct matrix *matrix, const struct visitor *visitors, int count, struct error *error);
 
 /* Weighted sums: for each element x with index i along the axis, sums[line][i / block_length] += weights[i] * x. */

@@ -29,6 +29,7 @@
 
 /* ---- the truths of a task, cached for its other variants --------------------------------------------------------- */
 
+/* The truth of a box, in a list. */
 struct known_truth {
     int task;
     struct box box;
@@ -50,6 +51,7 @@ struct truth_cache *truth_cache_create(void) {
     return cache;
 }
 
+/* Frees all truths, and what was prepared for Freivalds' check. */
 static void truth_cache_clear(struct truth_cache *cache) {
     while (cache->known) {
         struct known_truth *next = cache->known->next;
@@ -78,7 +80,8 @@ static enum status compute_truth(const struct geometry *geometry, const struct h
     return status;
 }
 
-/* The truth of a box, computed once for all variants of a task. *truth belongs to the cache. */
+/* The truth of a box, computed once for all variants of a task; drops another task's truths. *truth belongs to the
+ * cache. */
 static enum status cached_truth(struct truth_cache *cache, int task, const struct geometry *geometry,
                                 const struct host_reader *reader, const struct box *box, const struct truth **truth,
                                 struct error *error) {
@@ -105,7 +108,8 @@ static bool is_reduction(const struct geometry *geometry) {
     return false;
 }
 
-/* The box of sample number `number`: at the first corner, at the last corner, then at random positions. */
+/* The box of sample number `number`: at the first corner, at the last corner, then at random positions. It lies in one
+ * matrix of a stack. */
 static struct box sample_box(const struct geometry *geometry, uint64_t seed, int number) {
     const struct shape *shape = &geometry->out.shape;
     int64_t edge = is_reduction(geometry) ? SAMPLE_EDGE_SUMS : SAMPLE_EDGE;
@@ -133,6 +137,7 @@ static struct box input_box(const struct geometry *geometry, int input, const st
     return box;
 }
 
+/* The number of samples: fewer, but at least the two corners, if SAMPLES would read more than SAMPLE_READS. */
 static int sample_count(const struct geometry *geometry) {
     struct box box = sample_box(geometry, 0, 0);
     int64_t reads = 0;
@@ -176,6 +181,7 @@ static enum status compare_box(const struct verification *check, const struct bo
     return STATUS_OK;
 }
 
+/* Compares all elements box by box, and keeps their truth if it is small. */
 static enum status check_everything(const struct verification *check, struct error *error) {
     const struct shape *shape = &check->geometry->out.shape;
     const struct storage *storage = &check->run->tiling.out_storage;
@@ -190,7 +196,8 @@ static enum status check_everything(const struct verification *check, struct err
     return STATUS_OK;
 }
 
-/* Compares boxes. Reads their parts of the output in one walk over its chunks. */
+/* Compares boxes. Reads their parts of the output in one walk over its chunks. With `keep`, caches all their truths;
+ * without it, stops at the first wrong box. */
 static enum status compare_boxes(const struct verification *check, const struct box *boxes, int count, bool keep,
                                  struct error *error) {
     struct box_cache *cache = check->cache->boxes;
@@ -209,6 +216,7 @@ static enum status check_samples(const struct verification *check, struct error 
     return compare_boxes(check, boxes, count, true, error);
 }
 
+/* Compares the boxes that Freivalds' check suspects; prepares the check for the task's first variant. */
 static enum status check_suspects(const struct verification *check, struct error *error) {
     struct truth_cache *cache = check->cache;
     if (cache->freivalds_task != check->run->task) {
@@ -226,6 +234,7 @@ static enum status check_suspects(const struct verification *check, struct error
     return compare_boxes(check, suspects.box, suspects.count, false, error);
 }
 
+/* A seed that depends only on the operation's resolved text and the seeds of its random inputs. */
 static uint64_t seed_of(const struct plan *plan, const struct task *task) {
     const char *text = task->operation->resolved ? task->operation->resolved : "";
     uint64_t seed = XXH3_64bits(text, strlen(text));
@@ -261,8 +270,8 @@ static bool is_costly_to_read(const struct task *task, const struct run *run) {
     return costly;
 }
 
-/* Asks the pass of the first verified run of a task to keep the boxes of the inputs from which the truth is computed:
- * complete inputs if they will be read more than once and reading is costly, else the boxes of the samples. */
+/* Requests boxes for the first verified run of a task: the complete inputs if they will be read more than once, reading
+ * is costly, and they fit; else the boxes from which the samples are computed. */
 struct box_observer verify_begin(const struct plan *plan, const struct run *run, struct truth_cache *cache) {
     const struct task *task = &plan->tasks[run->task];
     const struct geometry *geometry = &task->geometry;

@@ -22,7 +22,8 @@ struct verdict {
     char message[256]; /* position, value and truth of a wrong element, and what `wrong` holds; "": none */
 };
 
-/* Caches the reference results ("truths") that the variants of one task are compared with. */
+/* Caches the reference results ("truths") that the variants of one task are compared with. The caller frees it with
+ * truth_cache_free. */
 struct truth_cache;
 struct truth_cache *truth_cache_create(void);
 void truth_cache_free(struct truth_cache *cache);
@@ -34,7 +35,7 @@ struct box_observer verify_begin(const struct plan *plan, const struct run *run,
 /* Verifies a run's stored output, after the pass. It compares every element with the truth if that is cheap
  * (VERIFY_AUTO) or requested (VERIFY_FULL); otherwise sampled boxes and, of a product, the boxes that Freivalds' check
  * suspects. A roof counts as right without a check. `reader` reads the inputs and the run's result. Random choices
- * depend only on the operation's resolved text and the seeds of its inputs, so they are the same for the same job.
+ * depend only on the operation's resolved text and the seeds of its inputs, so equal jobs make equal choices.
  * STATUS_RUN: the host is out of memory; other statuses are the reader's. */
 enum status verify_run(const struct plan *plan, const struct run *run, const struct host_reader *reader,
                        struct truth_cache *cache, struct verdict *verdict, struct error *error);
