@@ -57,10 +57,12 @@ static const struct {
                NUMBER(cache_bytes)};
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
+/* The member of limits that numbers[i] names. */
 static double *number_of(const struct device_limits *limits, size_t i) {
     return (double *)(void *)((char *)limits + numbers[i].at);
 }
 
+/* Writes a line with a number, or NONE if it is not positive and finite. */
 static void print_number(FILE *to, const char *name, double value) {
     if (value > 0 && isfinite(value))
         fprintf(to, "%s %.9g\n", name, value);
@@ -68,6 +70,7 @@ static void print_number(FILE *to, const char *name, double value) {
         fprintf(to, "%s " NONE "\n", name);
 }
 
+/* The text of a file: heading, numbers, checksum. The caller frees. */
 static char *text_of(const struct device_facts *facts, const char *program, const struct device_limits *limits) {
     OWNED char *head = heading(facts, program);
     char *text;
@@ -85,7 +88,7 @@ static char *text_of(const struct device_facts *facts, const char *program, cons
 
 /* ---- reading the text -------------------------------------------------------------------------------------------- */
 
-/* Reads a positive number, or NONE as NaN. */
+/* Reads a positive number, or NONE as NaN. false: the word is neither. */
 static bool read_positive(const char *word, double *value) {
     char *end;
     *value = NAN;
@@ -94,6 +97,7 @@ static bool read_positive(const char *word, double *value) {
     return *end == '\0' && end > word && *value > 0 && isfinite(*value);
 }
 
+/* Reads a line "NAME VALUE" into limits; changes the line. false: it is damaged. */
 static bool read_line(struct device_limits *limits, char *line) {
     char *value = strchr(line, ' ');
     if (!value) return false;
@@ -107,7 +111,7 @@ static bool read_line(struct device_limits *limits, char *line) {
     return true;
 }
 
-/* Parses a file's text, which it modifies. NULL: the file is damaged, or for another device or program. */
+/* Parses a file's text, and changes it. NULL: the file is damaged, or for another device or program. */
 static struct device_limits *limits_of(char *text, const struct device_facts *facts, const char *program) {
     OWNED char *head = heading(facts, program);
     char *sum = strstr(text, "\nchecksum "), *rest = NULL, expected[32];
@@ -128,7 +132,8 @@ static struct device_limits *limits_of(char *text, const struct device_facts *fa
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* The common beginning of the paths of a device's files, for all programs: FOLDER/HOST-DEVICE. */
+/* The common beginning of the paths of a device's files, for all programs: FOLDER/HOST-DEVICE. NULL: there is no cache
+ * folder. */
 static char *stem_of(const struct device_facts *facts) {
     OWNED char *folder = path_cache();
     char host[256] = "", name[200];
@@ -165,7 +170,7 @@ static void make_folders(const char *path) {
     mkdir(tilerun, 0777);
 }
 
-/* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. */
+/* Removes the device's files that are older than OLD_SECONDS: those of replaced programs. The cache folder exists. */
 static void remove_old(const struct device_facts *facts) {
     OWNED char *stem = stem_of(facts), *path = path_folder(stem);
     OWNED_FOLDER DIR *folder = opendir(path);

@@ -17,17 +17,17 @@ const char *limits_program(enum kernel_device kind);
 /* Loads the limits of a device; NULL: there are none. The caller frees with limits_free. */
 struct device_limits *limits_load(const struct device_facts *facts, const char *program);
 
-/* Stores limits: writes a temporary file, then renames it. Removes files of other builds that are weeks old. false: it
- * failed, with errno set; no temporary file is left. */
+/* Stores limits: writes a temporary file, then renames it. Removes files of other builds that are weeks old. false: the
+ * limits are not stored, errno says why, and no temporary file is left. */
 bool limits_save(const struct device_facts *facts, const char *program, const struct device_limits *limits);
 
 /* If a run proves a roof too low (limits_raise in plan/limits.h), raises it in `limits` and in the stored limits, which
- * another process may have raised meanwhile. true: it did, and `text` has the new roof: "float32 97.3 GFLOP/s". */
+ * another process may have raised meanwhile. true: the roof was raised, and `text` has it: "float32 97.3 GFLOP/s". */
 bool limits_prove(const struct device_facts *facts, const char *program, struct device_limits *limits,
                   const struct kernel *kernel, const struct geometry *geometry, double seconds, char text[64]);
 
-/* Waits until no other process measures this device, for at most a few seconds. Returns a descriptor whose closing lets
- * the next process measure; -1: there is no lock. */
+/* Waits until no other process measures this device, but for 10 s at most, and not on a file system without locks.
+ * Returns a descriptor whose closing lets the next process measure; -1: there is no cache folder. */
 int limits_lock(const struct device_facts *facts, const char *program);
 
 /* The path of the device's file; NULL: neither XDG_CACHE_HOME nor HOME is set. The caller frees. */

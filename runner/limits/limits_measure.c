@@ -17,6 +17,7 @@
 #define MAX_BYTES     0x1p30             /* most bytes of a case's operands, even if the cache is larger */
 #define MIN_BEYOND    1.5                /* operands of this many cache sizes count as beyond the cache */
 #define PRODUCT_TURNS 3                  /* most sizes of a product that are timed */
+#define SPARE_BYTES   256                /* so that no buffer is empty */
 
 /* Sizes and times that differ between CPUs and GPUs. */
 static const struct effort {
@@ -59,6 +60,7 @@ static void fill_chunk(unsigned char *chunk) {
     }
 }
 
+/* A buffer that is filled with copies of the chunk, by several threads. */
 struct filling {
     char *to;
     const char *chunk;
@@ -72,7 +74,8 @@ static void fill_piece(void *context, int64_t item, int thread) {
     memcpy(filling->to + at, filling->chunk, (size_t)(remaining < CHUNK_BYTES ? remaining : CHUNK_BYTES));
 }
 
-/* Makes a buffer at least `bytes` large; fills it if it is new. */
+/* Makes a buffer at least `bytes` large: replaces one that is too small, and fills the new one with copies of the
+ * chunk. */
 static enum status provide_buffer(struct bench *bench, struct buffer *buffer, int64_t bytes, struct error *error) {
     struct device *device = bench->device;
     const struct device_operations *ops = device->operations;
@@ -121,6 +124,7 @@ static enum status case_geometry(const struct bench_case *one, int64_t rows, str
     return operations[one->op]->geometry(&options, shapes, dtypes, geometry, error);
 }
 
+/* Can the kernel do the case on this device, with the case's accuracy? Never true for a roof. */
 static bool can_run(const struct bench *bench, const struct kernel *kernel, const struct bench_case *one) {
     const struct device_facts *facts = &bench->device->facts;
     return kernel->op == one->op && kernel->accuracy == one->accuracy && (kernel->dtypes & DTYPE_BIT(one->dtype)) &&
@@ -129,7 +133,8 @@ static bool can_run(const struct bench *bench, const struct kernel *kernel, cons
            (kernel->only_below == 0 || kernel->only_below > facts->compute_capability);
 }
 
-/* The variant for a launch: the one that predicts the shortest time, else the last one that can run. NULL: none. */
+/* Sets the launch's kernel to the variant that predicts the shortest time, else to the last one that can run, and
+ * returns it. NULL: no variant can run. */
 static const struct kernel *choose_variant(const struct bench *bench, const struct bench_case *one,
                                            struct launch *launch) {
     const struct kernel *best = NULL;
@@ -161,22 +166,22 @@ static enum status prepare_launch(struct bench *bench, const struct bench_case *
         TRY(provide_buffer(bench, &bench->in[i], operand_bytes(&geometry->in[i]), error));
         in[i] = bench->in[i].memory;
     }
-    TRY(provide_buffer(bench, &bench->out, operand_bytes(&geometry->out) + 256, error));
+    TRY(provide_buffer(bench, &bench->out, operand_bytes(&geometry->out) + SPARE_BYTES, error));
     int64_t states = geometry->partial_always ? shape_elements(&geometry->out.shape) : 0;
-    TRY(provide_buffer(bench, &bench->partial, states * (int64_t)geometry->partial_size + 256, error));
+    TRY(provide_buffer(bench, &bench->partial, states * (int64_t)geometry->partial_size + SPARE_BYTES, error));
     *launch = (struct launch){.workspace = NULL};
     operation_launch(geometry, &tile, true, true, in, states > 0 ? bench->partial.memory : NULL, bench->out.memory,
                      launch);
     launch->multiprocessors = bench->device->facts.multiprocessors;
     if (!choose_variant(bench, one, launch)) return fail(error, STATUS_RUN, "no variant can do this");
-    int64_t workspace = (int64_t)kernel_workspace(launch->kernel, launch) + 256;
+    int64_t workspace = (int64_t)kernel_workspace(launch->kernel, launch) + SPARE_BYTES;
     TRY(provide_buffer(bench, &bench->workspace, workspace, error));
     launch->workspace = bench->workspace.memory;
     return bench->device->operations->fill(bench->device, launch->workspace, 0, workspace, error);
 }
 
-/* Times a case on matrices of `rows` rows, `once` or as the minimum of two samples. NaN: no variant can do it, or it
- * has failed. */
+/* Times a case on matrices of `rows` rows, `once` or as the minimum of two samples. *seconds is NaN if no variant can
+ * do the case or if the run fails. Fails only with STATUS_DEVICE or STATUS_INTERRUPTED. */
 static enum status time_case(struct bench *bench, const struct bench_case *one, int64_t rows, bool once,
                              double *seconds, struct error *error) {
     struct geometry geometry;
@@ -239,6 +244,7 @@ static enum status time_copies(struct bench *bench, enum queue queue, double *by
     return STATUS_OK;
 }
 
+/* Measures copies to and from a device with memory of its own. */
 static enum status measure_bus(struct bench *bench, struct error *error) {
     if (bench->device->unified) return STATUS_OK;
     TRY(provide_buffer(bench, &bench->in[0], CHUNK_BYTES, error));
@@ -246,7 +252,8 @@ static enum status measure_bus(struct bench *bench, struct error *error) {
     return time_copies(bench, QUEUE_DOWNLOAD, &bench->limits->download_bytes_per_s, error);
 }
 
-/* Measures the rate of a copy or a sum within the cache, and raises memory's rate to the one beyond the cache. */
+/* Measures the rate of a copy or a sum within the cache, and raises the memory's rate to that beyond the cache, if
+ * operands may be large enough for it. */
 static enum status measure_memory(struct bench *bench, const struct bench_case *one, double *cached,
                                   struct error *error) {
     const struct device_facts *facts = &bench->device->facts;
@@ -286,6 +293,7 @@ static enum status measure_product(struct bench *bench, int product, struct erro
     return STATUS_OK;
 }
 
+/* Measures all limits: the launch first, then bus, products and memory on a warm device. */
 static enum status measure_all(struct bench *bench, struct error *error) {
     struct device_limits *limits = bench->limits;
     TRY(time_case(bench, &copy_case, 1, false, &limits->launch_s, error));

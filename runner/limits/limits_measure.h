@@ -8,9 +8,9 @@
  * takes another second. */
 #define LIMITS_SECONDS 1.4
 
-/* Opens and measures a device: the CPU if `cuda_number` is negative, else that GPU. A limit that cannot be measured
- * stays unknown. The caller frees *limits with limits_free. STATUS_INTERRUPTED: a signal came. STATUS_DEVICE: the
- * device failed. */
+/* Opens, measures and closes a device: the CPU if `cuda_number` is negative, else that GPU. A limit that cannot be
+ * measured stays unknown. The caller frees *limits with limits_free; it is NULL after an error. STATUS_INTERRUPTED: a
+ * signal came. STATUS_DEVICE: the device failed or has too little memory. */
 enum status limits_measure(int cuda_number, struct device_limits **limits, struct error *error);
 
 #endif
