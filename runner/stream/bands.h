@@ -18,6 +18,8 @@ struct bands {
     int64_t grain;                    /* bands end at multiples of this number */
     double end_fraction[MAX_DEVICES]; /* the end of each band, as a fraction of the tile */
 };
+/* Divides the tiles of a run among the devices of a team; gives them to the first device alone if a tile is too small
+ * or the bits would change. */
 struct bands bands_divide(const struct team *team, const struct geometry *geometry, const struct run *run,
                           const struct tiling *tiling);
 /* The band of a step that a lane (a device's share of the run) computes; false: it is empty. */

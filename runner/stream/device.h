@@ -69,7 +69,7 @@ struct device_operations {
     struct batch *(*batch_create)(struct device *device, const struct kernel *kernel, struct launch *launch, int count);
     enum status (*batch_launch)(struct device *device, struct batch *batch, struct error *error); /* QUEUE_COMPUTE */
     void (*batch_destroy)(struct device *device, struct batch *batch);
-    /* What a launch takes, without running it. NULL: unknown. */
+    /* What a launch takes, without running it. The function is NULL if the device cannot tell. */
     struct footprint (*footprint)(struct device *device, const struct kernel *kernel, struct launch *launch);
     /* Evicts all data from the device's cache, on QUEUE_COMPUTE. */
     enum status (*flush_cache)(struct device *device, struct error *error);
@@ -100,15 +100,16 @@ struct device {
 
 /* The number of CUDA GPUs, without opening one; 0: no driver, no GPU or a build without CUDA. */
 int device_cuda_count(void);
-/* Reads the facts of a device, which need not be open. STATUS_DEVICE: the GPU is missing or fails. */
+/* Read the facts of a device, which need not be open. STATUS_DEVICE: the GPU is missing or fails. */
 enum status device_cuda_facts(int number, struct device_facts *facts, struct error *error);
 void device_cpu_facts(struct device_facts *facts);
 /* Sets the members that describe the host: its threads, and estimates, for predictions only, of the bytes per second
  * that all threads together read from the page cache and write to a file system. */
 void device_host_facts(struct device_facts *facts);
-/* Opens a device. STATUS_DEVICE: it is missing or fails. */
+/* Open a device, which its operation `close` closes. STATUS_DEVICE: it is missing or fails. */
 enum status device_cuda_open(int number, struct device **device, struct error *error);
 enum status device_cpu_open(struct device **device, struct error *error);
+/* Sets the facts of a GPU for provenance; those that cannot be read stay unknown. */
 void device_cuda_provenance(int number, struct device_provenance *provenance);
 
 #endif

@@ -93,6 +93,7 @@ static void do_launch(struct cpu_device *cpu, const struct queued_work *work) {
     pthread_mutex_unlock(&cpu->mutex);
 }
 
+/* Marks an event's record as passed. */
 static void do_record(struct cpu_device *cpu, const struct queued_work *work) {
     pthread_mutex_lock(&cpu->mutex);
     work->event->passed = work->record;
@@ -101,6 +102,7 @@ static void do_record(struct cpu_device *cpu, const struct queued_work *work) {
     pthread_cond_broadcast(&cpu->changed);
 }
 
+/* Probes the cores: how fast are they now? */
 static void do_probe(struct cpu_device *cpu, const struct queued_work *work) {
     (void)work;
     double seconds = probe_seconds(cpu->base.facts.multiprocessors);
@@ -110,7 +112,7 @@ static void do_probe(struct cpu_device *cpu, const struct queued_work *work) {
 }
 
 /* Waits until an event of this or another device has passed a record. */
-static void do_order(struct cpu_device *cpu, const struct queued_work *work) {
+static void do_wait(struct cpu_device *cpu, const struct queued_work *work) {
     (void)cpu;
     struct cpu_device *owner = work->event->cpu;
     pthread_mutex_lock(&owner->mutex);
@@ -243,7 +245,7 @@ static enum status cpu_event_record(struct device *device, struct event *event, 
 static enum status cpu_queue_wait_event(struct device *device, struct event *event, enum queue queue,
                                         struct error *error) {
     pthread_mutex_lock(&event->cpu->mutex);
-    const struct queued_work work = {.run = do_order, .event = event, .record = event->recorded};
+    const struct queued_work work = {.run = do_wait, .event = event, .record = event->recorded};
     bool passed = event->passed >= work.record;
     pthread_mutex_unlock(&event->cpu->mutex);
     return passed ? STATUS_OK : submit(device, queue, &work, error);
@@ -295,6 +297,8 @@ static void cpu_close(struct device *device) {
     free(cpu);
 }
 
+/* Tells perf to start or to stop recording, and waits for its answer. Without PERF_CONTROL only waits for the
+ * queues. */
 static enum status cpu_profile(struct device *device, bool on, struct error *error) {
     const char *descriptors = getenv(PERF_CONTROL), *word = on ? "enable\n" : "disable\n";
     int control, answered;

@@ -20,6 +20,7 @@
 #define PAGE      INT64_C(4096)
 #define HUGE_PAGE (INT64_C(2) << 20)
 
+/* Calls the CUDA runtime; returns from the function with STATUS_DEVICE if the call fails. */
 #define CUDA(call)                                                                                                     \
     do {                                                                                                               \
         cudaError_t code_ = (call);                                                                                    \
@@ -37,6 +38,7 @@ struct cuda_device {
     struct nvml nvml;
 };
 
+/* Opens NVML for the GPU that CUDA numbers so. */
 static void open_nvml(int number, struct nvml *nvml) {
     char bus[32];
     nvml_open(cudaDeviceGetPCIBusId(bus, sizeof bus, number) == cudaSuccess ? bus : NULL, nvml);
@@ -86,6 +88,7 @@ static void touch_block(void *memory, int64_t block, int thread) {
     for (int64_t at = 0; at < HUGE_PAGE; at += PAGE) bytes[at] = 0;
 }
 
+/* STATUS_DEVICE: host memory cannot be pinned; about the process's current subject, if it has one. */
 static enum status cannot_pin(const struct device *device, int64_t bytes, const char *why, struct error *error) {
     const char *about = fail_subject();
     return fail(error, STATUS_DEVICE, "%s%s%lld bytes of host memory cannot be pinned for %s: %s", about ? about : "",
@@ -169,8 +172,8 @@ static enum status cuda_launch(struct device *device, const struct kernel *kerne
                 cudaGetErrorString(code));
 }
 
-/* Marks a kernel as preloaded; false: it is marked already, or is not in the registry. */
-static bool preload_first(struct cuda_device *cuda, const struct kernel *kernel) {
+/* Marks a kernel as preloaded; false: the kernel is marked already, or is not in the registry. */
+static bool mark_preloaded(struct cuda_device *cuda, const struct kernel *kernel) {
     int number = 0;
     while (number < kernel_count && kernel_registry[number] != kernel) number++;
     if (number == kernel_count || cuda->preloaded[number]) return false;
@@ -202,7 +205,7 @@ static cudaGraph_t capture(struct device *device, cudaStream_t stream, const str
  * numbers. */
 static void cuda_preload(struct device *device, const struct kernel *kernel, struct launch *launch) {
     cudaStream_t stream;
-    if (!preload_first(cuda_of(device), kernel) || cudaSetDevice(cuda_of(device)->number) != cudaSuccess ||
+    if (!mark_preloaded(cuda_of(device), kernel) || cudaSetDevice(cuda_of(device)->number) != cudaSuccess ||
         cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess)
         return;
     cudaGraph_t graph = capture(device, stream, kernel, launch, 1);
@@ -251,6 +254,7 @@ static bool footprint_of_node(cudaGraphNode_t node, struct footprint *footprint,
     return true;
 }
 
+/* Captures the launch, and takes the footprint of the kernel in it that has the most threads. */
 static struct footprint cuda_footprint(struct device *device, const struct kernel *kernel, struct launch *launch) {
     enum { MAX_NODES = 64 };
     struct footprint largest = FOOTPRINT_UNKNOWN, one;
@@ -380,6 +384,8 @@ static const struct device_operations cuda_operations = {
     .profile = cuda_profile,
 };
 
+/* Reads the facts of cuda->number and opens its queues and NVML; cuda_close releases what is open, also after a
+ * failure. */
 static enum status cuda_start(struct cuda_device *cuda, struct error *error) {
     enum status status = device_cuda_facts(cuda->number, &cuda->base.facts, error);
     if (status != STATUS_OK) return status;
@@ -421,6 +427,7 @@ static const struct peak {
     {86, 195, 3, 390},  {80, 98, 98, 1560},    {0, 98, 3, 390},
 };
 
+/* Sets the flops per second of each type by the device's compute capability, multiprocessors and clock. */
 static void estimate_flops(struct device_facts *facts, double clock_hz) {
     const struct peak *peak = peaks;
     while (facts->compute_capability < peak->capability) peak++;
@@ -431,11 +438,13 @@ static void estimate_flops(struct device_facts *facts, double clock_hz) {
     facts->flops_per_s[FLOAT16] = facts->flops_per_s[BFLOAT16] = peak->float16 * clocks;
 }
 
+/* An attribute of a GPU; 0: unknown. */
 static int attribute(int number, enum cudaDeviceAttr which) {
     int value = 0;
     return cudaDeviceGetAttribute(&value, which, number) == cudaSuccess ? value : 0;
 }
 
+/* "GPU-5a...", as NVIDIA's tools write it. */
 static void uuid_text(const struct cudaDeviceProp *properties, char text[64]) {
     const unsigned char *u = (const unsigned char *)properties->uuid.bytes;
     snprintf(text, 64, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],

@@ -62,7 +62,7 @@ struct timing {
     int watched;       /* the number of samples whose `busy` is known */
 };
 
-/* Starts `launches` launches, or the batch if there is one. */
+/* Starts the batch, if there is one, else `launches` launches. */
 static enum status launch_part(const struct timing *timing, const struct device_timing *part, int launches,
                                struct error *error) {
     const struct device_operations *ops = part->device->operations;
@@ -116,6 +116,7 @@ static void keep_sample(struct timing *timing, const struct sample_conditions *c
     samples_append(&timing->measurement->samples, timing->seconds, conditions, turn);
 }
 
+/* Destroys the batches: samples are launched one by one. */
 static void drop_batches(struct timing *timing) {
     for (int i = 0; i < timing->count; i++) {
         struct device_timing *part = &timing->parts[i];
@@ -163,6 +164,7 @@ static enum status time_block(struct timing *timing, double block_s, double *spe
     return STATUS_OK;
 }
 
+/* Launches until the times are steady (struct steadiness); samples.unsteady: they were not after max_s. */
 static enum status reach_steady(struct timing *timing, struct error *error) {
     const struct steadiness *steady = timing->parts[0].device->unified ? &cpu_steadiness : &gpu_steadiness;
     double fastest = INFINITY, spent = 0;
@@ -210,6 +212,8 @@ static bool is_too_short(const struct timing *timing) {
            timing->launches < MAX_BATCH;
 }
 
+/* Takes the samples of a turn, after an untimed launch if other kernels have changed the cache. `alone`: there are no
+ * other kernels. */
 static enum status run_turn(struct timing *timing, int turn, bool alone, struct error *error) {
     const int64_t max_samples = timing->measurement->options->repeat_max;
     const int samples = timing->seconds < LONG_S ? TURN_SAMPLES : 1;
@@ -227,7 +231,8 @@ static enum status run_turn(struct timing *timing, int turn, bool alone, struct 
     return STATUS_OK;
 }
 
-/* Keeps the failure of a single kernel in its measurement, so that the other kernels continue. */
+/* Keeps STATUS_RUN and STATUS_TIMEOUT, failures of a single kernel, in its measurement, without samples, so that the
+ * other kernels continue; returns other statuses. */
 static enum status keep_kernel_failure(struct timing *timing, enum status status, struct error *error) {
     if (status != STATUS_RUN && status != STATUS_TIMEOUT) return status;
     timing->measurement->status = status;
@@ -256,7 +261,7 @@ struct load_window {
     struct cpu_load before, since;
 };
 
-/* Sets `busy` of the samples taken on a CPU in the window, and begins the next one. */
+/* Sets `busy` of the samples taken on a CPU in the window, and begins the next window. */
 static void mark_busy(struct timing *timings, int count, struct load_window *window, const struct cpu_load *now) {
     bool is_short = now->now_s - window->since.now_s < CPU_LOAD_MIN_S;
     bool busy = cpu_load_is_busy(is_short ? &window->before : &window->since, now);
@@ -288,7 +293,7 @@ static void mark_shared(struct timing *timings, int count) {
     }
 }
 
-/* Warms up (turn 0) or runs a turn. */
+/* Warms kernel number `which` up (turn 0), or runs a turn of it. */
 static enum status warm_up_or_run_turn(struct timing *timings, int which, int turn, bool alone,
                                        const struct measure_watch *watch, struct error *error) {
     struct timing *timing = &timings[which];
@@ -328,6 +333,7 @@ static enum status check_result(const struct device_timing *part, const struct k
     return poison_replay(part->device, kernel, part->launch, part->out, error);
 }
 
+/* Checks the results of all kernels that have not failed; one that is wrong fails its measurement only. */
 static enum status check_results(struct timing *timings, int count, struct error *error) {
     for (int i = 0; i < count; i++) {
         struct timing *timing = &timings[i];
@@ -340,6 +346,7 @@ static enum status check_results(struct timing *timings, int count, struct error
     return STATUS_OK;
 }
 
+/* Keeps the verified outputs and creates the events of a timing. close_timing releases them, also after a failure. */
 static enum status open_timing(struct timing *timing, struct measurement *measurement, struct error *error) {
     measurement->samples = (struct samples){.count = 0};
     measurement->status = STATUS_OK;

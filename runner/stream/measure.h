@@ -38,12 +38,12 @@ struct measurement {
     enum status status;                /* STATUS_RUN: this kernel could not be timed; `error` has the reason;
                                           STATUS_TIMEOUT: it took too long */
     struct error error;
-    bool wrong; /* with STATUS_RUN: its timed launches gave another result */
+    bool wrong; /* with STATUS_RUN: the kernel was timed, but its result is not the verified one (poison.h) */
 };
 
-/* Times kernels in turns, each until its options' repeat rule is met. STATUS_INTERRUPTED: a signal came before the last
- * sample. If it fails there are no samples at all; the failure of a single kernel only sets its measurement's
- * status. */
+/* Times kernels in turns, each until its options' repeat rule is met. The failure of a single kernel sets only its
+ * measurement's status. STATUS_INTERRUPTED: a signal came before the last sample. After this or another error there are
+ * no samples at all. */
 enum status measure_kernels(struct measurement *measurements, int count, const struct measure_watch *watch,
                             struct error *error);
 

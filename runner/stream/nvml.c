@@ -61,6 +61,7 @@ struct sample_conditions nvml_conditions(const struct nvml *nvml) {
     return now;
 }
 
+/* NaN: unknown. */
 static double highest_clock_mhz(const struct nvml *nvml, enum nvml_clock clock) {
     unsigned mhz;
     return nvml->max_clock(nvml->card, clock, &mhz) == 0 ? (double)mhz : (double)NAN;

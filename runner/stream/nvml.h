@@ -23,6 +23,7 @@ struct nvml {
 void nvml_open(const char *bus, struct nvml *nvml);
 void nvml_close(struct nvml *nvml);
 
+/* Reads clock, power, temperature and what slows the card down now. */
 struct sample_conditions nvml_conditions(const struct nvml *nvml);
 /* Sets the driver's version, the highest clocks and the power limit. */
 void nvml_provenance(const struct nvml *nvml, struct device_provenance *provenance);

@@ -22,7 +22,7 @@ enum status poison_fill(struct device *device, const struct poisoned *out, struc
                                     out->buffer_bytes + 2 * POISON_GUARD, error);
 }
 
-/* Copies between the device and the host, and waits for it. */
+/* Copies between the device and the host; waits for the device before and after. */
 static enum status transfer(struct device *device, enum queue queue, const void *from, int64_t bytes, void *to,
                             struct error *error) {
     const struct copy copy = {
@@ -61,6 +61,7 @@ enum status poison_keep(struct device *device, const struct poisoned *out, void 
     return *copy ? copy_out(device, out, 0, out->bytes, *copy, error) : STATUS_OK;
 }
 
+/* The largest finite magnitude of `count` elements. */
 static double largest_of(const struct poisoned *out, const void *data, int64_t count) {
     double largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -70,7 +71,8 @@ static double largest_of(const struct poisoned *out, const void *data, int64_t c
     return largest;
 }
 
-/* The first element that differs; -1: none does. */
+/* The first element that differs, for floats by more than another order of sums may change; -1: there is no such
+ * element. */
 static int64_t find_difference(const struct poisoned *out, const void *expected, const void *now) {
     int64_t count = out->bytes / (int64_t)dtype_size(out->dtype);
     if (memcmp(expected, now, (size_t)out->bytes) == 0) return -1;

@@ -18,7 +18,7 @@ struct poisoned {
     enum dtype dtype;
 };
 
-/* Is the kernel one whose outputs are poisoned? */
+/* Is the kernel one whose outputs are poisoned? For other kernels the functions below do nothing. */
 bool poison_wanted(const struct kernel *kernel);
 /* Fills buffer and guard zones, on QUEUE_COMPUTE. */
 enum status poison_fill(struct device *device, const struct poisoned *out, struct error *error);
@@ -33,8 +33,8 @@ enum status poison_keep(struct device *device, const struct poisoned *out, void 
 enum status poison_compare(struct device *device, const struct poisoned *out, const void *expected,
                            struct error *error);
 /* Launches the kernel once more, on changed input, then restores input and output. STATUS_RUN: the result is not that
- * of the operation's simplest variant. Large launches are not replayed, because the simplest variant would take
- * long. */
+ * of the operation's simplest variant. Large launches are not replayed, because the simplest variant would take long;
+ * nor are launches for whose operands the host lacks memory. */
 enum status poison_replay(struct device *device, const struct kernel *kernel, const struct launch *launch,
                           const struct poisoned *out, struct error *error);
 

@@ -21,6 +21,7 @@ static void remove_entry(struct residents *residents, struct resident **link) {
     free(resident);
 }
 
+/* Puts a copy of `entry` at the head of the list. */
 static struct resident *add_entry(struct residents *residents, struct resident entry) {
     struct resident *resident = must_malloc(sizeof *resident);
     *resident = entry;

@@ -34,12 +34,14 @@ struct residents {
 /* Allocates device memory for a run. If the budget or the device is full, it evicts residents without users, the least
  * recently used first. STATUS_MEMORY: still not enough. */
 enum status residents_allocate(struct residents *residents, int64_t bytes, void **memory, struct error *error);
+/* Frees memory from residents_allocate. */
 void residents_release(struct residents *residents, void *memory, int64_t bytes);
 
 /* Finds the copy of a box of an array, with axes merged as in `as`, and adds a user; NULL: there is none. */
 struct resident *residents_find(struct residents *residents, const struct array *array, const struct operand *as,
                                 const struct box *box);
-/* Finds the copy in the same way, or creates one that is not loaded yet, with one user. `residents` owns it. */
+/* Finds a copy as residents_find does, or creates one that is not loaded yet, with one user. `residents` owns
+ * *resident. Fails as residents_allocate does. */
 enum status residents_reserve(struct residents *residents, const struct array *array, const struct operand *as,
                               const struct box *box, int64_t bytes, struct resident **resident, struct error *error);
 /* Removes a user. A copy that was never loaded is freed with its last user. */

@@ -126,6 +126,7 @@ static enum status begin_load(const struct stream *stream, struct load *load, st
     return STATUS_OK;
 }
 
+/* Records that the box is loaded into each lane's buffer, behind its uploads and its copies from other lanes. */
 static enum status end_load(const struct load *load, struct error *error) {
     for (int i = 0; i < load->count; i++) {
         struct lane *lane = load->lanes[i];
@@ -207,12 +208,15 @@ static void describe_launch(const struct lane *lane, const struct step *step, st
     launch->timed = job_is_timed(&stream->task->operation->run);
 }
 
+/* The preload's thread of a lane. */
 static void *preload_main(void *argument) {
     struct lane *lane = argument;
     lane->device->operations->preload(lane->device, lane->stream->run->kernel, &lane->preload.launch);
     return NULL;
 }
 
+/* Starts the preload of each lane that has work, on devices that need it; without a thread the launch loads the
+ * code. */
 static void preloads_begin(struct stream *stream) {
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct lane *lane = &stream->lanes[i];
@@ -222,6 +226,7 @@ static void preloads_begin(struct stream *stream) {
     }
 }
 
+/* Waits for the preloads. */
 static void preloads_end(struct stream *stream) {
     for (int i = 0; i < stream->bands.lanes; i++) {
         struct preload *preload = &stream->lanes[i].preload;
@@ -291,6 +296,7 @@ static enum status compute_band(struct lane *lane, struct error *error) {
     return ops->event_record(device, lane->computed[stream->out.current], QUEUE_COMPUTE, error);
 }
 
+/* Queues the launches of a step on all lanes. At the first step of an output tile waits for a free output buffer. */
 static enum status compute_step(struct stream *stream, const struct step *step, struct error *error) {
     struct output *out = &stream->out;
     int slot = (int)(step->number % LAUNCHES);
@@ -332,6 +338,7 @@ static enum status run_step(struct stream *stream, int64_t number, struct error 
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+/* Does all steps, then collects the times of uploads and launches. */
 static enum status run_steps(struct stream *stream, struct error *error) {
     for (int64_t number = 0; number < stream->tiling->steps; number++) TRY(run_step(stream, number, error));
     for (int l = 0; l < stream->bands.lanes; l++) {
@@ -380,6 +387,7 @@ static void begin_hashes(struct stream *stream) {
     }
 }
 
+/* Does the loop run along the operand? */
 static bool has_loop(const struct operand *operand, int loop) {
     for (int axis = 0; axis < operand->shape.rank; axis++)
         if ((int)operand->loop[axis] == loop) return true;

@@ -9,6 +9,7 @@
 /* Device copies of whole arrays that stay from one run to the next: an input that several variants read, a result that
  * the next operation reads. They count towards the plan's budget and are evicted when a run needs memory. */
 struct residents;
+/* `budget`: bytes of device memory for residents and runs together. */
 struct residents *residents_create(struct device *device, int64_t budget);
 void residents_free(struct residents *residents);
 /* Frees copies of arrays that neither task number `task` nor a later one reads. `residents` may be NULL. */
@@ -33,8 +34,9 @@ struct sink {
     struct trace *trace; /* NULL: none */
 };
 
-/* Receives each box of an input once, packed, after it was read and before a kernel could overwrite it; called from the
- * thread that calls stream_run. Boxes that are resident on the device are not read, so they are not reported. */
+/* Receives each box of an input once, packed, after the box was read and before a kernel could overwrite it; called
+ * from the thread that calls stream_run. Boxes that are resident on the device are not read, so they are not
+ * reported. */
 struct box_observer {
     void (*begin)(void *context); /* called when a pass begins, which reports all boxes anew */
     void (*read)(void *context, int input, const struct box *box, const void *data);
@@ -67,8 +69,8 @@ struct stream_result {
 struct stream; /* the buffers of one run */
 
 /* Makes one pass over all steps. STATUS_OK: `sink` has received the whole output, and the caller frees *stream with
- * stream_free. Otherwise *stream is NULL. STATUS_INTERRUPTED: a signal came between two steps, or while a box was read
- * or written. STATUS_MEMORY: the device has too little memory for these tiles. */
+ * stream_free. After an error *stream is NULL; *result is set in any case. STATUS_INTERRUPTED: a signal came between
+ * two steps, or while a box was read or written. STATUS_MEMORY: the device has too little memory for these tiles. */
 enum status stream_run(const struct team *team, const struct pass *pass, const struct sink *sink,
                        struct stream_result *result, struct stream **stream, struct error *error);
 /* Prepares a measurement for measure_kernels, to be called before stream_free: after a pass of a single step its

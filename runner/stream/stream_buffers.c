@@ -20,6 +20,7 @@ struct copies {
     int64_t offset; /* offset of the piece's first element in the tile, in elements */
 };
 
+/* Describes the copies of a piece of a tile; both have at most three axes, the last two of them a matrix's. */
 static struct copies copies_of(const struct box *tile, const struct box *piece, int64_t element_bytes) {
     int last = tile->rank - 1;
     struct copies copies = {.row = element_bytes, .tile_row = element_bytes, .rows = 1, .tile_rows = 1, .matrices = 1};
@@ -98,6 +99,7 @@ static enum status create_event(struct lane *lane, struct event **event, struct 
     return STATUS_OK;
 }
 
+/* Creates the events of `count` spans. */
 static enum status open_spans(struct lane *lane, struct stage_span *spans, int count, struct error *error) {
     for (int i = 0; i < count; i++) {
         TRY(create_event(lane, &spans[i].begin, error));
@@ -106,7 +108,7 @@ static enum status open_spans(struct lane *lane, struct stage_span *spans, int c
     return STATUS_OK;
 }
 
-/* Allocates the buffers of an input. One with a single buffer has the same box in all steps, and becomes a resident. */
+/* Allocates the buffers of an input. An input with a single buffer has one box in all steps, and becomes a resident. */
 static enum status open_input(struct lane *lane, int i, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct input *in = &stream->in[i];
@@ -136,6 +138,7 @@ static int64_t guard_bytes(const struct stream *stream) {
     return poison_wanted(stream->run->kernel) ? POISON_GUARD : 0;
 }
 
+/* Allocates the output's buffers, with guard zones around them if the kernel is not trusted. */
 static enum status open_output(struct lane *lane, struct error *error) {
     const struct stream *stream = lane->stream;
     const struct output *out = &stream->out;
@@ -195,6 +198,7 @@ enum status stream_open_buffers(struct stream *stream, struct error *error) {
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
+/* Frees an input's buffers, or leaves its resident. */
 static void close_input(struct lane *lane, int i) {
     struct lane_input *lane_input = &lane->in[i];
     for (int b = 0; b < lane->stream->in[i].buffers; b++)
@@ -212,6 +216,7 @@ static bool output_is_whole(const struct stream *stream) {
     return stream->out.buffers == 1;
 }
 
+/* Frees the output's buffers; `keep`: makes a resident of one that holds the whole output as it is stored. */
 static void close_output(struct lane *lane, bool keep) {
     const struct stream *stream = lane->stream;
     const struct operand *out = &stream->task->geometry.out;

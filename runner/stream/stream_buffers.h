@@ -32,7 +32,7 @@ struct input {
     int buffers, current;  /* number of buffers; index of the current one */
     bool hashed;           /* each box is hashed when it is read */
     bool counted;          /* elements that the type conversion changes are counted */
-    bool shared;           /* all lanes need the same box of it */
+    bool shared;           /* all lanes need its whole box */
 };
 
 struct output {
@@ -141,11 +141,11 @@ enum status span_end(struct lane *lane, struct stage_span *span, enum status que
 /* If the span is open: waits for its end, adds its time to *seconds and reports it to the trace. */
 enum status span_collect(struct lane *lane, struct stage_span *span, int slot, double *seconds, struct error *error);
 
-/* The writer (stream_writer.c). Starts its thread; the buffers must be open. */
+/* The writer (stream_writer.c). Starts its thread if there are several steps; the buffers must be open. */
 enum status writer_begin(struct stream *stream, struct error *error);
-/* Waits until the next output buffer is free. */
+/* Waits until the next output buffer is free. This function and the next two also return a failure of the writer. */
 enum status writer_reserve(struct stream *stream, struct error *error);
-/* Queues the bands of the step that the lanes have just computed. */
+/* Queues the bands of the step that the lanes have just computed; without a thread, writes them. */
 enum status writer_put(struct stream *stream, int buffer, int64_t step, struct error *error);
 /* Waits until all queued tiles are written, or with `drop` discards them; then ends the thread. */
 enum status writer_end(struct stream *stream, bool drop, struct error *error);

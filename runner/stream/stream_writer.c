@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+/* Passes a piece to the sink, and records its time. */
 static enum status write_piece(struct stream *stream, const struct finished *tile, int slot, const struct box *piece,
                                const void *data, struct error *error) {
     struct writer *writer = &stream->writer;
@@ -26,6 +27,7 @@ static enum status write_piece(struct stream *stream, const struct finished *til
     return STATUS_OK;
 }
 
+/* Queues the download of a piece of a lane's band into staging buffer `slot`. */
 static enum status download_piece(struct lane *lane, const struct finished *tile, int slot, const struct box *piece,
                                   struct error *error) {
     const struct stream *stream = lane->stream;
@@ -65,6 +67,7 @@ static enum status write_band(struct lane *lane, const struct finished *tile, st
     return STATUS_OK;
 }
 
+/* Writes the bands of a finished tile, one lane after the other. */
 static enum status write_tile(struct stream *stream, const struct finished *tile, struct error *error) {
     for (int i = 0; i < stream->bands.lanes; i++)
         if (tile->works[i]) TRY(write_band(&stream->lanes[i], tile, error));
