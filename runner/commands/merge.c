@@ -2,6 +2,7 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../show/result_view.h"
+#include "../store/survey.h"
 #include "command.h"
 
 #include <stdlib.h>

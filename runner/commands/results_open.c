@@ -5,7 +5,7 @@
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../storage/h5/h5virtual.h"
-#include "../store/store.h"
+#include "../store/survey.h"
 #include "command.h"
 #include <math.h>
 #include <stdlib.h>

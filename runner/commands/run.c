@@ -4,6 +4,7 @@
 #include "../base/text.h"
 #include "../plan/plan_user_kernels.h"
 #include "../show/result_view.h"
+#include "../store/survey.h"
 #include "command.h"
 #include "pin.h"
 #include "shard_option.h"

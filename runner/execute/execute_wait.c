@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../store/await.h"
 #include <math.h>
 #include <string.h>
 #include <time.h>

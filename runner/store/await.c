@@ -3,10 +3,10 @@
  *
  * The task's result is the result of the first variant that has one in every panel. Variants are tried in their order.
  * The next one is tried only when a part records that the one before made no result. */
+#include "await.h"
 #include "results.h"
 
 #include "../base/fail.h"
-#include "../storage/reader.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +28,7 @@ struct awaited {
     struct awaited_part parts[];
 };
 
+/* The awaited run in the task of panel `number`. */
 static const struct run *awaited_run(const struct awaited *awaited, int number) {
     const struct plan *plan = &awaited->results->units->plan;
     return &plan->runs[plan->tasks[awaited->task + number].first_run + awaited->variant];
@@ -86,8 +87,8 @@ void awaited_end(struct awaited *const *pointer) {
 
 enum finding { MISSING, MADE, NOT_MADE };
 
-/* Will the shard redo a unit that made no result? It will if another shard made this part, or if it has begun again
- * since. */
+/* Will the shard of a panel make it again, although there is a part without a result? Yes if the part is not in its
+ * folder, or if the shard has begun again since. */
 static bool is_out_of_date(const struct awaited *awaited, int number, const struct stat *about) {
     OWNED char *folder = folder_of(awaited, number), *path = must_printf("%s/" SHARD_MANIFEST, folder);
     struct stat manifest;
@@ -95,7 +96,9 @@ static bool is_out_of_date(const struct awaited *awaited, int number, const stru
            (stat(path, &manifest) == 0 && results_later(&manifest.st_mtim, &about->st_mtim));
 }
 
-/* A part is renamed into place, so it does not change while it is hashed; but another may take its name. */
+/* Looks for the part of a panel. MADE: it is intact and has the result. NOT_MADE: it is intact, its run made no result,
+ * and its shard will not make it again. MISSING: anything else. A part is renamed into place, so it does not change
+ * while it is hashed; but another may take its name. */
 static enum finding look_for(struct awaited *awaited, int number) {
     struct awaited_part *part = &awaited->parts[number];
     struct stat before, after;
@@ -172,6 +175,7 @@ bool awaited_look(struct awaited *awaited, int *result_run) {
 
 /* ---- the missing part -------------------------------------------------------------------------------------------- */
 
+/* The first panel whose part was not found; the last panel if all were. */
 static int first_missing(const struct awaited *awaited) {
     int number = 0;
     while (number < awaited->count - 1 && awaited->parts[number].found) number++;

@@ -89,6 +89,7 @@ enum status parts_check_readable(const char *output, struct error *error) {
 /* OUR_TEMPORARY: a temporary file, which a killed writer left unfinished. OUR_NOTE: a note that a unit timed out. */
 enum owner { FOREIGN, OUR_LOCK, OUR_TEMPORARY, OUR_PART, OUR_NOTE, OUR_MANIFEST, OUR_SHARD };
 
+/* To whom does an entry of OUTPUT.parts, or of a shard's folder, belong by its name? */
 static enum owner owner_of(const char *name) {
     static const char hex[] = "0123456789abcdef", digits[] = "0123456789";
     if (strcmp(name, "lock") == 0) return OUR_LOCK;
@@ -104,6 +105,7 @@ static enum owner owner_of(const char *name) {
 
 /* ---- the files in the folder ---- */
 
+/* STATUS_USAGE: an entry with one of our names is not a regular file or, for a shard's, not a folder. */
 static enum status check_kind(const char *folder, const char *name, enum owner owner, const struct stat *about,
                               struct error *error) {
     if (owner == OUR_SHARD ? S_ISDIR(about->st_mode) : S_ISREG(about->st_mode)) return STATUS_OK;
@@ -143,8 +145,9 @@ static bool is_cleared(enum owner owner, enum clearing clearing, bool in_shard) 
     return owner == OUR_TEMPORARY || (clearing == CLEAR_PARTS && (owner == OUR_PART || owner == OUR_NOTE));
 }
 
-/* Removes files from a folder and from the folders of shards in it. `in_shard`: `path` is the folder of a shard. */
-static void clear(const char *path, enum clearing clearing, bool in_shard) {
+/* Removes files from a folder and from the folders of shards in it; CLEAR_SHARDS: these folders too, if they are empty
+ * then. `in_shard`: `path` is the folder of a shard. */
+static void clear_folder(const char *path, enum clearing clearing, bool in_shard) {
     OWNED_FOLDER DIR *folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         enum owner owner = owner_of(entry->d_name);
@@ -152,7 +155,7 @@ static void clear(const char *path, enum clearing clearing, bool in_shard) {
         if (owner == FOREIGN || fstatat(dirfd(folder), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (owner == OUR_SHARD && S_ISDIR(about.st_mode)) {
             OWNED char *inner = must_printf("%s/%s", path, entry->d_name);
-            clear(inner, clearing, true);
+            clear_folder(inner, clearing, true);
             if (clearing == CLEAR_SHARDS) rmdir(inner);
         }
         if (is_cleared(owner, clearing, in_shard) && S_ISREG(about.st_mode)) unlinkat(dirfd(folder), entry->d_name, 0);
@@ -160,8 +163,9 @@ static void clear(const char *path, enum clearing clearing, bool in_shard) {
 }
 
 void results_clear(struct results *results, bool finished) {
-    clear(results->folder.parts, finished ? CLEAR_PARTS : CLEAR_TEMPORARY, false);
-    if (finished) clear(results->folder.parts, CLEAR_SHARDS, false); /* last: a shard with a manifest may have parts */
+    clear_folder(results->folder.parts, finished ? CLEAR_PARTS : CLEAR_TEMPORARY, false);
+    /* last: a shard with a manifest may have parts */
+    if (finished) clear_folder(results->folder.parts, CLEAR_SHARDS, false);
     results->folder.cleared |= finished;
 }
 
@@ -213,7 +217,7 @@ static int compare_key(const void *key, const void *found) {
 }
 
 /* Keeps only the newest of several parts with one key. */
-void shards_find_parts(struct results *results) {
+void found_parts_fill(struct results *results) {
     struct texts paths = {0};
     add_parts(results->folder.root, results->shard, &paths);
     int count = paths.count;
@@ -236,11 +240,12 @@ void shards_find_parts(struct results *results) {
     results->found.count = kept;
 }
 
-void shards_free_parts(struct results *results) {
+void found_parts_free(struct results *results) {
     for (int i = 0; i < results->found.count; i++) free(results->found.items[i].path);
     free(results->found.items);
 }
 
+/* NULL: there was no part of that key. */
 static struct found_part *find_part(const struct results *results, const char key[33]) {
     if (results->found.count == 0) return NULL;
     return bsearch(key, results->found.items, (size_t)results->found.count, sizeof *results->found.items, compare_key);
@@ -280,7 +285,7 @@ char *results_run_path(const struct results *results, const struct run *whole) {
 
 /* ---- where files may go ---- */
 
-enum status clash_check(const struct destination *destination, const struct plan *plan, struct error *error) {
+enum status check_not_an_input(const struct destination *destination, const struct plan *plan, struct error *error) {
     const struct job *job = plan->job;
     if (!destination->exists) return STATUS_OK;
     if (path_is_file(job->path, &destination->about))
@@ -306,8 +311,8 @@ enum status results_check_output(const char *output, const struct plan *plan, st
     const struct job *job = plan->job;
     FREED_BY(destination_free) struct destination destination = {0};
     TRY(destination_find("output", output, &destination, error));
-    TRY(clash_check(&destination, plan, error));
-    const char *last = "";
+    TRY(check_not_an_input(&destination, plan, error));
+    const char *last = ""; /* neighbouring operations often have the same file */
     for (int i = 0; i < job->operation_count; i++) {
         const char *file = job->operations[i].to_file;
         if (!file || strcmp(file, last) == 0) continue;
@@ -317,8 +322,9 @@ enum status results_check_output(const char *output, const struct plan *plan, st
     return STATUS_OK;
 }
 
-/* Refuses `destination`, a file for something else than results, if a result of the job goes to it. */
-static enum status check_results(const struct destination *destination, const struct plan *plan, struct error *error) {
+/* STATUS_USAGE: a result of the job goes to `destination`, a file for something else. */
+static enum status check_not_a_result(const struct destination *destination, const struct plan *plan,
+                                      struct error *error) {
     const struct job *job = plan->job;
     const char *last = "";
     for (int i = 0; i < job->operation_count; i++) {
@@ -342,11 +348,11 @@ enum status results_check_other(const char *output, const struct plan *plan, con
     TRY(destination_find("output", output, &target, error));
     OWNED char *folder = must_printf("%s.parts", target.path);
     TRY(destination_find("output", folder, &parts, error));
-    TRY(clash_check(&destination, plan, error));
+    TRY(check_not_an_input(&destination, plan, error));
     if (destination_same(&destination, &target))
         return fail(error, STATUS_USAGE, "%s %s: is the output itself", kind, name);
     if (destination_same(&destination, &parts) ||
         (stat(folder, &about) == 0 && path_is_file(destination.folder, &about)))
         return fail(error, STATUS_USAGE, "%s %s: the folder %s is for finished runs", kind, name, folder);
-    return strcmp(kind, "trace") == 0 ? check_results(&destination, plan, error) : STATUS_OK;
+    return strcmp(kind, "trace") == 0 ? check_not_a_result(&destination, plan, error) : STATUS_OK;
 }

@@ -21,6 +21,7 @@
 
 /* ---- identities -------------------------------------------------------------------------------------------------- */
 
+/* Hashes what changes if a file is written or replaced. */
 static void add_file(XXH3_state_t *state, const struct stat *file) {
     const int64_t about[] = {(int64_t)file->st_ino,         (int64_t)file->st_size,
                              (int64_t)file->st_mtim.tv_sec, (int64_t)file->st_mtim.tv_nsec,
@@ -58,7 +59,7 @@ static XXH128_hash_t identity_of(const struct reader *reader) {
 
 /* ---- in a part --------------------------------------------------------------------------------------------------- */
 
-/* Appends the line of an input. */
+/* Appends the line of an input, unless it is generated, has no hash, or may change while it is read. */
 static enum status describe_reader(struct reader *reader, char **text, struct error *error) {
     if (!reader->array->settled || !reader->array->from_job || !reader->hash[0]) return STATUS_OK;
     TRY(reader_share(reader, error));
@@ -96,7 +97,8 @@ static int compare_wanted(const void *one, const void *other) {
     return XXH128_cmp(&((const struct wanted *)one)->identity, &((const struct wanted *)other)->identity);
 }
 
-/* Sets the hash in a line in all wanted readers of that input that lack one. Returns the number of these readers. */
+/* Sets the hash in a line in all wanted readers of that input that lack a hash. Returns the number of these readers; 0
+ * also if the line is damaged. */
 static int recall_line(const char *line, struct wanted *wanted, int count) {
     struct wanted key = {.reader = NULL};
     struct reader stored = {.file = NULL};
@@ -126,8 +128,9 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
     return recalled;
 }
 
-/* Sets the wanted hashes that a part holds, and returns how many readers got one. part_open refuses a damaged part, in
- * which HDF5 might loop forever; a part that was synced is hashed for that only if it is small. */
+/* Sets the wanted hashes that a part holds, and returns how many readers got one. Notes in part->checked whether all of
+ * the part was hashed: part_open refuses a damaged part, in which HDF5 might loop forever, and hashes a part that was
+ * synced only if it is small. */
 static int recall_part(struct found_part *part, struct wanted *wanted, int count) {
     FENCE(part->path);
     bool synced = part_trailer(part->path) == TRAILER_SYNCED;

@@ -74,6 +74,7 @@ static void hash_input(XXH3_state_t *state, const struct reader *reader) {
     if (decoding) hash_text(state, decoding);
 }
 
+/* Hashes what the results of a task's runs depend on besides the task. */
 static void hash_run(XXH3_state_t *state, const struct run *run) {
     hash_text(state, run->label);
     hash_text(state, run->kernel ? run->kernel->name : "");
@@ -119,6 +120,7 @@ static void key_text(XXH128_hash_t hash, char key[33]) {
     snprintf(key, 33, "%016llx%016llx", (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }
 
+/* The key of a run of the plan: of its task's base and of the run itself. */
 static void run_key(struct keys *keys, const struct plan *plan, const struct run *run, char key[33]) {
     XXH128_hash_t base = task_key(keys, plan, run->task)->base;
     XXH3_128bits_reset(keys->state);

@@ -72,9 +72,9 @@ bool parts_are_locked(const char *parts) {
     return lock >= 0 && fcntl(lock, F_GETLK, &all_bytes) == 0 && all_bytes.l_type != F_UNLCK;
 }
 
-/* A shard that is running: "shard 3 of 8 (node n7, job 1234_3)"; NULL: none. The caller frees. */
-static char *running_shard(const char *all_bytes) {
-    FREED_BY(texts_clear) struct texts folders = shard_folders(all_bytes);
+/* The first shard that is running: "shard 3 of 8 (node n7, job 1234_3)"; NULL: no shard is. The caller frees. */
+static char *running_shard(const char *root) {
+    FREED_BY(texts_clear) struct texts folders = shard_folders(root);
     char *found = NULL;
     int index, shards;
     for (int i = 0; i < folders.count && !found; i++) {
@@ -92,7 +92,8 @@ static char *running_shard(const char *all_bytes) {
 static const char holder_head[] = "tilerun: held on ";
 enum { HOLDER_BYTES = 256 };
 
-/* Writes the same number of bytes each time, so that nothing is left of the last holder's text. */
+/* Writes this process as the holder into a lock file: the same number of bytes each time, so that nothing is left of
+ * the last holder's text. */
 static enum status write_holder(const char *path, int lock, struct error *error) {
     OWNED char *host = environment_host();
     char text[HOLDER_BYTES] = {0};
@@ -127,7 +128,7 @@ static char *holder_of(const struct results *results, int lock) {
     return holder;
 }
 
-/* Does the holder run on another machine? */
+/* Does the holder run on another machine? Not if it is unknown. */
 static bool is_elsewhere(const char *holder) {
     OWNED char *here = environment_host();
     here[strcspn(here, ",")] = '\0';
@@ -150,6 +151,7 @@ static enum status refuse_locked(const struct results *results, bool shared, con
                 close);
 }
 
+/* The seconds since the lock file was written; 0: unknown. */
 static double age_of(int lock) {
     struct stat about;
     return fstat(lock, &about) == 0 ? difftime(time(NULL), about.st_mtime) : 0;
@@ -174,8 +176,9 @@ static enum status wait_for_other(const struct results *results, const char *hol
     return interrupt_check(error);
 }
 
-/* Takes the lock of an open file: STATUS_USAGE if another process has it. Other errors come from file systems without
- * locks: there the user must not start two jobs on one output. */
+/* Takes the lock of an open file. If another process has it, waits as wait_for_other does (under Slurm, for another
+ * machine), or for a shared lock MAX_WAITS times; then STATUS_USAGE. Succeeds without the lock if the file system has
+ * no locks: there the user must not start two jobs on one output. */
 static enum status hold(const struct results *results, bool shared, int lock, struct error *error) {
     const struct timespec pause = {0, WAIT_NS};
     double begun = -1;
@@ -195,7 +198,8 @@ static enum status hold(const struct results *results, bool shared, int lock, st
     return status;
 }
 
-/* Opens and locks the lock file; *held: its descriptor. *again: its last holder was just removing the file. */
+/* Makes the folder, opens and locks its lock file, and writes the holder into it. *held: its descriptor. *again: its
+ * last holder was just removing the file, so nothing is held. */
 static enum status try_lock(const struct results *results, const char *folder, bool shared, int *held, bool *again,
                             struct error *error) {
     struct stat about;
@@ -225,6 +229,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
     return status;
 }
 
+/* Tries until the lock file is not one that its last holder removes. */
 static enum status acquire_lock(const struct results *results, const char *folder, bool shared, int *lock,
                                 struct error *error) {
     bool again = true;

@@ -62,6 +62,7 @@ static enum status write_units(hid_t file, const struct results *results, struct
     return results_write_vector(file, "units", INT32, count, numbers, "1", error);
 }
 
+/* Writes all that a manifest holds, but for the trailer. */
 static enum status write_manifest(hid_t file, const struct results *results, const char *command_line, bool partial,
                                   const char *stopped, struct error *error) {
     const struct plan *plan = results->plan;
@@ -100,7 +101,7 @@ enum status results_write_manifest(struct results *results, const char *command_
     }
     if (!status) status = part_seal(new, false, error);
     if (!status && rename(new, path) != 0)
-        status = fail(error, STATUS_IO, "%s: cannot be renamed: %s", new, strerror(errno));
+        status = fail(error, STATUS_IO, "%s: cannot be renamed to %s: %s", new, path, strerror(errno));
     if (status) unlink(new);
     results->known.stopped = !status && stopped;
     return status;
@@ -142,6 +143,7 @@ static int get_count(hid_t file, const char *name, int missing) {
     return value >= 1 && value <= MAX_SHARDS ? (int)value : missing;
 }
 
+/* Reads what a manifest states of the job; members that it lacks become NULL or false. */
 static void read_job(hid_t file, struct shard_job *job) {
     *job = (struct shard_job){.partial = h5_get_integer(file, "partial", 0) != 0,
                               .by = (enum shard_by)h5_get_integer(file, "by", 0)};
@@ -164,7 +166,7 @@ static void read_units(const char *path, struct shard_state *state) {
     }
 }
 
-/* A folder without a readable manifest gives one whose `sha256` is NULL. */
+/* Reads the manifest in a shard's folder; `sha256` is NULL if the folder has none that can be read. */
 static struct manifest read_manifest(const char *folder) {
     FENCE(folder);
     struct manifest manifest = {.alike = 0};
@@ -207,6 +209,7 @@ void shard_job_free(struct shard_job *job) {
 
 /* ---- for `merge` and `show`: the job of the shards --------------------------------------------------------------- */
 
+/* Are the manifests of one job, divided alike? */
 static bool same_division(const struct manifest *one, const struct manifest *other) {
     return one->sha256 && other->sha256 && strcmp(one->sha256, other->sha256) == 0 &&
            one->job.shards == other->job.shards && one->job.divided == other->job.divided &&
@@ -222,8 +225,8 @@ static bool is_preferred(const struct manifest *one, const struct manifest *othe
     return results_later(&one->begun, &other->begun);
 }
 
-/* Chooses the manifest of the job to join that was written last; NULL: there is none. */
-static struct manifest *choose(struct manifest *manifests, int count) {
+/* Chooses among the manifests the preferred job's last one; sets `alike` of all. NULL: none can be read. */
+static struct manifest *choose_manifest(struct manifest *manifests, int count) {
     struct manifest *best = NULL;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < count; k++) manifests[i].alike += same_division(&manifests[i], &manifests[k]);
@@ -232,8 +235,8 @@ static struct manifest *choose(struct manifest *manifests, int count) {
     return best;
 }
 
-/* Moves the states of the job's shards into `job`. Sets job->later to the folder of a shard that belongs to a later
- * job. */
+/* Moves the states of the job's shards from the manifests into `job`. Sets job->later to the folder of a shard that
+ * belongs to a later job, if there is one. */
 static void complete_job(struct shard_job *job, const struct manifest *best, struct manifest *manifests,
                          const struct texts *folders) {
     job->states = must_malloc((size_t)job->shards * sizeof *job->states);
@@ -255,7 +258,7 @@ bool manifests_find_job(const char *root, struct shard_job *job) {
     FREED_BY(texts_clear) struct texts folders = shard_folders(root);
     OWNED struct manifest *manifests = must_malloc((size_t)folders.count * sizeof *manifests + 1);
     for (int i = 0; i < folders.count; i++) manifests[i] = read_manifest(folders.items[i]);
-    struct manifest *best = choose(manifests, folders.count);
+    struct manifest *best = choose_manifest(manifests, folders.count);
     if (best) {
         *job = best->job;
         best->job = (struct shard_job){.partial = false};
@@ -315,6 +318,7 @@ struct folder_runs {
     int32_t *numbers;
 };
 
+/* Appends a run, unless it was appended last. */
 static void note_run(struct folder_runs *runs, int run) {
     if (runs->count > 0 && runs->numbers[runs->count - 1] == run) return; /* another panel of it */
     *APPEND(runs->numbers, runs->count) = run;

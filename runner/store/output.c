@@ -21,21 +21,19 @@
 
 /* ---- attributes of inputs ---------------------------------------------------------------------------------------- */
 
-/* The next three decide which attributes of an input a result does not get. */
-
-/* Does the attribute make a data set a dimension scale, label its axes or name the file that has it? The writer of a
- * result sets these attributes itself. */
+/* Does an attribute make a data set a dimension scale, label its axes or name the file that has it? The writer of a
+ * result sets these attributes itself, so none is copied from an input. */
 static bool is_own(const char *name) {
     return IS_ONE_OF(name, "CLASS", "NAME", "DIMENSION_LABELS", "_ARRAY_DIMENSIONS", "axisLabels", "axes", LINK_TO_FILE,
                      LINK_TO_DATASET);
 }
 
-/* Or does it state how numbers are packed? */
+/* Is it one of these, or does it state how numbers are packed? */
 static bool is_own_or_packing(const char *name) {
     return is_own(name) || h5cf_is_packing(name);
 }
 
-/* Or is it `units`? A result gets those from the plan, which knows whether the units still hold. */
+/* Is it one of these, or `units`? A result whose numbers changed gets its units from the plan. */
 static bool is_own_or_packing_or_units(const char *name) {
     return is_own_or_packing(name) || strcmp(name, "units") == 0;
 }
@@ -99,6 +97,7 @@ enum status link_mark(const struct results *results, hid_t file, struct error *e
     return h5_set_text(file, H5_LINKED, seen_from_output(results, results->folder.root), error);
 }
 
+/* Creates the virtual data set that shows a run's output in its parts. */
 static enum status link_output(const struct results *results, const struct run *whole, hid_t file, const char *path,
                                struct error *error) {
     const struct task *task = &results->plan->tasks[whole->task];
@@ -113,8 +112,9 @@ static enum status link_output(const struct results *results, const struct run *
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
-/* The relative path from an absolute folder to an absolute path; the path itself if they share no folder. */
-static char *relative(const char *folder, const char *path) {
+/* The relative path from an absolute folder to an absolute path; the path itself if they share no folder. The caller
+ * frees. */
+static char *relative_to(const char *folder, const char *path) {
     size_t common = 0; /* length of the folders that they share, with the last slash */
     for (size_t i = 0; path[i]; i++) {
         bool folder_ends = folder[i] == '\0' && path[i] == '/';
@@ -135,7 +135,7 @@ static char *relative(const char *folder, const char *path) {
 
 char *relative_path(const struct results *results, const char *path) {
     OWNED char *folder = results_absolute(results->output.folder);
-    return relative(folder, path);
+    return relative_to(folder, path);
 }
 
 /* Copies an object. Without `attributes` it leaves these out: those of an output are written anew from the plan. */
@@ -262,8 +262,8 @@ enum status publish_end(const struct results *results, const char *path, hid_t f
     return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
 }
 
-/* Has the file been written or replaced while the job ran? */
-static bool is_new(const struct destination *destination) {
+/* Has the file been written or replaced since destination_look, while the job ran? */
+static bool has_changed(const struct destination *destination) {
     struct stat now;
     if (stat(destination->path, &now) != 0) return false;
     return !destination->exists || now.st_ino != destination->about.st_ino ||
@@ -272,7 +272,7 @@ static bool is_new(const struct destination *destination) {
 }
 
 enum status publish_check(const struct results *results, const struct destination *destination, struct error *error) {
-    if (results->policy.overwrite || !is_new(destination)) return STATUS_OK;
+    if (results->policy.overwrite || !has_changed(destination)) return STATUS_OK;
     return fail(error, STATUS_IO,
                 "%s %s: another process has written it while the job ran; move it away and %s, or replace it with "
                 "%s--overwrite",

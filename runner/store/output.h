@@ -15,12 +15,13 @@
  * with publish_end. */
 enum status publish_begin(const struct results *results, const char *path, const struct run **adopted, hid_t *file,
                           struct error *error);
-/* Closes the file and, if it was written without a failure (`status`), syncs it. Returns the first failure. */
+/* Closes the file and, if it was written without a failure (`status`) and the job does not forbid it, syncs it. Returns
+ * the first failure. */
 enum status publish_end(const struct results *results, const char *path, hid_t file, enum status status,
                         struct error *error);
 /* STATUS_IO: another process has written the file while the job ran, and --overwrite is not given. */
 enum status publish_check(const struct results *results, const struct destination *destination, struct error *error);
-/* Renames the file to its final path and syncs the folder. STATUS_IO: it failed. */
+/* Renames the file to its final path and, unless the job forbids it, syncs the folder. Fails with STATUS_IO. */
 enum status publish_put(const struct results *results, const struct destination *destination, const char *path,
                         struct error *error);
 
@@ -36,6 +37,7 @@ struct stored {
  * Call copy_close, whatever the status. */
 enum status copy_open(const struct results *results, const struct run *run, hid_t adopted, struct stored *from,
                       struct error *error);
+/* Leaves the fence; closes the part, but not the file that it has become. */
 void copy_close(struct stored *from);
 
 /* The form in which a file gets an output: values; a virtual data set that shows the parts (an output without elements
@@ -44,7 +46,7 @@ enum copied_as { COPY_VALUES, COPY_LINK_TO_PART, COPY_NOTHING };
 /* Puts a run's output, with its attributes, into a file of h5_create_file as data set `path`. */
 enum status copy_output(const struct stored *from, hid_t file, const struct results *results, const struct run *run,
                         const struct result_row *row, enum copied_as as, const char *path, struct error *error);
-/* Copies an object from a part to a file; moves it if the part has become the file. */
+/* Copies an object from a part to a file, with or without its attributes; moves it if the part has become the file. */
 enum status copy_whole_object(hid_t part, const char *name, hid_t file, const char *path, bool attributes,
                               struct error *error);
 

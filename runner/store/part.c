@@ -73,6 +73,7 @@ bool unit_wants_output(const struct results *results, const struct run *run) {
     return store == STORE_ALL || (!results->known.kept[run->task] && task->wanted);
 }
 
+/* A part that has no file yet. */
 static struct part *part_new(struct results *results, const struct plan *plan, const struct run *run) {
     struct part *part = must_malloc(sizeof *part);
     *part = (struct part){.results = results, .plan = plan, .run = run, .file = H5I_INVALID_HID};
@@ -106,11 +107,12 @@ enum status unit_begin(struct results *results, const struct run *run, struct pa
     return STATUS_OK;
 }
 
-/* The output as it is computed. */
+/* The run's output as it is computed. */
 static const struct operand *output_of(const struct part *part) {
     return &part->plan->tasks[part->run->task].geometry.out;
 }
 
+/* Writes a packed box of the output's array, converted to the stored type. */
 static enum status write_box(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct write_source source = {data, output_of(part)->dtype, &part->casts};
@@ -120,6 +122,7 @@ static enum status write_box(void *context, const struct box *box, void *data, s
     return h5_write(part->output, box, &scalar, error);
 }
 
+/* Writes a box of the operand, whose axes may be merged; nothing if the part has no output. */
 static enum status sink_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct part *part = context;
     const struct operand_visitor visitor = {write_box, part};
@@ -137,6 +140,7 @@ static int64_t output_bytes(const struct part *part) {
     return shape_elements(&part->stored.shape) * (int64_t)dtype_size(part->stored.dtype);
 }
 
+/* Reads a packed box of the output's array. */
 static enum status read_back(void *context, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     FENCE(part->path);
@@ -156,6 +160,7 @@ static enum status read_output(struct part *part, const struct box *box, void *d
     return operand_for_each(&part->stored, box, data, &visitor, error);
 }
 
+/* Reads a box of an input, or of the output (input < 0). */
 static enum status read_operand(void *context, int input, const struct box *box, void *data, struct error *error) {
     struct part *part = context;
     const struct plan *plan = part->plan;
@@ -231,7 +236,8 @@ static enum status write_origin(const struct part *part, struct error *error) {
     return h5_set_text(part->file, "git_commit", tilerun_git_commit, error);
 }
 
-/* Removes the output. HDF5 does not free space within a file, so for a large output a new file is begun. */
+/* Removes the output, if there is one. HDF5 does not free space within a file, so for a large output a new file is
+ * begun. */
 static enum status drop_output(struct part *part, struct error *error) {
     if (!part->output) return STATUS_OK;
     bool little = output_bytes(part) <= SMALL_OUTPUT;
@@ -271,7 +277,7 @@ static enum status part_complete(struct part **held, const struct result_row *ro
     TRY(part_seal(part->path, sync, error));
     OWNED char *finished = must_printf("%s/%s.h5", results->folder.parts, key);
     if (rename(part->path, finished) != 0)
-        return fail(error, STATUS_IO, "%s: cannot be renamed: %s", part->path, strerror(errno));
+        return fail(error, STATUS_IO, "%s: cannot be renamed to %s: %s", part->path, finished, strerror(errno));
     results_part_made(results, key, finished);
     part_free(part);
     *held = NULL;
@@ -305,7 +311,8 @@ void unit_discard(struct part *part) {
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
-/* Copies data set `name` of a file to `box` in another one, in pieces that end where chunks end. */
+/* Copies data set `name` of a file to `box` in the data set `to`, in pieces that end where its chunks end. `write`
+ * writes it; NULL: HDF5 does. */
 static enum status copy_dataset(const char *file, const char *name, struct h5_dataset *to, struct rawwrite *write,
                                 const struct box *box, struct error *error) {
     OWNED_DATASET struct h5_dataset *from = NULL;

@@ -54,6 +54,7 @@ bool results_are_at(const char *path, char instead[512]) {
 
 /* ---- comparing with the job ------------------------------------------------------------------------------------- */
 
+/* Are the rows of runs of the same task? */
 static bool same_task(const struct result_row *row, const struct result_row *wanted) {
     return strcmp(row->operation, wanted->operation) == 0 && strcmp(row->parameters, wanted->parameters) == 0;
 }
@@ -82,7 +83,8 @@ static bool is_text(const char *text, const char *expected) {
     return text && strcmp(text, expected) == 0;
 }
 
-/* The name of a kernel source of this job that the file records with another text; NULL: none. The caller frees. */
+/* The name of a kernel source of this job that the file records with another text; NULL: there is none. The caller
+ * frees. */
 static char *changed_source(const struct results *results, hid_t file) {
     FREED_BY(kernel_files_clear) struct kernel_files files = plan_kernel_files(results->plan);
     for (int i = 0; i < files.count; i++)
@@ -101,7 +103,7 @@ char *results_difference(const struct results *results, hid_t file, const char *
     OWNED char *source = changed_source(results, file);
     bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
     return !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
-           : !is_text(sha256, results->job_sha256) ? must_strdup("is another job than this one, or was edited since")
+           : !is_text(sha256, results->job_sha256) ? must_strdup("is another job, or an earlier version of this one")
            : source                                ? must_printf("was run before its kernel source %s changed", source)
                     : must_strdup("had other values in its inputs, other kernel sources, or another build of tilerun");
 }
@@ -275,6 +277,7 @@ static char *output_path(const struct plan *plan, const struct run *run) {
     return must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
 }
 
+/* Makes a part of a run of the previous OUTPUT, with its output if OUTPUT holds it. */
 static enum status import_run(struct results *results, const struct run *run, const struct result_row *row,
                               struct error *error) {
     const struct previous *previous = results->previous;

@@ -31,7 +31,8 @@ static char *absolute_pattern(const char *pattern) {
     return must_printf("%s/%s", real ? real : folder, pattern + length);
 }
 
-/* Writes how the input was decoded, if that changed an element or if that is not known, and how many are missing. */
+/* Writes how the input was decoded, if that changed an element or if that is not known, and how many of its elements
+ * are missing. */
 static enum status write_decoded(hid_t group, const struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     int64_t missing;
@@ -74,6 +75,7 @@ static enum status write_file_input(hid_t group, const struct reader *reader, st
     return h5_set_integer(group, "files", parts->count, error);
 }
 
+/* Writes the terms by which an input is generated. */
 static enum status write_random_input(hid_t group, const struct random_terms *terms, struct error *error) {
     static const char *const names[] = {"uniform", "normal", "integer", "constant", "index"};
     enum distribution distribution = terms->distribution;
@@ -91,6 +93,7 @@ static enum status write_random_input(hid_t group, const struct random_terms *te
     return h5_set_integer(group, "seed", (int64_t)terms->seed, error);
 }
 
+/* Writes /inputs/NAME: the shape and type of an input, and its origin. */
 static enum status write_input(hid_t file, const struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     OWNED char *path = results_path_of("inputs", array->label, array->name);

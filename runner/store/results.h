@@ -1,18 +1,20 @@
-/* results.h - declares what the files of store/ share. From the bottom up: key.c (keys), inputs.c (hashes that parts
- * keep), seal.c (makes files durable and checks them), folder.c (the contents of OUTPUT.parts), manifest.c (a shard's
- * job and machine), lock.c, part.c (one unit's file), units.c (finds units, combines those of a run, and notes those
- * that took too long), previous_output.c (an existing OUTPUT), await.c (units that other shards make), survey.c
- * (missing units), scales.c, output.c (publishes a file and copies parts' data to it), to.c (files of the key `to`),
- * publish.c (OUTPUT), store.c (opens and closes a job's results). */
+/* results.h - struct results, and what the files of store/ do with it. From the bottom up: key.c (keys), inputs.c
+ * (hashes that parts keep), seal.c (makes files durable and checks them), folder.c (the contents of OUTPUT.parts),
+ * manifest.c (a shard's job and machine), lock.c, part.c (one unit's file), units.c (finds units, combines those of a
+ * run, and notes those that took too long), previous_output.c (an existing OUTPUT), await.c (units that other shards
+ * make), survey.c (missing units), scales.c, output.c (publishes a file and copies parts' data to it), to.c (files of
+ * the key `to`), publish.c (OUTPUT), store.c (opens and closes a job's results). */
 #ifndef RUNNER_RESULTS_H
 #define RUNNER_RESULTS_H
 
 #include "../base/destination.h"
 #include "../base/texts.h"
 #include "../record/origin.h"
+#include "folder.h"
+#include "key.h"
+#include "seal.h"
 #include "store.h"
-
-struct keys; /* keys of a job's units and runs, each computed once */
+#include "survey.h"
 
 /* An existing OUTPUT of this job. */
 struct previous {
@@ -21,13 +23,6 @@ struct previous {
     struct result_row *rows;
     int count;
 };
-
-/* In the folder of a shard: what job it does, and where. */
-#define SHARD_MANIFEST     "shard.h5"
-#define SHARD_MANIFEST_NEW "shard.tmp"
-
-/* The end of the name of a note that a unit took too long. */
-#define TIMEOUT_NOTE ".timeout"
 
 /* A part in OUTPUT.parts. */
 struct found_part {
@@ -83,39 +78,22 @@ enum status results_acquire_lock(struct results *results, struct error *error);
 /* Counts the parts and the foreign files in results->folder.parts, with the folders of shards in it. STATUS_USAGE:
  * something has one of tilerun's names but is not a regular file. */
 enum status results_count_parts(const struct results *results, int *parts, int *foreign, struct error *error);
-/* Removes tilerun's own files from there: temporary files that killed writers left; with `finished` also the parts. */
+/* Removes tilerun's own files from results->folder.parts: temporary files that killed writers left; with `finished`
+ * also the parts, and the folders of shards with their manifests. */
 void results_clear(struct results *results, bool finished);
 
-/* "shard-3-of-8": is it the name of a shard's folder? */
-bool shard_folder_parse(const char *name, int *index, int *count);
-/* The folders of shards in OUTPUT.parts, sorted. */
-struct texts shard_folders(const char *root);
-/* The folder of a shard. The caller frees. */
-char *shard_folder(const char *root, int index, int count);
-/* The folder that a shard writes its parts to; NULL: `root` itself. The caller frees. */
-char *shard_own_folder(const char *root, const struct shard *shard);
-/* shards_find_job, in the folder OUTPUT.parts. */
+/* Does what shards_find_job does, in the folder OUTPUT.parts. */
 bool manifests_find_job(const char *root, struct shard_job *job);
 /* A text attribute of the manifest in a shard's folder; NULL: the shard has not begun, or there is no such attribute.
  * The caller frees. */
 char *manifest_text(const char *folder, const char *attribute);
 /* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
-/* What helps against errno `number` in OUTPUT.parts: "; its owner can run `chmod -R g+rwX out.h5.parts`"; "": it is not
- * a matter of permissions. The caller frees. */
-char *permission_hint(const char *root, int number);
-/* STATUS_IO: this user may not read a folder or a file in OUTPUT.parts, which is `root`. One that does not exist is no
- * error. shard_check_readable checks a shard's folder and its manifest. */
-enum status part_check_readable(const char *root, const char *path, struct error *error);
-enum status shard_check_readable(const char *root, const char *folder, struct error *error);
-/* Fills results->found. */
-void shards_find_parts(struct results *results);
-void shards_free_parts(struct results *results);
-bool results_later(const struct timespec *one, const struct timespec *other);
+/* Fills results->found, and frees it. */
+void found_parts_fill(struct results *results);
+void found_parts_free(struct results *results);
 /* Has a shard made one of the job's results since that time? */
 bool shards_made_since(const struct results *results, const struct timespec *time);
-/* Removes the parts that are not later than a complete OUTPUT: a killed process had not removed them yet. */
-void parts_remove_older(const char *parts, const struct timespec *time);
 
 /* Return the path where the part of a unit, or of a whole run, is or will be. The caller frees. */
 char *results_unit_path(const struct results *results, const struct run *unit);
@@ -124,47 +102,17 @@ char *results_run_path(const struct results *results, const struct run *whole);
 char *results_part_of_key(const struct results *results, const char key[33]);
 /* Was the hash of the part at this path found to be right already? */
 bool results_part_checked(const struct results *results, const char *path);
-/* Records the new path of the part of that key: it replaces a damaged part in another folder. */
+/* Records the new path of the part of that key, which replaces a damaged part in another folder. */
 void results_part_made(const struct results *results, const char key[33], const char *path);
-/* Appends a trailer to a closed file: the hash of its bytes, for part_is_intact. `sync`: once they are on the disk. */
-enum status part_seal(const char *path, bool sync, struct error *error);
-/* The content of a file's trailer. SYNCED: the file was on the disk before the trailer, so a crash of the machine has
- * not damaged it. */
-enum trailer { TRAILER_NONE, TRAILER_HASH, TRAILER_SYNCED };
-enum trailer part_trailer(const char *path);
-#define ANY_SIZE INT64_MAX /* as max_hashed_bytes: hashes a file of any size */
-/* Opens an undamaged part or manifest (part_is_intact), without HDF5's lock; negative: it is damaged or gone. */
-hid_t part_open(const char *path, off_t max_hashed_bytes);
-/* Reads the row of an open part; false: it does not have one. */
-bool part_row(hid_t part, const char *path, struct result_row *row);
-/* Makes a file's data durable. */
-enum status results_sync_file(const char *path, struct error *error);
-/* Makes renames in a folder durable. */
-enum status results_sync_folder(const char *folder, struct error *error);
-
-/* Keys: a hash of everything that a result depends on, as 32 hex digits. The inputs that a task reads, directly or
- * through results, must have been hashed before its key, or that of one of its runs, is asked for. */
-struct keys *keys_create(const struct units *units, const struct readers *readers);
-void keys_free(struct keys *keys);
-/* The key of a unit's run, or of a whole run, which names its part. The two keys are the same if a run is one unit. */
-void keys_of_unit(struct keys *keys, const struct run *unit, char key[33]);
-void keys_of_run(struct keys *keys, const struct run *whole, char key[33]);
-/* The key of a task of the whole, which its result depends on. */
-void keys_of_task(struct keys *keys, int number, char key[33]);
-/* The key of a results file: one hash of the keys of all tasks. `runs`: marks the runs of the whole that count, as
- * if the job had no others; NULL: all. */
-void keys_of_runs(struct keys *keys, const bool *runs, char key[33]);
 
 /* Writes to a part which inputs its task read: attribute `inputs` (inputs.c). */
 enum status inputs_write(hid_t part, const struct results *results, const struct task *task, struct error *error);
-/* Will the output of this run be read, if it is right? That of a roof never is. */
+/* Will the output of this run be read, if it is right? Never that of a roof. */
 bool unit_wants_output(const struct results *results, const struct run *unit);
-/* Reads the row of a part that is undamaged; false: there is none. *has_output: the part holds its output. */
+/* Reads the row of an undamaged part; false: the part is damaged or gone. *has_output: it holds the run's output. */
 bool part_read_row(const struct results *results, const char *path, struct result_row *row, bool *has_output);
-/* `merge --link` does not hash a part that is larger and was synced, so that it takes seconds. */
-#define PART_LINKED_HASHED (INT64_C(1) << 20)
 /* Makes the part of a run of the whole from an earlier OUTPUT, the open file `from`. `output`: the run's data set in
- * it; NULL: none. */
+ * it; NULL: the part gets no output. */
 enum status part_import(struct results *results, const struct run *whole, const struct result_row *row, hid_t from,
                         const char *output, struct error *error);
 /* Closes the readers of all results, which read parts. */
@@ -192,23 +140,25 @@ enum status panels_write_samples(const struct results *results, const struct run
 enum status panels_write_rows(hid_t file, const struct results *results, const struct result_row *unit_rows,
                               struct error *error);
 
-/* Does the results file at `path` need its parts? */
+/* Is there a linked results file at `path`, which needs its parts? */
 bool link_is_at(const char *path);
-/* Writes the name of the folder of parts to a linked file. */
+/* Marks a results file as linked: writes the name of the folder of parts to it. */
 enum status link_mark(const struct results *results, hid_t file, struct error *error);
 /* Is the file at `path` a results file? If not, sets `instead` to what it is: "is not an HDF5 file". */
 bool results_are_at(const char *path, char instead[512]);
-/* STATUS_USAGE: the destination is the job file, or a file that reading the job's inputs opens, under any name or
+/* STATUS_USAGE: the destination is the job file, or a file from which the job's inputs are read, under any name or
  * link. */
-enum status clash_check(const struct destination *destination, const struct plan *plan, struct error *error);
-/* Opens the existing OUTPUT if all its runs are runs of this job. *done: it lacks none. STATUS_USAGE: it is not this
- * job's, and `overwrite` was not given. */
+enum status check_not_an_input(const struct destination *destination, const struct plan *plan, struct error *error);
+/* Opens the existing OUTPUT if all its runs are runs of this job. *done: OUTPUT lacks no run, output or tag of the job;
+ * with `restricted` its status may be "partial". STATUS_USAGE: OUTPUT is not this job's, and `overwrite` was not given;
+ * with it OUTPUT is ignored. */
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error);
 void previous_close(struct previous *previous);
-/* Why the results in an open file are not this job's: "is another job than this one, or was edited since". `sha256`: of
- * the resolved text of its job; may be NULL. The caller frees. */
+/* Why the results in an open file are not this job's: "is another job, or an earlier version of this one". `sha256`:
+ * of the resolved text of its job; may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256);
-/* Makes parts of the finished runs that OUTPUT holds and that have none. */
+/* Makes parts of the finished runs that OUTPUT holds, this process needs and that have no part; notes runs that timed
+ * out. */
 enum status previous_import(struct results *results, struct error *error);
 
 /* Writes a data set of one dimension. */

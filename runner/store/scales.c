@@ -108,6 +108,7 @@ static void identify(hid_t scale, struct scale_copy *copy) {
     copy->address = about.addr;
 }
 
+/* The number of the copy of the wanted elements of a scale, or of the wanted placeholder; -1: there is no such copy. */
 static int find_copy(const struct scales *scales, const struct scale_copy *wanted) {
     for (int i = 0; i < scales->count; i++) {
         const struct scale_copy *copy = &scales->copies[i];
@@ -148,13 +149,14 @@ static int make_scale(struct scales *scales, hid_t scale, int64_t length, const 
     return scales->count - 1;
 }
 
+/* Prints why a scale of an input's axis is not copied. */
 static void print_left_out(const struct array *input, int axis, const char *why) {
     OWNED char *title = array_title(input);
     text_print_stderr("tilerun: %s: the results lack a dimension scale of axis %d, which cannot be copied: %s\n", title,
                       axis, why);
 }
 
-/* The copies of the scales of an input's axis. */
+/* The copies of the scales of an input's axis, which the first call makes. Prints which scales cannot be copied. */
 static const struct axis_copies *copies_of(struct scales *scales, const struct array_axis *axis) {
     const struct array *input = axis->input;
     int number = (int)(input - scales->results->plan->arrays);
@@ -212,6 +214,7 @@ static void attach(struct scales *scales, int number, hobj_ref_t dataset, int ax
     *APPEND(copy->attached, copy->attached_count) = (struct h5_attached){dataset, axis};
 }
 
+/* Gives an axis of an output a placeholder, named after its label if that can be a name. */
 static enum status attach_placeholder(struct scales *scales, const struct array *array, hobj_ref_t dataset, int axis,
                                       const char *label, struct h5_axis_list *list, struct error *error) {
     bool names = label && !strchr(label, '/') && strcmp(label, ".") != 0;

@@ -3,7 +3,7 @@
  *
  *     /outputs/NAME       one copy of each scale of an input, whichever outputs have it; for an input's band of rows,
  *                         that band of the scale. NAME is the scale's own, "NAME_2" if that is taken
- *     /variants/NAME      hard links to the same, if there are variants' outputs
+ *     /variants/NAME      hard links to these copies, if there are variants' outputs
  *
  * In a file of a `to` (to.h) they lie in its root.
  *
@@ -25,7 +25,8 @@ void scales_free(struct scales *const *pointer);
 
 /* Gives the data set at `path`, which holds `array`, the scales and labels of its axes. */
 enum status scales_attach(struct scales *scales, const struct array *array, const char *path, struct error *error);
-/* Lists on each scale what it was attached to; call it once, when all outputs are there. */
+/* Gives placeholders to outputs without scales, if others have some, and writes into each scale what it was attached
+ * to. Call it once, when all outputs are there. */
 enum status scales_finish(struct scales *scales, struct error *error);
 
 #endif

@@ -39,6 +39,7 @@ static bool sync_bands(int descriptor) {
     return true;
 }
 
+/* Makes a file's data, or the names in a folder, durable. */
 static enum status sync_path(const char *path, bool is_folder, struct error *error) {
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC | (is_folder ? O_DIRECTORY : 0));
     bool failed = descriptor < 0 || (!is_folder && !sync_bands(descriptor));
@@ -57,6 +58,7 @@ enum status results_sync_folder(const char *folder, struct error *error) {
 
 /* ---- the trailer ---- */
 
+/* The hash of the first `bytes` bytes of a file, computed in blocks on all cores. */
 struct file_hash {
     int descriptor;
     off_t bytes;
@@ -76,7 +78,7 @@ static void hash_block(void *context, int64_t block, int thread) {
         file->blocks[block] = XXH3_128bits(file->buffers[thread], size);
 }
 
-/* Hashes the first `bytes` bytes of a file. false: they cannot be read. */
+/* Hashes the first `bytes` bytes of a file. false: not all of them can be read. */
 static bool hash_file(int descriptor, off_t bytes, XXH128_hash_t *hash) {
     int64_t blocks = (bytes + BLOCK - 1) / BLOCK;
     int threads = workers_count();
@@ -94,7 +96,7 @@ static void print_trailer(XXH128_hash_t hash, bool synced, char text[TRAILER + 1
              synced ? word_synced : "");
 }
 
-/* Reads the trailer. *bytes becomes the number of bytes before it. */
+/* Reads the trailer of a file. *bytes becomes the number of bytes before it. */
 static enum trailer read_trailer(int descriptor, char text[TRAILER], off_t *bytes) {
     const char *word = &text[TRAILER - sizeof word_synced]; /* the newline is where the constant has its final zero */
     *bytes = lseek(descriptor, 0, SEEK_END) - TRAILER;

@@ -23,7 +23,7 @@ static enum status check_output(struct results *results, struct error *error) {
     if (!destination->exists) return STATUS_OK;
     if (!S_ISREG(destination->about.st_mode))
         return fail(error, STATUS_USAGE, "output %s: is not a regular file", destination->name);
-    TRY(clash_check(destination, results->plan, error));
+    TRY(check_not_an_input(destination, results->plan, error));
     if (results->policy.overwrite) return STATUS_OK;
     char instead[512]; /* what the file is, if not a results file */
     if (results_are_at(destination->path, instead)) {
@@ -104,7 +104,7 @@ enum status store_open(const char *output, const struct store_policy *policy, co
     results->linked = results->output.exists && link_is_at(results->output.path);
     if (results->linked && !resume) TRY(drop_linked(results, error));
     results_clear(results, !resume);
-    if (resume) shards_find_parts(results);
+    if (resume) found_parts_fill(results);
     if (results->output.exists && results->output.about.st_nlink > 1)
         text_print_stderr("tilerun: output %s: has %ld names (hard links); the others keep what is there now\n", output,
                           (long)results->output.about.st_nlink);
@@ -195,7 +195,8 @@ const bool *results_seen(const struct results *results) {
     return results->known.seen;
 }
 
-/* Removes the lock and the folder, if it holds nothing else. Returns whether it is gone. */
+/* Removes and releases the lock of a folder, and removes the folder if it holds nothing else. Returns whether the
+ * folder is gone. */
 static bool leave_folder(const char *folder, int *lock) {
     OWNED char *path = must_printf("%s/lock", folder);
     unlink(path);
@@ -256,7 +257,7 @@ void store_close(struct results *results) {
     to_close(results);
     keys_free(results->keys);
     destination_free(&results->output);
-    shards_free_parts(results);
+    found_parts_free(results);
     free(results->folder.root);
     free(results->folder.parts);
     free(results->known.kept);

@@ -75,65 +75,34 @@ enum status results_write_manifest(struct results *results, const char *command_
                                    struct error *error);
 /* Marks in the manifest, after the last run, that the shard has done all units. */
 void results_finish_manifest(const struct results *results);
-/* Computes keys anew when they are next asked for. */
+/* Forgets all keys, so that they are computed anew when they are next asked for. */
 void results_forget_keys(struct results *results);
 /* Describes the machine, the devices and the program that carry out a plan now. The caller frees with
  * environment_free. */
 void results_environment(const struct plan *plan, struct environment *environment);
-/* The job that shards have begun beside OUTPUT, as they run it, and the devices that they may use. */
-struct shard_job {
-    char *path, *text, *resolved; /* the job file's path and text; the text after parameters and the command line */
-    bool partial;
-    int shards;       /* number of shards that the units are dealt out to */
-    int divided;      /* number of shards that the units were made for */
-    enum shard_by by; /* what is dealt out */
-    bool present[2];  /* indexed by enum kernel_device, like `facts` */
-    struct device_facts facts[2];
-    char *later;                /* the folder of a shard of another, later job; NULL: none */
-    struct shard_state *states; /* one for each shard */
-};
-/* The state of a shard, from its manifest. */
-struct shard_state {
-    bool begun, done; /* `done`: all its units are done */
-    char *host, *log; /* where it ran, and the file that its stderr went to; NULL: not known */
-    char *stopped;    /* why it ended before its last run; NULL: it did not, or a signal or a crash ended it */
-    int32_t *units;   /* the numbers of its runs of units */
-    int unit_count;   /* 0: not known */
-    bool at_work;     /* only in a survey: is its lock held? */
-    int lacks;        /* only in a survey: number of its units that have no part */
-};
-/* Finds the job of the shards whose manifests are in OUTPUT.parts. Among jobs all of whose shards have begun,
- * chooses the one that a shard began last; if there is none, the one of which most shards have begun. false: there are
- * no manifests, or the chosen one is incomplete. Free with shard_job_free, whatever it returns. */
-bool shards_find_job(const char *output, struct shard_job *job);
-void shard_job_free(struct shard_job *job);
-/* Finds how earlier shards, more or fewer than `shards` (0: any number), divided this job: units_make(plan, *divided,
- * *by) makes the units that they finished. *by: SHARD_AUTO, or the way it must have been; becomes the way that it was.
- * false: there are no such shards, or they divided the job in another way. */
-bool shards_find_division(const char *output, const struct job *job, int shards, int *divided, enum shard_by *by);
-
 /* For `resume`: takes the hashes of inputs from the parts that were made of them, if the inputs' files have not changed
  * since, so that they need not be read. */
 void store_recall_inputs(struct results *results);
-/* Must all inputs be hashed before store_resume, or only those that the shard reads? */
+/* Must all inputs be hashed before store_resume? If not, only those that the shard reads. */
 bool results_need_inputs(const struct results *results);
 /* For `resume`, after inputs have been hashed: looks at an existing OUTPUT. STATUS_USAGE: some of its runs are not
  * this job's, with the job, its inputs and this program as they are now, and `overwrite` was not given. *done: OUTPUT
  * lacks no run; with `restricted` its status may be "partial". If not done, store_find will find its runs. */
 enum status store_resume(struct results *results, bool restricted, bool *done, struct error *error);
 
-/* The rows of the existing OUTPUT. *count: their number, plan->run_count if store_resume found that none is missing. */
+/* The rows of the existing OUTPUT. *count: their number, plan->run_count if store_resume found that no run is missing;
+ * 0, and NULL: there is no OUTPUT of this job. */
 const struct result_row *results_finished_rows(const struct results *results, int *count);
 
 /* For each run of a unit, whether store_resume saw its finished part. */
 const bool *results_seen(const struct results *results);
 
-/* Fails with STATUS_USAGE if OUTPUT or a result's file is the job file or a file that the inputs read, or if OUTPUT and
- * a result's file are the same file. Changes nothing. */
+/* STATUS_USAGE: OUTPUT or a result's file is the job file or a file from which the inputs are read, or OUTPUT is a
+ * result's file. Changes nothing. */
 enum status results_check_output(const char *output, const struct plan *plan, struct error *error);
-/* STATUS_USAGE if the file `name`, which is to be written, is the job file, a file that its inputs read, OUTPUT,
- * OUTPUT.parts or a file in that folder, or if a trace would go to the same file as a result. `kind` names the kind of
- * file in messages. */
+/* STATUS_USAGE: the file `name`, which is to be written, is the job file, a file from which its inputs are read,
+ * OUTPUT, OUTPUT.parts or a file in that folder; or, for a trace, a result goes to it. `kind` names the kind of file in
+ * messages. */
 enum status results_check_other(const char *output, const struct plan *plan, const char *kind, const char *name,
                                 struct error *error);
 
@@ -162,8 +131,9 @@ struct host_reader part_reader(struct part *part);
 /* Call it when the output is complete and verified. `right`: the run made a result. If nothing will read the output,
  * removes it; else closes it, and later runs of the task need not keep their outputs unless unit_discard follows. */
 enum status part_finish_output(struct part *part, bool right, struct error *error);
-/* Completes the part: stores row and samples, then closes, checksums and renames the file. The file is not synced: its
- * checksum shows whether a crash of the machine damaged it. Frees the part, also on failure. */
+/* Completes the part: stores row and samples, then closes, seals and renames the file (seal.h). The file is not synced,
+ * but for a shard's large ones: its hash shows whether a crash of the machine damaged it. Frees the part, also after an
+ * error. */
 enum status unit_keep(struct part *part, const struct result_row *row, const struct samples *samples,
                       struct error *error);
 /* Keeps the row of a run that made no result as a part without output, for `merge`. */
@@ -174,77 +144,23 @@ void unit_discard(struct part *part);
 
 /* Notes that a unit took longer than its timeout of `seconds`. Any thread may call it at any time. */
 void store_note_timeout(const struct results *results, const struct run *unit, double seconds);
-/* The timeout that the unit has exceeded before, in seconds; NaN: none. */
+/* The timeout in seconds that a note says the unit has exceeded; NaN: there is no note. */
 double store_timed_out(const struct results *results, const struct run *unit);
 
 /* Lets later tasks read the result of a unit's task in the unit's stored output. */
 void results_point_at_output(struct results *results, const struct run *unit);
 
-/* For a shard: the result of a task that other shards make, whole or by panels. The hashes that the task's key needs
- * must be known. The caller frees with awaited_end. */
-struct awaited *awaited_begin(struct results *results, int task);
-void awaited_end(struct awaited *const *pointer);
-/* Is the awaited result decided? If so, *result_run becomes the run of the first panel that gave it, and later
- * tasks can read it; -1: there is no result, because all variants failed, were wrong or were skipped. */
-bool awaited_look(struct awaited *awaited, int *result_run);
-/* Return about the first missing part: the shard that makes it; its name, "'product n=4, rows 0 to 15 of 64'"; and the
- * host on which that shard works or worked, "node n7, job 12_1", NULL: it has not begun. The caller frees the texts. */
-int awaited_shard(const struct awaited *awaited);
-/* STATUS_IO: this user may not read that part, or that shard's folder. */
-enum status awaited_check_readable(const struct awaited *awaited, struct error *error);
-char *awaited_name(const struct awaited *awaited);
-char *awaited_host(const struct awaited *awaited, bool *at_work);
-/* Why that shard has ended before its last run, so that it does not go back into a queue; NULL: it has not. *earlier:
- * it ended before this shard began, so its next call may be about to begin. The caller frees. */
-char *awaited_stop(const struct awaited *awaited, bool *earlier);
-
 /* The contents of OUTPUT besides the parts. */
 struct result_summary {
     const char *status; /* complete | partial | failed */
     const char *command_line, *created;
-    const struct result_row *rows; /* plan->run_count rows of the whole, in the plan's order */
-    const struct result_row *unit_rows;
-    const int *result_run; /* result_run[task]: the run whose output is the task's result; -1: none */
+    const struct result_row *rows;      /* plan->run_count rows of the whole, in the plan's order */
+    const struct result_row *unit_rows; /* by run of a unit */
+    const int *result_run;              /* result_run[task]: the run whose output is the task's result; -1: none */
     const struct environment *environment;
 };
-/* Writes OUTPUT from the parts. Then removes the parts, unless OUTPUT shows them (`links`). STATUS_IO: it failed,
- * and all parts are as they were. */
+/* Writes OUTPUT and the files of `to` from the parts. If OUTPUT is complete, then removes the parts, unless OUTPUT
+ * shows them (`links`). STATUS_IO: OUTPUT is as it was; so are all parts, but for the one that was to become a file. */
 enum status store_publish(struct results *results, const struct result_summary *summary, struct error *error);
-
-/* ---- examining an unfinished job; these functions lock and change nothing ---- */
-
-struct survey_part {
-    char *path;
-    struct timespec written;
-    struct result_row row;
-    int runs, skipped; /* the job's runs of units, and those that cannot run; -1: a part of an earlier version */
-};
-/* The state of the job that was begun last in OUTPUT.parts. */
-struct survey {
-    int count, results;        /* number of undamaged parts, and of parts whose run made a result */
-    struct survey_part *parts; /* sorted by number of run: only the newest part of a run */
-    int runs, skipped;         /* the job's; -1: not known */
-    bool at_work;
-    int shard_count; /* 0: there are no shards */
-    struct shard_job job;
-    bool complete; /* all shards have finished and all parts are there: `merge` can join them */
-};
-/* Surveys the job. false: there is no OUTPUT.parts of tilerun's. Free with survey_free, whatever it returns. */
-bool store_survey(const char *output, struct survey *survey);
-void survey_free(struct survey *survey);
-
-/* OUTPUT.parts; NULL: there can be none. The caller frees. */
-char *parts_folder_of(const char *output);
-/* STATUS_IO: this user may not read a folder or a file in OUTPUT.parts, which another user has made: it would seem to
- * be missing. */
-enum status parts_check_readable(const char *output, struct error *error);
-/* Is the lock in the folder `parts` held by a process, not this one? Takes no lock, since another tilerun that starts
- * at that moment would find it taken. */
-bool parts_are_locked(const char *parts);
-/* The paths of the finished parts in that folder and in those of shards in it, in no order. */
-struct texts parts_list(const char *parts);
-/* Does the hash in a part's trailer fit the bytes before it? If the file is larger than `max_hashed_bytes`, only checks
- * that the trailer is well-formed. */
-bool part_is_intact(const char *path, off_t max_hashed_bytes);
 
 #endif

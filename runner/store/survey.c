@@ -74,7 +74,7 @@ static void print_shards(const struct plan *plan, const bool *missing, const str
     if (printed > MAX_LINES) text_print_stderr("tilerun: and %d more shards lack runs\n", printed - MAX_LINES);
 }
 
-/* "'product cpu' of job 'x', which is another job than this one, or was edited since"; the caller frees. */
+/* "it holds 'product cpu' of job 'x', which is another job, or an earlier version of this one". The caller frees. */
 static char *origin_of(const struct results *results, const char *path) {
     FENCE(path);
     struct result_row row;
@@ -162,12 +162,14 @@ static void survey_parts(const char *root, struct survey *survey) {
     survey->skipped = newest ? newest->skipped : -1;
 }
 
+/* Is there a part of that run of a unit? */
 static bool has_run(const struct survey *survey, int run) {
     for (int i = 0; i < survey->count; i++)
         if (survey->parts[i].row.run == run) return true;
     return false;
 }
 
+/* Finds the shards' job and the state of each shard, and decides whether `merge` can join the parts. */
 static void survey_shards(const char *root, struct survey *survey) {
     struct shard_job *job = &survey->job;
     int units = 0;

@@ -23,7 +23,7 @@
 
 /* ---- which files there are --------------------------------------------------------------------------------------- */
 
-/* The file's real path. The caller frees. */
+/* The absolute path of a destination, with links of folders followed. The caller frees. */
 static char *real_path(const struct destination *destination) {
     OWNED char *folder = must_realpath(destination->folder);
     return must_printf("%s/%s", folder ? folder : destination->folder, path_name(destination->path));
@@ -86,8 +86,8 @@ static enum status find_files(struct results *results, struct error *error) {
     return STATUS_OK;
 }
 
-/* Checks that no two results go to one data set by different names of its file. The job file's reader only finds two
- * results in one place if the names are spelled alike. */
+/* STATUS_USAGE: two results go to one data set, or one into the other as a group, by different names of the file. If
+ * the names are spelled alike, the job file's reader has found that. */
 static enum status check_names(const struct results *results, const struct to_file *file, struct error *error) {
     const struct job_operation *all = results->plan->job->operations;
     const int *next = results->to->next;
@@ -99,6 +99,10 @@ static enum status check_names(const struct results *results, const struct to_fi
             const char *one = all[i].to_name, *other = all[j].to_name;
             size_t length = strlen(one);
             if (i == j || strncmp(one, other, length) != 0 || (other[length] && other[length] != '/')) continue;
+            if (other[length])
+                return fail(error, STATUS_USAGE,
+                            "file %s: %s is the result of '%s', so it cannot be the group of %s, the result of '%s'",
+                            file->destination.name, one, all[i].id, other, all[j].id);
             return fail(error, STATUS_USAGE, "file %s: the results of '%s' and '%s' both go to %s in it",
                         file->destination.name, all[i].id, all[j].id, one);
         }
@@ -107,7 +111,8 @@ static enum status check_names(const struct results *results, const struct to_fi
 
 /* ---- may they be written? ---------------------------------------------------------------------------------------- */
 
-/* Opens a finished file that tilerun has written for `to`; negative: it is none. Close with H5Fclose. */
+/* Opens a finished file that tilerun has written for `to`; negative: the file is something else. Close with
+ * H5Fclose. */
 static hid_t open_written(const char *path) {
     FENCE(path);
     hid_t id;
@@ -118,11 +123,13 @@ static hid_t open_written(const char *path) {
     return H5I_INVALID_HID;
 }
 
+/* Fails because a file exists that must not be replaced. */
 static enum status refuse_to_file(const struct results *results, const struct to_file *file, struct error *error) {
     return fail(error, STATUS_USAGE, "file %s: exists%s; --overwrite replaces it", file->destination.name,
                 results->policy.resume ? " and was not made by this version of the job, its inputs and tilerun" : "");
 }
 
+/* STATUS_USAGE: a file must not be replaced, or cannot be written. */
 static enum status check_file(const struct results *results, struct to_file *file, struct error *error) {
     TRY(destination_look(&file->destination, error));
     TRY(results_check_other(results->output.name, results->plan, "file", file->destination.name, error));
@@ -175,7 +182,7 @@ void to_close(struct results *results) {
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Writes a result of `to`. `adopted`: the run whose part has become the file `id`; NULL: none. */
+/* Writes a task's result into the open file `id`. `adopted`: the run whose part has become the file; NULL: none has. */
 static enum status write_result(const struct results *results, const struct result_summary *summary, int task,
                                 const struct run *adopted, hid_t id, struct scales *scales, struct error *error) {
     const struct plan *plan = results->plan;
@@ -193,6 +200,7 @@ static enum status write_result(const struct results *results, const struct resu
     return scales_attach(scales, &plan->arrays[plan->tasks[task].out], name, error);
 }
 
+/* Writes the attributes of a file. */
 static enum status write_head(const struct results *results, const struct result_summary *summary,
                               const struct to_file *file, hid_t id, struct error *error) {
     char finished[TIME_TEXT];
@@ -207,6 +215,8 @@ static enum status write_head(const struct results *results, const struct result
     return h5_set_text(id, "command_line", summary->command_line, error);
 }
 
+/* Writes attributes, results and scales into the open file `id`. `adopted`: the run whose part has become the file,
+ * from which the samples are removed; NULL: the file is new. */
 static enum status fill_file(const struct results *results, const struct result_summary *summary,
                              const struct to_file *file, const struct run *adopted, hid_t id, struct error *error) {
     FREED_BY(scales_free) struct scales *scales = scales_create(results, id, "/");
@@ -220,7 +230,7 @@ static enum status fill_file(const struct results *results, const struct result_
     return scales_finish(scales, error);
 }
 
-/* Writes one unfinished file. `adopted`: the run whose part becomes the file; NULL: none. */
+/* Writes one unfinished file. `adopted`: the run whose part becomes the file; NULL: the file is new. */
 static enum status write_file(const struct results *results, const struct result_summary *summary,
                               const struct to_file *file, const struct run *adopted, struct error *error) {
     hid_t id;
@@ -232,9 +242,9 @@ static enum status write_file(const struct results *results, const struct result
     return status ? fail_prefix(error, "file", file->destination.name) : STATUS_OK;
 }
 
-/* The first of a file's operations that made no result; NULL: all did. */
-static const char *lacking(const struct results *results, const struct result_summary *summary,
-                           const struct to_file *file) {
+/* The first of a file's operations that made no result; NULL: all made one. */
+static const char *first_without_result(const struct results *results, const struct result_summary *summary,
+                                        const struct to_file *file) {
     for (int task = file->first; task >= 0; task = results->to->next[task])
         if (summary->result_run[task] < 0) return results->plan->tasks[task].operation->id;
     return NULL;
@@ -243,7 +253,7 @@ static const char *lacking(const struct results *results, const struct result_su
 void to_select(struct results *results, const struct result_summary *summary) {
     for (int i = 0; results->to && i < results->to->count; i++) {
         struct to_file *file = &results->to->items[i];
-        const char *lacks = lacking(results, summary, file);
+        const char *lacks = first_without_result(results, summary, file);
         file->written = !lacks;
         if (lacks)
             text_print_stderr("tilerun: file %s is not written, because '%s' has no result%s\n", file->destination.name,
@@ -325,10 +335,11 @@ static enum earlier look_at(const struct results *results, const struct job *job
     return ours == 0 || ours < there ? FOREIGN : ours < file->count ? SOME_OF_OURS : ALL_OF_OURS;
 }
 
-/* Where the previous OUTPUT has an operation's result: nowhere, in OUTPUT itself, in the file of its `to`,
- * elsewhere. */
+/* Where the previous OUTPUT has an operation's result: nowhere, in OUTPUT itself, in the file of its `to`, in another
+ * file. */
 enum held { HELD_NOT, HELD_INSIDE, HELD_IN_FILE, HELD_ELSEWHERE };
 
+/* Finds where the previous OUTPUT has an operation's result. `file`: of its `to`; NULL: it has no `to`. */
 static enum held held_by(const struct results *results, const struct job_operation *operation,
                          const struct to_file *file) {
     FENCE(results->output.path);
@@ -342,7 +353,7 @@ static enum held held_by(const struct results *results, const struct job_operati
     return in_file ? HELD_IN_FILE : HELD_ELSEWHERE;
 }
 
-/* Is the file of a `to` finished? It is if, by the previous OUTPUT, it has all of its results, or if it was not
+/* Is the file of a `to` finished? Yes if it has all of its results, also by the previous OUTPUT; or if it was not
  * written because one of its results was not made. */
 static bool is_finished(const struct results *results, const struct job *job, const struct to_file *file,
                         enum earlier earlier) {

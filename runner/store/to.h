@@ -20,8 +20,8 @@ struct to_file {
 struct to_files {
     int count;
     struct to_file *items;
-    int *next;              /* next[operation]: the next one of the same file; -1: none */
-    int *file_of_operation; /* the number of its file; -1: none */
+    int *next;              /* next[operation]: the next operation of the same file; -1: it is the last */
+    int *file_of_operation; /* by operation: the number of its file; -1: it has no `to` */
 };
 
 /* Finds the files and checks that they may be written. STATUS_USAGE: one must not be replaced or cannot be written, or
@@ -31,6 +31,7 @@ enum status to_begin(const struct results *results, struct error *error);
 /* Removes unfinished files; frees nothing, since other threads may still write them. The lock must be held; a shard's
  * lock suffices, because it excludes `merge` and whole jobs. */
 void to_leave(const struct results *results);
+/* Frees results->to. */
 void to_close(struct results *results);
 
 /* With --resume, after the inputs were hashed and OUTPUT was opened: sets *done to false if a file lacks results that
@@ -45,7 +46,7 @@ bool to_has(const struct results *results, int task);
 /* Is this run's output a result that goes to a written file? */
 bool to_takes(const struct results *results, const struct result_summary *summary, const struct run *run);
 /* Writes the unfinished files. `adopting`: only the file that begins as a renamed part (results->adopted); else all
- * others. STATUS_IO. */
+ * others. Fails with STATUS_IO. */
 enum status to_write(const struct results *results, const struct result_summary *summary, bool adopting,
                      struct error *error);
 /* Is the result so large that OUTPUT gets a virtual data set of it instead of a copy? */

@@ -175,6 +175,7 @@ static void add_samples(struct samples *sum, const char *path, bool first) {
             sum->seconds[i] += seconds[i];
 }
 
+/* The samples of a run in panels: the sums of its panels' samples. The caller frees. */
 static struct samples sum_samples(const struct results *results, const struct run *whole) {
     struct samples sum = {.count = 0};
     FREED_BY(run_parts_free) struct run_parts parts = parts_of_run(results, whole);
@@ -182,6 +183,7 @@ static struct samples sum_samples(const struct results *results, const struct ru
     return sum;
 }
 
+/* Sets the times and the message of a run in panels that made a result. */
 static void finish_row(struct result_row *sum, const struct samples *samples, int panels) {
     result_row_times(sum, samples);
     sum->percent_of_bound = 100 * sum->bound_s / sum->kernel_median_s;
@@ -189,6 +191,7 @@ static void finish_row(struct result_row *sum, const struct samples *samples, in
              "computed in %d panels (table /panels); each time is the sum over the panels", panels);
 }
 
+/* Reads the row of a run that is in one part. */
 static bool whole_row(const struct results *results, const struct run *whole, struct result_row *row) {
     bool has_output;
     OWNED char *path = results_run_path(results, whole);
@@ -258,8 +261,7 @@ enum status panels_write_rows(hid_t file, const struct results *results, const s
 /* A note of a timeout is written when a kernel that never ends is about to be ended with its process: other threads may
  * be inside HDF5, and the inputs may not be hashed yet. So it is a text file, KEY.timeout, whose KEY needs neither. */
 
-/* Returns the path of a unit's timeout note, KEY.timeout. KEY is a hash of what identifies the unit without hashes
- * of its inputs. The caller frees. */
+/* Returns the path of a unit's timeout note. The caller frees. */
 static char *note_path(const struct results *results, const struct run *unit) {
     const struct task *task = &results->units->plan.tasks[unit->task];
     const struct job_operation *operation = task->operation;

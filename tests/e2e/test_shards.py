@@ -272,7 +272,7 @@ def test_parts_of_another_are_refused_by_name(folder, what):
     shard(folder, 0, 3)
     said = merge(folder, expect=IO).stderr
     refused = [line for line in said.splitlines() if ": refused: " in line]
-    assert all("another job than this one, or was edited since" in line for line in refused)
+    assert all("another job, or an earlier version of this one" in line for line in refused)
     assert len(refused) == (4 if what == "input" else 1), said
     if what == "job":
         assert "'total cpu' of job 'second'" in refused[0]
