@@ -13,8 +13,12 @@
 
 /* ---- top level ------------------------------------------------------------------------------------------------- */
 
+static bool is_in_job_names(char c) {
+    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
+}
+
 static bool is_job_name(const char *text) {
-    while (isalnum((unsigned char)*text) || strchr("._-", *text ? *text : ' ')) text++;
+    while (is_in_job_names(*text)) text++;
     return !*text;
 }
 
@@ -22,7 +26,7 @@ static bool is_job_name(const char *text) {
 static char *name_from_path(const char *path) {
     char *name = strcmp(path, YAML_STDIN) == 0 ? must_strdup("stdin") : path_stem(path);
     for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '_';
+        if (!is_in_job_names(*c)) *c = '_';
     return name;
 }
 
@@ -65,6 +69,7 @@ static void read_tags(struct job_reader *reader, const struct yaml_node *tags) {
     }
 }
 
+/* Reads the keys of the top level that are no definitions, and applies the overrides. */
 static void read_head(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides) {
     struct job *job = reader->job;
     check_version(reader, root);
@@ -96,15 +101,21 @@ static void check_defaults(struct job_reader *reader, const struct yaml_node *de
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
+/* Keeps names that seem unknown from being reported: they may be the one whose mistake was reported. */
+static void allow_unknown_names(struct job_reader *reader) {
+    reader->parameters.incomplete = true;
+}
+
+/* Lists the inputs, before any is expanded. */
 static void define_inputs(struct job_reader *reader, const struct yaml_node *map, struct definitions *definitions) {
     if (!job_expect_map(reader, map, "inputs")) {
-        reader->parameters.incomplete = true;
+        allow_unknown_names(reader);
         return;
     }
     for (int i = 0; i < map->count; i++) {
         const struct yaml_node *key = map->keys[i];
         if (!is_identifier(key->text)) {
-            reader->parameters.incomplete = true;
+            allow_unknown_names(reader);
             job_error(reader, key, "'%s' is not an input name: use a letter or '_', then letters, digits, '_', '-'",
                       key->text);
         }
@@ -118,7 +129,8 @@ static void define_inputs(struct job_reader *reader, const struct yaml_node *map
     }
 }
 
-/* Reports that an operation reads `name`, which is neither an input nor an earlier operation. */
+/* Reports that the last definition, an operation, reads `name`, which is neither an input nor an earlier operation.
+ * `list`: all operations of the file. */
 static void report_unknown_input(struct job_reader *reader, const struct yaml_node *list,
                                  const struct definitions *definitions, const struct yaml_node *where,
                                  const char *name) {
@@ -142,6 +154,7 @@ static void report_unknown_input(struct job_reader *reader, const struct yaml_no
     if (!job_error_unknown(reader, where, "input", name, names, definitions->count - 1)) reader->lost = true;
 }
 
+/* Adds definition number `found` to those that a definition reads, once. */
 static void add_dependency(struct definition *definition, const struct definitions *definitions, int found) {
     for (int i = 0; i < definition->read_count; i++)
         if (definition->reads[i] == found) return;
@@ -182,6 +195,7 @@ static void find_dependencies(struct job_reader *reader, const struct yaml_node 
     reader->swept = 0;
 }
 
+/* The set of parameters in an operation's map, and in the `defaults` that it takes. */
 static uint64_t used_by_operation(struct job_reader *reader, const struct definition *definition) {
     uint64_t uses = parameters_used(&reader->parameters, definition->node);
     for (int i = 0; i < job_key_count; i++)
@@ -190,7 +204,7 @@ static uint64_t used_by_operation(struct job_reader *reader, const struct defini
     return uses;
 }
 
-/* Returns whether the id is good. */
+/* Is the id well-formed, short enough and new? Reports it if not. */
 static bool check_id(struct job_reader *reader, const struct yaml_node *where, const char *id,
                      const struct definitions *definitions) {
     const struct definition *other = definition_find(definitions, definitions->count, id);
@@ -206,7 +220,7 @@ static bool check_id(struct job_reader *reader, const struct yaml_node *where, c
 /* Lists the operations with their ids, kinds and the definitions that they read, before any is expanded. */
 static void define_operations(struct job_reader *reader, const struct yaml_node *list,
                               struct definitions *definitions) {
-    reader->parameters.incomplete |= list->count == 0;
+    if (list->count == 0) allow_unknown_names(reader);
     if (!job_expect_list(reader, list, "operations")) return;
     if (list->count == 0) job_error(reader, list, "'operations' is an empty list: nothing to do");
     for (int i = 0; i < list->count; i++) {
@@ -224,7 +238,7 @@ static void define_operations(struct job_reader *reader, const struct yaml_node 
         if (scratch.id)
             reader->nameless |= !check_id(reader, id, scratch.id, definitions);
         else
-            reader->parameters.incomplete = true;
+            allow_unknown_names(reader);
         struct definition *definition = APPEND(definitions->items, definitions->count);
         *definition = (struct definition){.where = id ? id : node,
                                           .node = node,
@@ -248,6 +262,7 @@ static void override_run_options(struct job_reader *reader, const struct yaml_no
                 yaml_set(reader->document, NULL, list->items[op], options[i].key, options[i].text);
 }
 
+/* Reports parameters that nothing uses, unless mistakes may hide their uses. */
 static void check_unused(const struct job_reader *reader) {
     const struct parameters *parameters = &reader->parameters;
     for (int i = 0; i < parameters->count && !parameters->incomplete && !reader->lost; i++)
@@ -275,7 +290,7 @@ static void note_unread_inputs(struct job_reader *reader, const struct definitio
 static void read_job(struct job_reader *reader, const struct yaml_node *root, const struct job_overrides *overrides,
                      struct definitions *definitions) {
     job_check_keys(reader, root, 1u << SCOPE_JOB, NULL);
-    reader->parameters.incomplete |= root->wrong;
+    if (root->wrong) allow_unknown_names(reader);
     const struct yaml_node *parameters = yaml_get(root, "parameters"), *inputs = yaml_get(root, "inputs");
     const struct yaml_node *defaults = yaml_get(root, "defaults"), *list = yaml_get(root, "operations");
     const struct yaml_node *where = yaml_get(root, "where");

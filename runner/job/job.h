@@ -59,11 +59,12 @@ struct job_variant {
     const struct yaml_node *parameter_where[JOB_MAX_PARAMETERS];
 };
 
+/* The words of `verify`, `store` and `keep_tiles`, in the order of job_keys.c. */
 enum job_verify { VERIFY_AUTO, VERIFY_FULL, VERIFY_SAMPLED, VERIFY_NONE };
 enum job_store { STORE_FIRST, STORE_ALL, STORE_NONE };
-
 enum job_keep { KEEP_AUTO, KEEP_ALWAYS, KEEP_NEVER };
 
+/* How an operation's variants are run, timed, verified and stored (SCOPE_RUN). */
 struct run_options {
     int64_t warmup;
     int64_t repeat_min, repeat_max; /* equal: a fixed number of repeats */
@@ -132,7 +133,7 @@ struct job {
     char *output; /* relative to the current directory or absolute */
     enum job_device device;
     int *device_numbers;    /* the numbers N of `cuda:N` */
-    int device_count;       /* of them; 0: any device; -1: cuda:all */
+    int device_count;       /* their number; 0: any device; -1: cuda:all */
     int64_t memory_bytes;   /* 0: memory_fraction applies */
     double memory_fraction; /* of the device's free memory */
     bool sync;
@@ -167,7 +168,8 @@ struct job_overrides {
  * yaml_error_count(job->document) is 0 if the job is valid. Errors in overrides count too, without a line. plan_make
  * checks shapes, files and variants later, and adds to the same list of errors. */
 struct job *job_load(const char *path, const struct job_overrides *overrides);
-/* The same for the text of a job. `path` is its file: messages name it, and paths are relative to its folder. */
+/* Like job_load, but reads the job from `text`. `path`: its file, which messages name and whose folder paths are
+ * relative to. */
 struct job *job_parse(const char *path, const char *text, const struct job_overrides *overrides);
 void job_free(struct job *job);
 RELEASED_BY(job, job_free)
@@ -175,13 +177,17 @@ RELEASED_BY(job, job_free)
  * the number of these operations. */
 int job_remove(struct job *job, const bool *inputs);
 
-/* Parse a device, "cuda:1", and a size, "8GiB" or "90%", of the job file or of --device and --memory. STATUS_USAGE: it
- * is malformed. */
+/* Parses a device of the job file or of --device, "cuda:1" or "cuda:0,cuda:1", into job->device, device_numbers and
+ * device_count. STATUS_USAGE: it is malformed. */
 enum status job_parse_device(const char *text, struct job *job, struct error *error);
+/* Parses a size of the job file or of --memory: "8GiB" into *bytes, "90%" into *fraction; the other one becomes 0.
+ * STATUS_USAGE: it is malformed, or less than JOB_MIN_MEMORY. */
+#define JOB_MIN_MEMORY (64 << 10)
 enum status job_parse_memory(const char *text, int64_t *bytes, double *fraction, struct error *error);
-/* Parses a duration, "90s" or "10min"; "none" is INFINITY. */
+/* Parses a duration, "90s" or "10min"; "none" is INFINITY. STATUS_USAGE: it is malformed, or not within 1 ms and 1e9
+ * s. */
 enum status job_parse_duration(const char *text, double *seconds, struct error *error);
-/* Parses an index, or "first:end:step" with optional parts. false: malformed. */
+/* Parses an index, or "first:end:step" with optional parts. false: the text is neither. */
 bool job_parse_slice(const char *text, struct job_slice *slice);
 
 /* Prints text as a value in a job file. It is double-quoted if `quoted` is set or if YAML would not read it back

@@ -35,10 +35,14 @@ static void find_homes(const char *name, char text[128]) {
     if (!*text && parameter) snprintf(text, 128, "an entry of 'variants'");
 }
 
-/* Reports a key that the map cannot have: it applies to another kind, belongs to another map, or is unknown. */
+#define MAX_KEYS 64 /* of one map */
+
+/* Reports the key `node` if the map cannot have it: it applies to another kind, belongs to another map, or is unknown.
+ * An unknown one gets the name that is probably meant, unless the map has that key; if no name is near, the map is
+ * marked as wrong. */
 static void check_key(struct job_reader *reader, const struct yaml_node *map, struct yaml_node *node, unsigned scopes,
                       const char *kind) {
-    const char *names[64];
+    const char *names[MAX_KEYS];
     int count = 0;
     for (int i = 0; i < job_key_count; i++) {
         const struct job_key *key = &job_keys[i];

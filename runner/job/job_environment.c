@@ -17,6 +17,7 @@ extern char **environ;
 
 /* ---- variables --------------------------------------------------------------------------------------------------- */
 
+/* Adds a variable to those that the job records, once. */
 static void record_variable(struct job *job, const char *name) {
     for (int i = 0; i < job->variable_count; i++)
         if (strcmp(job->variables[i], name) == 0) return;
@@ -44,14 +45,15 @@ static void append_value(char **text, const char *value) {
 
 #define BEGIN "${env:"
 
-/* The next `${env:` whose dollar is not doubled; NULL: none. */
+/* The next `${env:` whose dollar is not doubled; NULL: the text has no more. */
 static const char *find_variable(const char *text) {
     while ((text = strchr(text, '$')) && strncmp(text, BEGIN, strlen(BEGIN)) != 0) text += 1 + (text[1] == '$');
     return text;
 }
 
-/* Replaces a leading `~/` and each `${env:NAME}`, and records the variables. */
-static void replace_in_scalar(struct job *job, const struct yaml_node *scalar) {
+/* Replaces a leading `~/` and each `${env:NAME}`, and records the variables. Reports those that are not set and marks
+ * the scalar as wrong. */
+static void replace_in_scalar(struct job *job, struct yaml_node *scalar) {
     const char *rest = scalar->text, *found, *home = getenv("HOME");
     OWNED char *text = NULL;
     if (strncmp(rest, "~/", 2) == 0) {
@@ -82,11 +84,12 @@ static void replace_in_scalar(struct job *job, const struct yaml_node *scalar) {
 
 /* ---- include ---------------------------------------------------------------------------------------------------- */
 
-static bool include_into(struct job *job, const struct yaml_node *root, const char *chain[], int depth);
+static bool include_into(struct job *job, struct yaml_node *root, const char *chain[], int depth);
 
-/* Merges one file. `chain`: the depth + 1 files from the job to the file with `where`; each includes the next. */
-static bool include_file(struct job *job, const struct yaml_node *root, const struct yaml_node *where,
-                         const char *chain[], int depth) {
+/* Merges the file that `where` names, and those that it includes, into `root`. `chain`: the depth + 1 files from the
+ * job to the file with `where`; each includes the next. false: a file is missing, which was reported. */
+static bool include_file(struct job *job, struct yaml_node *root, struct yaml_node *where, const char *chain[],
+                         int depth) {
     if (!where->text || where->kind == YAML_NULL || !*where->text)
         return yaml_error(job->document, where, "'include' must be the path of a file, or a list of paths");
     replace_in_scalar(job, where);
@@ -102,7 +105,7 @@ static bool include_file(struct job *job, const struct yaml_node *root, const st
     else if (depth + 1 == MAX_INCLUDES)
         yaml_error(job->document, where, "files include each other more than %d levels deep", MAX_INCLUDES);
     else {
-        const struct yaml_node *included = yaml_include(job->document, where, path);
+        struct yaml_node *included = yaml_include(job->document, where, path);
         chain[depth + 1] = path;
         merged = included && include_into(job, included, chain, depth + 1);
         if (included && included->kind == YAML_MAP) yaml_merge(root, included);
@@ -110,8 +113,9 @@ static bool include_file(struct job *job, const struct yaml_node *root, const st
     return merged;
 }
 
-static bool include_into(struct job *job, const struct yaml_node *root, const char *chain[], int depth) {
-    const struct yaml_node *include = yaml_get(root, "include");
+/* Merges the files that the map `root` includes into it; see include_file. */
+static bool include_into(struct job *job, struct yaml_node *root, const char *chain[], int depth) {
+    struct yaml_node *include = yaml_get(root, "include");
     if (root->kind != YAML_MAP && depth > 0)
         return yaml_error(job->document, root, "an included file must be a map, like a job file");
     bool list = include && include->kind == YAML_LIST, all = true;
@@ -127,7 +131,8 @@ bool job_include(struct job *job) {
 
 /* ---- the whole document ----------------------------------------------------------------------------------------- */
 
-static void replace(struct job *job, const struct yaml_node *node) {
+/* Replaces what comes from the environment in every scalar of a tree. */
+static void replace(struct job *job, struct yaml_node *node) {
     if (node->text) replace_in_scalar(job, node);
     for (int i = 0; i < node->count; i++) replace(job, node->items[i]);
 }
@@ -150,7 +155,7 @@ static void record_matches(struct job *job, const struct yaml_node *pattern) {
 }
 
 void job_read_environment(struct job *job) {
-    const struct yaml_node *root = yaml_root(job->document), *environment = yaml_get(root, "environment");
+    struct yaml_node *root = yaml_root(job->document), *environment = yaml_get(root, "environment");
     replace(job, root);
     if (environment && environment->kind != YAML_LIST) report_environment(job, environment);
     for (int i = 0; environment && environment->kind == YAML_LIST && i < environment->count; i++)

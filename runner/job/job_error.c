@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Was an error at this position reported for another instance? Records the position. */
-static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
+/* Was an error at this position reported for another instance? If none was reported at all, records the position. */
+static bool is_repeated(struct job_reader *reader, const struct yaml_node *where) {
     for (int i = 0; i < reader->seen_count; i++)
         if (reader->seen[i].source == where->source && reader->seen[i].line == where->line &&
             reader->seen[i].column == where->column)
@@ -24,8 +24,9 @@ static bool is_seen(struct job_reader *reader, const struct yaml_node *where) {
     return false;
 }
 
-/* Reports `text` about `where`, at `at`: `where` itself, or the value that its parameter has. Each position is reported
- * once, and a wrong value of a parameter at one position only. Returns false. */
+/* Reports `text` about `where`, at `at`: `where` itself, or the value that its parameter has. Names the combination of
+ * swept parameters, or the parameter that `where` names without '$', if there is one. Each position is reported once,
+ * and a wrong value of a parameter at one position only. Sets reader->failed; returns false. */
 static bool report_once(struct job_reader *reader, const struct yaml_node *where, const struct yaml_node *at,
                         const char *text) {
     struct parameters *parameters = &reader->parameters;
@@ -34,7 +35,7 @@ static bool report_once(struct job_reader *reader, const struct yaml_node *where
     reader->failed = true;
     int alone = parameters_alone(parameters, where);
     if (alone >= 0) parameters->wrong |= UINT64_C(1) << alone;
-    if (follows || is_seen(reader, at)) return false;
+    if (follows || is_repeated(reader, at)) return false;
     int bare = where->text ? parameters_find(parameters, where->text, (int)strlen(where->text)) : -1;
     if (bare >= 0 && !(parameters->used >> bare & 1)) {
         parameters->used |= UINT64_C(1) << bare;

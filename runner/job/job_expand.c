@@ -38,6 +38,7 @@ static void check_terms(struct job_reader *reader, const struct yaml_node *rando
         job_note(reader, random, "integers from 0 to below 1 are all 0: give 'high', or `distribution: integer`");
 }
 
+/* Reads an input's map `random`: the keys that its distribution has. */
 static void read_random(struct job_reader *reader, const struct yaml_node *random, struct job_input *input) {
     if (!job_expect_map(reader, random, "random")) return;
     const struct yaml_node *node = yaml_get(random, "distribution");
@@ -48,6 +49,33 @@ static void read_random(struct job_reader *reader, const struct yaml_node *rando
     job_check_keys(reader, random, 1u << SCOPE_RANDOM, known ? kind : NULL);
     job_read_keys(reader, SCOPE_RANDOM, known ? kind : "uniform", random, NULL, input);
     if (known) check_terms(reader, random, input);
+}
+
+/* Reports that an input has both `file` and `random`; where each stands, if they come from different files. */
+static void report_two_sources(struct job_reader *reader, const struct yaml_node *node, const struct yaml_node *file,
+                               const struct yaml_node *random) {
+    OWNED char *file_position = yaml_place(reader->document, file);
+    OWNED char *random_position = yaml_place(reader->document, random);
+    if (file->source == random->source)
+        job_error(reader, node, "an input must have either 'file' or 'random', not both");
+    else /* `include` has merged them */
+        job_error(reader, node, "an input must have either 'file' (%s) or 'random' (%s), not both", file_position,
+                  random_position);
+}
+
+/* Sets input->file from file_as_written. Returns whether it is a pattern; otherwise backslashes before wildcards are
+ * removed from both, unless a file has literally this name. */
+static bool locate_file(struct job_reader *reader, struct job_input *input) {
+    OWNED char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
+    input->file = path_beside(job_path, input->file_as_written);
+    if (match_is_pattern(input->file, input->file_as_written)) return true;
+    if (access(input->file, F_OK) == 0) return false;
+    char *plain = match_unescape(input->file_as_written);
+    free(input->file);
+    free(input->file_as_written);
+    input->file_as_written = plain;
+    input->file = path_beside(reader->job->path, plain);
+    return false;
 }
 
 /* Reads an input under the current choice of swept parameters. */
@@ -65,13 +93,7 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         return;
     }
     if (file && random) {
-        OWNED char *file_position = yaml_place(reader->document, file);
-        OWNED char *random_position = yaml_place(reader->document, random);
-        if (file->source == random->source)
-            job_error(reader, node, "an input must have either 'file' or 'random', not both");
-        else /* `include` has merged them */
-            job_error(reader, node, "an input must have either 'file' (%s) or 'random' (%s), not both", file_position,
-                      random_position);
+        report_two_sources(reader, node, file, random);
         return;
     }
     const char *kind = random ? "random" : "file";
@@ -85,16 +107,7 @@ static void read_input(struct job_reader *reader, const struct definition *defin
         job_error(reader, input->select.where, "an input must have either 'rows' or 'select', not both");
     if (random) read_random(reader, random, input);
     input->concatenated = yaml_get(node, "concatenate") != NULL;
-    OWNED char *job_path = input->concatenated ? match_escape(reader->job->path) : must_strdup(reader->job->path);
-    if (input->file_as_written) input->file = path_beside(job_path, input->file_as_written);
-    bool is_pattern = input->file && match_is_pattern(input->file, input->file_as_written);
-    if (input->file && !is_pattern && access(input->file, F_OK) != 0) {
-        char *plain = match_unescape(input->file_as_written); /* each of its wildcards has a backslash */
-        free(input->file);
-        free(input->file_as_written);
-        input->file_as_written = plain;
-        input->file = path_beside(reader->job->path, plain);
-    }
+    bool is_pattern = input->file_as_written && locate_file(reader, input);
     bool not_expanded = is_pattern && !input->concatenated; /* by patterns_expand */
     input->unread = reader->failed || node->wrong || (random && random->wrong) ||
                     (definition->uses & reader->unknown) || not_expanded;
@@ -118,7 +131,7 @@ static void read_references(struct job_reader *reader, const struct definitions 
         if (!read || read->count == 0) return;
         uint64_t swept = read->uses & reader->parameters.swept;
         int number = (int)combination_number(&reader->parameters, swept, reader->choice);
-        if (number >= read->count) return; /* it was not kept */
+        if (number >= read->count) return; /* --only does not keep this definition */
         operation->inputs[operation->input_count++] = (struct job_reference){read->is_input, read->instances[number]};
     }
 }
@@ -181,29 +194,30 @@ static void read_unknown(struct job_reader *reader, const struct definition *def
 
 /* ---- inputs and operations ------------------------------------------------------------------------------------- */
 
-/* Numbers a definition's instances, and reserves memory for them: none if there are too many, which it reports, or if
- * the definition cannot be read. */
+/* Numbers a definition's instances and reserves memory for them. Reports too many combinations or instances; then, or
+ * if the definition is not kept or its operation is unknown, the definition gets no instances. */
 static void reserve_instances(struct job_reader *reader, struct definition *definition) {
     struct job *job = reader->job;
     int64_t count = combinations_count(&reader->parameters, reader->swept);
     if (!definition->kept || (!definition->is_input && definition->op == OP_COUNT)) return;
     int first = definition->is_input ? job->input_count : job->operation_count, next = first;
     int max_new = MAX_INSTANCES - job->input_count - job->operation_count;
-    bool fits = count <= MAX_COMBINATIONS;
-    definition->count = fits ? (int)count : 0;
+    if (count > MAX_COMBINATIONS) {
+        yaml_error(reader->document, definition->where,
+                   "the sweep has more than %d combinations before 'where': shorten its lists, or 'zip' them",
+                   MAX_COMBINATIONS);
+        return;
+    }
+    definition->count = (int)count;
     definition->instances = must_malloc(sizeof(int) * ((unsigned long)definition->count + 1));
     for (int number = 0; number < definition->count && next - first <= max_new; number++) {
         combination_at(&reader->parameters, reader->swept, number, reader->choice);
         bool kept = sweep_keeps(&reader->parameters, &reader->conditions, reader->swept, reader->choice);
         definition->instances[number] = kept ? next++ : -1;
     }
-    if (!fits)
-        yaml_error(reader->document, definition->where,
-                   "the sweep has more than 1,048,576 combinations before 'where': shorten its lists, or 'zip' them");
-    else if (next - first > max_new)
+    if (next - first > max_new) {
         yaml_error(reader->document, definition->where, "the sweep expands to more than %d inputs and operations",
                    MAX_INSTANCES);
-    if (!fits || next - first > max_new) {
         definition->count = 0;
         return;
     }

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* The names of the operation's inputs, as its expression writes them. Returns their number. */
+/* Lists the names of the operation's inputs, as its expression writes them; "": a name cannot be read. Returns their
+ * number. */
 static int input_names(struct job_reader *reader, const struct job_operation *operation,
                        const char *names[MAX_INPUTS]) {
     const struct yaml_node *list = yaml_get(operation->node, "inputs");

@@ -11,7 +11,7 @@
 
 /* ---- which operations ------------------------------------------------------------------------------------------ */
 
-/* The operation called `name`; NULL: there is none, which it reports. */
+/* The operation called `name`. Reports that there is none and returns NULL. */
 static struct definition *find_named(struct job_reader *reader, struct definitions *definitions, const char *name) {
     OWNED const char **ids = must_malloc(sizeof *ids * (size_t)(definitions->count + 1));
     struct definition *found = NULL;
@@ -39,6 +39,7 @@ static size_t variant_length(const char *text) {
     return length;
 }
 
+/* Adds the VARIANT in the first `length` bytes of a text to those that --only selects of a definition. */
 static void add_variant(struct job_reader *reader, struct definition *definition, const char *text, size_t length,
                         bool winners) {
     if (length == 0) {
@@ -85,6 +86,7 @@ void only_keep(struct job_reader *reader, struct definitions *definitions, const
 
 /* ---- which variants -------------------------------------------------------------------------------------------- */
 
+/* Reports that an operation has no variant with the label or name `wanted`, and lists those that it has. */
 static void report_unknown_variant(struct job_reader *reader, const struct definition *definition, const char *wanted,
                                    const struct job_operation *operation) {
     OWNED const char **known = must_malloc(2 * sizeof *known * (size_t)operation->variant_count);

@@ -96,7 +96,7 @@ static void add_value(struct parameters *parameters, struct parameter *parameter
 
 /* ---- ranges ---------------------------------------------------------------------------------------------------- */
 
-/* Reads a number of a range. false: the node is not a number, which it reports. */
+/* Reads the number at `key` of a range. Reports a missing key or another value and returns false. */
 static bool read_bound(struct parameters *parameters, const struct yaml_node *map, const char *key,
                        struct scalar *number) {
     const struct yaml_node *node = yaml_get(map, key);
@@ -126,7 +126,8 @@ static bool leads_to(double from, double to, double by, bool times) {
     return times ? (by > 1) == (fabs(to) > fabs(from)) : (by > 0) == (to > from);
 }
 
-/* Moves on to value `i` of a range. false: it has more than 64 bits. */
+/* Computes value `i` of a range: an integer from *value, which is value i - 1, a real number from the first one, so
+ * that rounding errors do not add up. false: the integer has more than 64 bits. */
 static bool next_value(const struct scalar *from, const struct scalar *by, bool times, int i, struct scalar *value) {
     if (from->kind == SCALAR_REAL || by->kind == SCALAR_REAL) {
         double real = times ? from->real * pow(by->real, i) : from->real + i * by->real;
@@ -174,13 +175,14 @@ static void load_range(struct parameters *parameters, struct parameter *paramete
         /* A digit less than doubles have: 0.3, not 0.30000000000000004. */
         snprintf(text, sizeof text, "%.15g", value.real);
         if (integer) scalar_format(&value, text);
-        const struct yaml_node *node = yaml_scalar(parameters->document, map, text, false);
+        struct yaml_node *node = yaml_scalar(parameters->document, map, text, false);
         if (!integer) yaml_set_real(node, node->real);
         append_value(parameters, parameter, node);
         if (from.real == to.real || !next_value(&from, &by, times, i + 1, &value)) return;
     }
 }
 
+/* Reads a parameter's value: a single one, a list or a range. */
 static void load_values(struct parameters *parameters, struct parameter *parameter, const struct yaml_node *value) {
     if (value->kind == YAML_MAP) {
         load_range(parameters, parameter, value);
@@ -231,7 +233,7 @@ static void set_values(struct parameters *parameters, struct parameter *paramete
     }
 }
 
-/* The value that --set gives to a parameter, the last one of several; NULL: none. */
+/* The value that --set gives to a parameter, the last one of several; NULL: --set gives it none. */
 static const char *find_set(const struct parameters *parameters, const char *name) {
     size_t length = strlen(name);
     for (int i = parameters->set_count - 1; i >= 0; i--) {
@@ -257,10 +259,10 @@ void parameters_check_sets(const struct parameters *parameters) {
     }
 }
 
-/* Appends a parameter without a value; NULL: there are too many, which it reports. */
-static struct parameter *append_parameter(struct parameters *parameters, const struct yaml_node *key) {
+/* Clears the next parameter, which finish_parameter then counts. Reports too many and returns NULL. */
+static struct parameter *begin_parameter(struct parameters *parameters, const struct yaml_node *key) {
     if (parameters->count == MAX_PARAMETERS) {
-        yaml_error(parameters->document, key, "a job can have at most 64 parameters");
+        yaml_error(parameters->document, key, "a job can have at most %d parameters", MAX_PARAMETERS);
         return NULL;
     }
     struct parameter *parameter = &parameters->items[parameters->count];
@@ -268,8 +270,8 @@ static struct parameter *append_parameter(struct parameters *parameters, const s
     return parameter;
 }
 
-/* Counts the parameter that append_parameter has begun. Until its value is read it does not count, so that the value
- * cannot refer to it. */
+/* Counts the parameter that begin_parameter has cleared. Until its value is read it does not count, so that the value
+ * cannot refer to its own parameter. */
 static void finish_parameter(struct parameters *parameters, const struct parameter *parameter) {
     if (parameter->swept) parameters->swept |= UINT64_C(1) << parameters->count;
     parameters->count++;
@@ -288,7 +290,7 @@ void parameters_load(struct parameters *parameters, const struct yaml_node *map)
                        key->text);
             continue;
         }
-        struct parameter *parameter = append_parameter(parameters, key);
+        struct parameter *parameter = begin_parameter(parameters, key);
         if (!parameter) return;
         if (!text_is_name(key->text)) {
             parameters->incomplete = true;
@@ -305,7 +307,7 @@ void parameters_load(struct parameters *parameters, const struct yaml_node *map)
 }
 
 void parameters_add(struct parameters *parameters, const struct yaml_node *key, char *const *values, int count) {
-    struct parameter *parameter = append_parameter(parameters, key);
+    struct parameter *parameter = begin_parameter(parameters, key);
     if (!parameter) return;
     const char *set = find_set(parameters, key->text);
     parameter->swept = true;

@@ -28,7 +28,7 @@ struct token {
     bool parameter;
 };
 
-/* Reads the next token and advances `*rest`. false: a '$' without a name. */
+/* Reads the next token and advances `*rest`. false: it is a '$' without a name. */
 static bool next_token(const char **rest, struct token *token) {
     const char *text = *rest;
     if (*text != '$') {
@@ -105,8 +105,9 @@ static bool has_key(const struct yaml_node *map, const char *name, int length) {
     return false;
 }
 
-/* The set of parameters that a scalar uses. `variant`: the map of a variant, whose parameters hide the job's of the
- * same names; NULL: none. `reports`: reports names that are not set. */
+/* The set of parameters that a scalar uses. `variant`: the map of the variant that it belongs to, whose parameters hide
+ * the job's of the same names; NULL: it belongs to no variant. `reports`: reports names that are not set. A '$' without
+ * a name marks the scalar as wrong. */
 static uint64_t used_by_scalar(const struct parameters *parameters, const struct yaml_node *scalar,
                                const struct yaml_node *variant, bool reports) {
     uint64_t used = 0;
@@ -138,6 +139,7 @@ static bool is_of_variant(const struct yaml_node *map, int item) {
     return variant && IS_ONE_OF(map->keys[item]->text, "where", "block", "grid", "shared");
 }
 
+/* The set of parameters that a tree uses; see used_by_scalar. */
 static uint64_t used_by_tree(const struct parameters *parameters, const struct yaml_node *tree,
                              const struct yaml_node *variant, bool reports) {
     if (tree->text) return used_by_scalar(parameters, tree, variant, reports);
@@ -162,7 +164,7 @@ uint64_t parameters_check(struct parameters *parameters, const struct yaml_node 
 const struct yaml_node *parameters_node(const struct parameters *parameters, const struct yaml_node *where,
                                         const struct scalar *scalar) {
     char text[SCALAR_TEXT_BYTES];
-    const struct yaml_node *node =
+    struct yaml_node *node =
         yaml_scalar(parameters->document, where, scalar_format(scalar, text), scalar->kind == SCALAR_TEXT);
     if (scalar->kind == SCALAR_REAL) yaml_set_real(node, scalar->real);
     return node;
@@ -213,13 +215,14 @@ const struct yaml_node *parameters_replace(struct parameters *parameters, const 
         }
         if (good) fwrite(token.text, 1, (size_t)token.length, to);
         if (good && (length += (size_t)token.length) > MAX_PARAMETER_BYTES) {
-            yaml_error(parameters->document, scalar, "this text grows beyond 64 KiB when its parameters are replaced");
+            yaml_error(parameters->document, scalar, "this text grows beyond %d KiB when its parameters are replaced",
+                       MAX_PARAMETER_BYTES >> 10);
             good = false;
         }
     }
     fclose(to);
     bool quoted = has_parameter ? tokens == 1 && value && value->quoted : scalar->quoted;
-    const struct yaml_node *replaced = good ? yaml_scalar(parameters->document, scalar, text, quoted) : NULL;
+    struct yaml_node *replaced = good ? yaml_scalar(parameters->document, scalar, text, quoted) : NULL;
     if (replaced && tokens == 1 && value && value->kind == YAML_FLOAT) yaml_set_real(replaced, value->real);
     return replaced;
 }
@@ -233,7 +236,7 @@ struct expression *parameters_parse(const struct parameters *parameters, const s
     return expression;
 }
 
-/* Where look_up finds values. */
+/* The context of look_up: where it finds values. */
 struct lookup {
     struct parameters *parameters;
     const int *choice;
@@ -253,8 +256,8 @@ static bool look_up(void *context, const char *name, struct scalar *value, char 
     return true;
 }
 
-/* Reports why an expression has no value under a choice, unless a wrong value of a parameter was reported before. If it
- * uses a text, that may be wrong. */
+/* Reports why an expression has no value under a choice, unless the reason or a wrong value of a parameter was
+ * reported. Counts the values that are texts as wrong, because they are a probable cause. */
 static void report_fault(struct parameters *parameters, const struct yaml_node *where, const int *choice,
                          const struct expression_fault *fault) {
     uint64_t used = parameters_used(parameters, where);

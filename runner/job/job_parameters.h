@@ -22,7 +22,7 @@ struct parameter {
     bool swept; /* its value is a list or a range, in the job file or in --set */
     int count;
     const struct yaml_node **values;
-    uint64_t zipped; /* the set of parameters that advance together with it, and itself; 0: none */
+    uint64_t zipped; /* the set of parameters that advance together, this one included; 0: it advances alone */
     /* A derived parameter has no values of its own: */
     const struct yaml_node *derived; /* its value as written; NULL: it is not derived */
     struct expression *expression;   /* of `derived`; NULL: it is a text */
@@ -41,7 +41,7 @@ struct parameters {
     uint64_t swept;  /* the set of swept parameters */
     uint64_t wrong;  /* the set of parameters of which a value was reported: others that use it report no more */
     uint64_t used;   /* the set of parameters that parameters_check has found in use */
-    bool incomplete; /* an included file or a name is missing, which was reported: names that seem unknown may be it */
+    bool incomplete; /* a missing file or a wrong name of anything was reported: names that seem unknown may be it */
 };
 
 /* Reads the map `parameters` (NULL: none) and applies --set; a parameter that is swept in the map stays swept. A value
@@ -55,47 +55,49 @@ void parameters_free(struct parameters *parameters);
 
 /* The index of a parameter; -1: there is none of that name. */
 int parameters_find(const struct parameters *parameters, const char *name, int length);
-/* The parameter that a scalar consists of; -1: none. */
+/* The index of the parameter that a scalar consists of, "$n"; -1: it does not. */
 int parameters_alone(const struct parameters *parameters, const struct yaml_node *scalar);
-/* The value of that parameter, if it has a position in a file, else the scalar. */
+/* The value of the parameter that a scalar consists of, if the value has a position in a file; else the scalar. */
 const struct yaml_node *parameters_written(const struct parameters *parameters, const struct yaml_node *scalar,
                                            const int *choice);
 /* Was it reported that no parameter has this name? */
 bool parameters_reported_unset(const struct parameters *parameters, const char *name);
 /* The set of parameters that a tree uses: those that it names, and the swept ones on which their values depend. */
 uint64_t parameters_used(const struct parameters *parameters, const struct yaml_node *tree);
-/* The same; also adds the set to parameters->used, and reports names that are not set. */
+/* Like parameters_used, but adds the set to parameters->used, and reports names that are not set. */
 uint64_t parameters_check(struct parameters *parameters, const struct yaml_node *tree);
 
 /* Returns the scalar with its parameters replaced, or the scalar itself if it has none. A scalar that consists of one
  * parameter takes the type of the value, any other one the type of its new text. `choice`: the index of the value to
- * take of each parameter; NULL: the first of each. Returns NULL, after reporting it, if the text grows too long or a
- * derived value does not exist, or if a name is not set, which parameters_check has reported. */
+ * take of each parameter; NULL: the first of each. Reports a text that grows too long, and a derived parameter without
+ * a value, and returns NULL; also if a name is not set, which parameters_check has reported. */
 const struct yaml_node *parameters_replace(struct parameters *parameters, const struct yaml_node *scalar,
                                            const int *choice);
-/* The value of a parameter under a choice. NULL: it has none, which was reported. */
+/* The value of a parameter under a choice. NULL: it has no value, which was reported. */
 const struct yaml_node *parameters_value(struct parameters *parameters, int index, const int *choice);
 /* A node with the value and the type of a scalar, at `where`. */
 const struct yaml_node *parameters_node(const struct parameters *parameters, const struct yaml_node *where,
                                         const struct scalar *scalar);
-/* Makes a map of an expression over arrays, under a choice; the caller frees it with map_free. NULL, after reporting
- * it: it has no value. */
+/* Makes a map of an expression over arrays, under a choice; the caller frees it with map_free. Reports at `where`, the
+ * node with the expression's text, that it cannot be computed, and returns NULL. */
 struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
                            const struct expression *expression, const struct array_names *arrays, const int *choice);
 
-/* Evaluates an expression under a choice. false: it has no value, which is reported at `where`, its text. */
+/* Evaluates an expression under a choice. `where`: the node with its text. Reports there that it has no value, and
+ * returns false. */
 bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *where,
                          const struct expression *expression, const int *choice, struct scalar *value);
-/* Evaluates a condition under a choice. false: it is neither true nor false, which is reported at `where`, its text. */
+/* Evaluates a condition under a choice. `where`: the node with its text. Reports there that it is neither true nor
+ * false, and returns false. */
 bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
                      const int *choice, bool *holds);
-/* Parses the text of a scalar as an expression. NULL: the text is not one, which it reports. The caller frees. */
+/* Parses the text of a scalar as an expression, which the caller frees. Reports that it is not one and returns NULL. */
 struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where);
 
 /* Reports values of a swept parameter that are the same, or give the same label. */
 void parameters_check_values(const struct parameters *parameters, const struct parameter *parameter);
-/* The expression that a parameter's value is; the caller frees. NULL: it is a text, or a fault in it was reported and
- * *good is false. */
+/* The expression that a parameter's value is; the caller frees. NULL: the value is a text, or has a fault, which was
+ * reported and sets *good to false. */
 struct expression *parameters_expression(const struct parameters *parameters, const struct yaml_node *value,
                                          bool *good);
 /* A copy of a text in which each `$` is doubled, so that it does not begin a parameter. The caller frees. */

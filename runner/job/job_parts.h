@@ -38,22 +38,22 @@ void only_choose(struct job_reader *reader, const struct definition *definition,
 
 #define MAX_INSTANCES 100000 /* of all inputs and operations together */
 
-/* The definition called `name` among the first `count`; NULL: none. */
+/* The definition called `name` among the first `count`; NULL: there is none. */
 const struct definition *definition_find(const struct definitions *definitions, int count, const char *name);
 /* Reads the instances of all kept definitions into the job. */
 void job_expand(struct job_reader *reader, struct definitions *definitions);
 
 /* ---- job_variant.c, job_source.c: `variants` ---- */
 
-/* Reads the list into the operation; `list` NULL: it is `auto`. */
+/* Reads the list `variants` into the operation; NULL: the operation has the variant `auto`. */
 void job_read_variants(struct job_reader *reader, const struct yaml_node *list, struct job_operation *operation);
 void job_variant_free(struct job_variant *variant);
-/* Reads the keys of a variant that belong to its source. `values`: the values of its parameters. NULL: it cannot be
- * read, which was reported. The caller frees with job_source_free. */
+/* Reads the keys of a variant that belong to its source, which the map has. `values`: the values of its parameters.
+ * Reports a mistake and returns NULL. The caller frees with job_source_free. */
 struct job_source *job_read_source(struct job_reader *reader, const struct yaml_node *map,
                                    const struct job_variant *values);
 void job_source_free(struct job_source *source);
-/* Does the variant's `where` hold for its values? true if it has none. */
+/* Does the variant's `where` hold for its values? true if it has no `where`. */
 bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, const struct job_variant *values);
 
 /* ---- job_expression.c: expressions over arrays ---- */

@@ -33,7 +33,7 @@ static char *add_pattern_parameter(struct job_reader *reader, const struct yaml_
     return must_printf("%s${%s}%s", before, key->text, after);
 }
 
-/* Can the input be swept under its own name? Reports it if not. */
+/* Can the input be swept under its own name? Reports why not. `used`: the set of parameters in `file`. */
 static bool is_sweepable(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *file,
                          uint64_t used) {
     if (used & reader->parameters.swept)
@@ -50,7 +50,7 @@ static bool is_sweepable(struct job_reader *reader, const struct yaml_node *key,
 }
 
 /* Replaces a pattern in `file` by a swept parameter with the name of the input and a value for each match. */
-static void expand_pattern(struct job_reader *reader, const struct yaml_node *key, const struct yaml_node *input) {
+static void expand_pattern(struct job_reader *reader, const struct yaml_node *key, struct yaml_node *input) {
     const struct yaml_node *file = yaml_get(input, "file");
     if (!file || !file->text || !strpbrk(file->text, "*?[") || yaml_get(input, "concatenate")) return;
     uint64_t used = parameters_used(&reader->parameters, file);

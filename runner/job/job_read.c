@@ -35,6 +35,7 @@ static bool report_wrong_value(struct job_reader *reader, const struct yaml_node
     return false;
 }
 
+/* Reports that a node is not what is expected. Returns false. */
 static bool report_wrong(struct job_reader *reader, const struct yaml_node *node, const char *what,
                          const char *expected) {
     return report_wrong_value(reader, node, node, what, expected);
@@ -81,7 +82,8 @@ char *job_read_text(struct job_reader *reader, const struct yaml_node *node, con
     return NULL;
 }
 
-/* Reads an integer, also one written 1e3 or computed as 1000.0. false: it is none, or out of bounds, as reported. */
+/* Reads an integer, also one written 1e3 or computed as 1000.0. Reports another value, or one out of bounds, and
+ * returns false. */
 static bool read_integer(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
                          double high, int64_t *integer) {
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "an integer");
@@ -106,7 +108,8 @@ static bool read_integer(struct job_reader *reader, const struct yaml_node *node
     return value->real >= low && value->real <= high;
 }
 
-/* Is the value an integer, written with digits only, that float64 cannot represent exactly? */
+/* Is the value an integer, written with digits only, that float64 cannot represent exactly? An integer of more than 64
+ * bits in another base counts as one. */
 static bool is_inexact_integer(const struct yaml_node *value) {
     const char *text = value->text + strspn(value->text, "+-");
     if (value->kind == YAML_INT) return value->real >= 0x1p63 || (int64_t)value->real != value->integer;
@@ -118,6 +121,7 @@ static bool is_inexact_integer(const struct yaml_node *value) {
     return strcmp(digits, text) != 0;
 }
 
+/* Reads a finite number of at least `low`. Reports another value and returns false. */
 static bool read_real(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
                       double *real) {
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "a number");
@@ -134,6 +138,7 @@ static bool read_real(struct job_reader *reader, const struct yaml_node *node, c
     return job_error(reader, node, "'%s' must be at least %g, not %s", what, low, value->text);
 }
 
+/* Reads a number between 0 and 1, or a percentage. Reports another value and returns false. */
 static bool read_fraction(struct job_reader *reader, const struct yaml_node *node, const char *what, double *fraction) {
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "a number or a percentage");
     const struct yaml_node *value = job_read_scalar(reader, node, what);
@@ -176,6 +181,8 @@ static bool read_word(struct job_reader *reader, const struct job_key *key, cons
 
 /* ---- lists and maps -------------------------------------------------------------------------------------------- */
 
+/* From here on, a function read_X stores an X into its last argument, or reports what is wrong. */
+
 /* Reads integer number `i` of a list, which messages call 'shape[0]', for example. */
 static bool read_item(struct job_reader *reader, const struct yaml_node *list, int i, const struct job_key *key,
                       double low, int64_t *integer) {
@@ -202,7 +209,10 @@ static void read_shape(struct job_reader *reader, const struct job_key *key, con
 
 static void read_rows(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                       int64_t rows[2]) {
-    if (node->kind != YAML_LIST && !report_wrong(reader, node, key->name, "a list, [first, count]")) return;
+    if (node->kind != YAML_LIST) {
+        report_wrong(reader, node, key->name, "a list, [first, count]");
+        return;
+    }
     if (node->count != 2) {
         job_error(reader, node, "'%s' must be [first, count]", key->name);
         return;

@@ -42,11 +42,11 @@ void job_note(struct job_reader *reader, const struct yaml_node *where, const ch
     __attribute__((format(printf, 3, 4)));
 
 /* Reports that `word` is not one of `names`: "unknown WHAT 'word' (did you mean ...?)", or lists the names if they are
- * few. Returns the name that was probably meant; NULL: none is near. */
+ * few. Returns the name that was probably meant; NULL: no name is near. */
 const char *job_error_unknown(struct job_reader *reader, const struct yaml_node *where, const char *what,
                               const char *word, const char *const names[], int count);
 
-/* Is the node a map, or a list? Reports it if not. */
+/* Is the node a map, or a list? Reports another node, which messages call `what`. */
 bool job_expect_map(struct job_reader *reader, const struct yaml_node *node, const char *what);
 bool job_expect_list(struct job_reader *reader, const struct yaml_node *node, const char *what);
 
@@ -59,11 +59,11 @@ void job_check_keys(struct job_reader *reader, const struct yaml_node *map, unsi
 void job_read_keys(struct job_reader *reader, enum key_scope scope, const char *kind, const struct yaml_node *map,
                    const struct yaml_node *fallback, void *object);
 
-/* A scalar with its parameters replaced. NULL, after reporting it: the node is not a scalar, is empty, or a parameter
- * cannot be replaced. */
+/* A scalar with its parameters replaced; messages call it `what`. Reports that the node is not a scalar, is empty, or
+ * that a parameter cannot be replaced; then sets reader->failed and returns NULL. */
 const struct yaml_node *job_read_scalar(struct job_reader *reader, const struct yaml_node *node, const char *what);
-/* A copy of a scalar's text, which the caller frees. NULL: an error, which it has reported. A number instead of a text
- * is an error, unless a parameter was replaced by it. */
+/* A copy of a scalar's text, which the caller frees. Reports an empty text, and a number that no parameter gave, and
+ * returns NULL. */
 char *job_read_text(struct job_reader *reader, const struct yaml_node *node, const char *what);
 
 #endif

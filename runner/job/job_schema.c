@@ -77,6 +77,7 @@ static const char *const type_schemas[KEY_TYPE_COUNT] = {
 };
 _Static_assert(MAX_RANK == 8 && MAX_INPUTS == 8 && JOB_MAX_MISSING == 16, "the schemas state these limits");
 
+/* The schema of a key of type KEY_CUSTOM; "{}": anything is allowed. */
 static const char *custom_schema(const struct job_key *key) {
     for (size_t i = 0; i < sizeof custom_schemas / sizeof *custom_schemas; i++)
         if (strcmp(custom_schemas[i][0], key->name) == 0) return custom_schemas[i][1];
@@ -201,6 +202,7 @@ void job_print_schema(FILE *to) {
 
 /* ---- reference ------------------------------------------------------------------------------------------------- */
 
+/* Prints a key's row of the reference. */
 static void print_row(FILE *to, const struct job_key *key) {
     const char *words[KEY_MAX_WORDS];
     int count = key_words(key, words);

@@ -12,7 +12,8 @@
 
 /* ---- values of parameters in expressions ------------------------------------------------------------------------- */
 
-/* The value of `$name`, a parameter of the variant or of the job; NULL: none has a value. */
+/* The value of `$name`, a parameter of the variant, else of the job; NULL: there is no such parameter, or it has no
+ * value. */
 static const char *value_of(struct job_reader *reader, const struct job_variant *values, const char *name, int length) {
     for (int i = 0; i < values->count; i++)
         if (strncmp(values->names[i], name, (size_t)length) == 0 && !values->names[i][length]) return values->values[i];
@@ -22,7 +23,8 @@ static const char *value_of(struct job_reader *reader, const struct job_variant 
     return value ? value->text : NULL;
 }
 
-/* The text with the values of its parameters in parentheses. NULL: one has no value. The caller frees. */
+/* The text with its parameters replaced: by numbers in parentheses, by other values in quotes. NULL, and
+ * reader->failed: a parameter has no value. The caller frees. */
 static char *with_values(struct job_reader *reader, const char *text, const struct job_variant *values) {
     char *out = must_strdup("");
     while (*text) {
@@ -46,13 +48,14 @@ static char *with_values(struct job_reader *reader, const char *text, const stru
     return out;
 }
 
+/* For expression_holds: with_values has replaced all parameters, so no name has a value. */
 static bool refuse_name(void *context, const char *name, struct scalar *value, char message[200]) {
     (void)context, (void)value;
     snprintf(message, 200, "'%.80s' has no value here", name);
     return false;
 }
 
-/* Is the condition, with parameters replaced, true? A fault is reported at `node`. */
+/* Is the condition `text`, with parameters replaced, true? Reports a fault at `node` and returns false. */
 static bool holds(struct job_reader *reader, const struct yaml_node *node, const char *text) {
     struct expression_fault fault = {.message = ""};
     bool is_true = false;
@@ -79,7 +82,7 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
 
 /* ---- the source -------------------------------------------------------------------------------------------------- */
 
-/* Reads an expression for a number of a launch. */
+/* Reads an expression for a number of a launch. Reports a mistake and returns false. */
 static bool read_launch_size(struct job_reader *reader, const struct yaml_node *node, const struct job_variant *values,
                              const char *what, struct job_launch_number *number) {
     if (!node->text || node->kind == YAML_NULL)
@@ -90,6 +93,8 @@ static bool read_launch_size(struct job_reader *reader, const struct yaml_node *
     return number->text != NULL;
 }
 
+/* Reads one to three numbers of a launch at the key `what`; *count is 0 if the map lacks the key. Reports a mistake and
+ * returns false. */
 static bool read_numbers(struct job_reader *reader, const struct yaml_node *map, const struct job_variant *values,
                          const char *what, struct job_launch_number numbers[3], int *count) {
     const struct yaml_node *node = yaml_get(map, what);
@@ -104,7 +109,8 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
     return true;
 }
 
-/* The function's name: `kernel`, else the file's name without its suffix. */
+/* Sets the function's name: `kernel`, else the file's name without its suffix. Reports a wrong one and returns false.
+ * */
 static bool read_kernel(struct job_reader *reader, struct job_source *source) {
     const struct yaml_node *kernel = yaml_get(source->map, "kernel");
     source->kernel = kernel ? job_read_text(reader, kernel, "kernel") : path_stem(source->as_written);
@@ -114,6 +120,8 @@ static bool read_kernel(struct job_reader *reader, struct job_source *source) {
                      source->as_written);
 }
 
+/* Reads `block`, `grid` and `shared`, which a .cu file has, the first two by necessity, and a .c file has not. Reports
+ * a mistake and returns false. */
 static bool read_launch(struct job_reader *reader, struct job_source *source, const struct job_variant *values) {
     static const char *const keys[] = {"block", "grid", "shared"};
     const struct yaml_node *map = source->map, *shared = yaml_get(map, "shared");

@@ -11,7 +11,7 @@
 
 /* ---- combinations ---------------------------------------------------------------------------------------------- */
 
-/* Is the parameter in the set, and the first of those zipped with it? Zipped parameters count as one. */
+/* Is parameter `i` in the set, and the first of the set that is zipped with it? Zipped parameters count as one. */
 static bool is_leading(const struct parameters *parameters, uint64_t set, int i) {
     uint64_t zipped = parameters->items[i].zipped & set;
     return (set >> i & 1) && (zipped == 0 || __builtin_ctzll(zipped) == i);
@@ -62,7 +62,7 @@ char *combination_label(const struct parameters *parameters, uint64_t set, const
 
 /* ---- zip ------------------------------------------------------------------------------------------------------- */
 
-/* The index of the swept parameter that an entry of `zip` names; -1: there is none, which it reports. */
+/* The index of the swept parameter that an entry of `zip` names. Reports any other entry and returns -1. */
 static int find_zipped(const struct parameters *parameters, const struct yaml_node *item) {
     const char *name = item->text ? item->text + (*item->text == '$') : NULL;
     int found = name ? parameters_find(parameters, name, (int)strlen(name)) : -1;
@@ -72,7 +72,7 @@ static int find_zipped(const struct parameters *parameters, const struct yaml_no
     else if (found < 0 && !parameters->incomplete && !parameters_reported_unset(parameters, name))
         yaml_error(parameters->document, item, "'zip' names '%s', which is not a parameter", name);
     else if (found < 0 || (!parameters->items[found].swept && parameters->items[found].count == 0))
-        return -1; /* its value is not known, which was reported */
+        return -1; /* the parameter is unknown or has no value, which was reported */
     else if (!parameters->items[found].swept)
         yaml_error(parameters->document, item, "'zip' must name parameters that are lists, and '%s' has one value",
                    name);
@@ -151,7 +151,7 @@ void sweep_zip(struct parameters *parameters, const struct yaml_node *zip) {
 
 /* ---- where ----------------------------------------------------------------------------------------------------- */
 
-/* The number of conditions before the first that is false for the choice. If one has no value, reports it and sets
+/* The number of conditions before the first that is false for the choice, or has no value, which is reported and sets
  * *failed. */
 static int count_holding(struct parameters *parameters, int count, const struct yaml_node *const texts[],
                          struct expression *const expressions[], const int choice[MAX_PARAMETERS], bool *failed) {
@@ -169,7 +169,8 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
                                 struct expression *const expressions[], struct where_conditions *conditions) {
     conditions->count = combinations_count(parameters, conditions->uses);
     if (conditions->count > MAX_COMBINATIONS) {
-        yaml_error(parameters->document, texts[0], "'where' uses parameters with more than 1,048,576 combinations");
+        yaml_error(parameters->document, texts[0], "'where' uses parameters with more than %d combinations",
+                   MAX_COMBINATIONS);
         conditions->uses = 0;
         return;
     }
@@ -193,7 +194,7 @@ static void evaluate_conditions(struct parameters *parameters, int count, const 
                    "'where' is false for all %lld combinations: nothing is left to run", (long long)conditions->count);
 }
 
-/* Reads one condition. false: the node is not a condition, which it reports. */
+/* Parses one condition, and adds the parameters that it uses to *used. Reports any other node and returns false. */
 static bool read_condition(struct parameters *parameters, const struct yaml_node *text, struct expression **expression,
                            uint64_t *used) {
     if (text->wrong) return false;

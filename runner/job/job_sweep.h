@@ -14,13 +14,14 @@ struct where_conditions {
     uint64_t uses;   /* the set of swept parameters in the conditions; 0: every combination is run */
     int64_t count;   /* combinations of `uses` */
     int64_t dropped; /* those for which a condition is false */
-    bool *holds;     /* count of them; NULL: none */
+    bool *holds;     /* for each combination; NULL: every combination is run */
 };
 
-/* Reads `zip`, lists of names of swept parameters with equally many values. */
+/* Reads `zip`, lists of names of swept parameters with equally many values; NULL: there is none. Also reports values
+ * that a swept parameter, or a zipped list, has twice. */
 void sweep_zip(struct parameters *parameters, const struct yaml_node *zip);
-/* Reads `where`, an expression or a list of them, and evaluates it for every combination. The caller
- * frees conditions->holds. */
+/* Reads `where`, an expression or a list of them, and evaluates it for every combination; NULL: there is none. Reports
+ * a `where` that is false for all. The caller frees conditions->holds. */
 void sweep_where(struct parameters *parameters, const struct yaml_node *where, struct where_conditions *conditions);
 /* Is there a combination that agrees with `choice` on `set` and for which all conditions hold? */
 bool sweep_keeps(const struct parameters *parameters, const struct where_conditions *conditions, uint64_t set,

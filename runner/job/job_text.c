@@ -21,6 +21,7 @@ bool is_identifier(const char *text) {
 
 /* ---- one operation, from its fields ---------------------------------------------------------------------------- */
 
+/* Loads an index, a boolean or an integer from a field of any width (store_integer in job_read.c). */
 static int64_t load_integer(const void *field, size_t size) {
     switch (size) {
     case sizeof(bool): return *(const bool *)field;
@@ -29,6 +30,7 @@ static int64_t load_integer(const void *field, size_t size) {
     }
 }
 
+/* Prints ", NAME: [0, 2]"; nothing if no axes are given. */
 static void print_axes(FILE *to, const char *name, const struct op_options *options) {
     for (int i = 0; i < options->axis_count; i++)
         fprintf(to, i ? ", %s%d" : ", %s: [%d", i ? "" : name, options->axes[i]);
@@ -134,6 +136,7 @@ void job_print_text(FILE *to, const char *text, bool quoted) {
     print_scalar(to, escaped, quoted);
 }
 
+/* Prints a tree as one line of YAML. */
 static void print_node(FILE *to, const struct yaml_node *node) {
     if (node->text) {
         print_scalar(to, node->text, node->kind == YAML_STRING && node->quoted);
@@ -157,17 +160,18 @@ const struct yaml_node *definition_get(const struct job_reader *reader, const st
     return value ? value : yaml_get(reader->defaults, key);
 }
 
-/* Prints a variant that --only selects, as the job file spells it. `values`: it is selected by its label, so it has one
- * value of each parameter, for which its `where` holds. A condition that always holds, "$t == $t", keeps the operation
- * swept by each parameter of the set `uses`, so that its results keep their labels. */
-static void print_variant(FILE *to, const struct parameters *parameters, const struct job_variant *variant, bool values,
-                          uint64_t uses) {
-    const struct yaml_node *entry = variant->entry, *where = values ? NULL : yaml_get(entry, "where");
+/* Prints a variant that --only selects, as the job file spells it. `by_label`: it is selected by its label, so it has
+ * one value of each parameter, for which its `where` holds. A condition that always holds, "$t == $t", keeps the
+ * operation swept by each parameter of the set `uses` that the printed variant does not name (`idle`), so that its
+ * results keep their labels. */
+static void print_variant(FILE *to, const struct parameters *parameters, const struct job_variant *variant,
+                          bool by_label, uint64_t uses) {
+    const struct yaml_node *entry = variant->entry, *where = by_label ? NULL : yaml_get(entry, "where");
     bool named = !entry || entry->text;
-    uint64_t idle = uses & ~(values ? 0 : parameters_used(parameters, entry));
-    for (int j = 0; j < variant->count && values; j++)
+    uint64_t idle = uses & ~(by_label ? 0 : parameters_used(parameters, entry));
+    for (int j = 0; j < variant->count && by_label; j++)
         idle &= ~parameters_used(parameters, variant->parameter_where[j]);
-    bool plain = named && idle == 0 && (variant->count == 0 || !values);
+    bool plain = named && idle == 0 && (variant->count == 0 || !by_label);
     if (named) fputs(plain ? "" : "{name: ", to);
     if (named && entry) print_node(to, entry);
     if (named && !entry) fputs(variant->name, to);
@@ -175,14 +179,14 @@ static void print_variant(FILE *to, const struct parameters *parameters, const s
     const char *before = named ? ", " : "{";
     for (int i = 0; !named && i < entry->count; i++) {
         const char *key = entry->keys[i]->text;
-        bool skip = strcmp(key, "where") == 0 || (values && strcmp(key, "search") == 0);
-        for (int j = 0; j < variant->count && values; j++) skip |= strcmp(variant->names[j], key) == 0;
+        bool skip = strcmp(key, "where") == 0 || (by_label && strcmp(key, "search") == 0);
+        for (int j = 0; j < variant->count && by_label; j++) skip |= strcmp(variant->names[j], key) == 0;
         if (skip) continue;
         fprintf(to, "%s%s: ", before, key);
         print_node(to, entry->items[i]);
         before = ", ";
     }
-    for (int j = 0; j < variant->count && values; j++) {
+    for (int j = 0; j < variant->count && by_label; j++) {
         fprintf(to, "%s%s: ", before, variant->names[j]);
         print_node(to, variant->parameter_where[j]);
         before = ", ";
@@ -200,8 +204,8 @@ static void print_variant(FILE *to, const struct parameters *parameters, const s
     fputs(where || idle ? "]}" : "}", to);
 }
 
-/* The list of variants that --only selects: those of all combinations, each once. NULL: there is none. The caller
- * frees. */
+/* The list of variants that --only selects: those of all combinations, each once. NULL: --only selects none of this
+ * definition. The caller frees. */
 static char *chosen_variants(const struct job_reader *reader, const struct definition *definition) {
     const struct parameters *parameters = &reader->parameters;
     uint64_t uses = parameters_used(parameters, yaml_get(definition->node, "variants")) & parameters->swept;
@@ -212,12 +216,12 @@ static char *chosen_variants(const struct job_reader *reader, const struct defin
         const struct job_operation *operation = &reader->job->operations[definition->instances[i]];
         for (int v = 0; v < operation->variant_count; v++) {
             const struct job_variant *variant = &operation->variants[v];
-            bool values = true;
+            bool by_label = true;
             for (int k = 0; k < definition->only_count; k++)
-                values &= strcmp(definition->only[k].label, variant->name) != 0;
+                by_label &= strcmp(definition->only[k].label, variant->name) != 0;
             char *text;
             FILE *to = must_stream(&text);
-            print_variant(to, parameters, variant, values, uses);
+            print_variant(to, parameters, variant, by_label, uses);
             fclose(to);
             int same = 0;
             while (same < printed.count && strcmp(printed.items[same], text) != 0) same++;

@@ -8,7 +8,7 @@
 /* A variant that --only names. */
 struct only_variant {
     char *label; /* or a variant's name, which selects all its labels */
-    bool silent; /* a combination that lacks it is not reported, or one was */
+    bool silent; /* a combination that lacks the variant is not reported: one was, or `only` has winners of searches */
 };
 
 /* An input or operation of the file, before its expansion. */
@@ -33,7 +33,7 @@ struct definitions {
     struct definition *items; /* inputs, then operations in order */
 };
 
-/* The value of a key of an operation: its own, else the one in `defaults`. NULL: neither has it. */
+/* The value of a key of an operation: its own, else the one in `defaults`. NULL: neither has the key. */
 const struct yaml_node *definition_get(const struct job_reader *reader, const struct definition *definition,
                                        const char *key);
 

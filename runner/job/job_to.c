@@ -47,7 +47,8 @@ static int compare_targets(const void *a, const void *b) {
     return order != 0 ? order : (one > other) - (one < other);
 }
 
-/* The first swept parameter in the operation's label that its `to` does not contain; "PARAMETER": there is none. */
+/* The first swept parameter in the operation's label that its `to` does not contain, else "PARAMETER"; *length: of the
+ * name. */
 static const char *unused_parameter(const struct job_operation *operation, int *length) {
     const char *part = operation->label;
     while (*part) {
@@ -58,11 +59,11 @@ static const char *unused_parameter(const struct job_operation *operation, int *
         part += strcspn(part, ",");
         part += *part == ',';
     }
-    *length = 9;
+    *length = (int)strlen("PARAMETER");
     return "PARAMETER";
 }
 
-/* Reports that `other`, which is sorted after `one`, goes to the same data set or into it. false: it does not. */
+/* Does `other`, which is sorted after `one`, go to the same data set, or into a group of its name? Reports it if so. */
 static bool report_collision(struct job_reader *reader, const struct job_operation *one,
                              const struct job_operation *other) {
     size_t length = strlen(one->to_name);

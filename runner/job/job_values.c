@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIN_MEMORY (64 << 10)
-
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
-/* Parses "cuda:N" and adds N to the job's devices. */
-static enum status add_number(struct job *job, const char *text, struct error *error) {
+/* Parses "cuda:N" and adds N to the job's devices. STATUS_USAGE: the text is not cuda:N, or N is listed already. */
+static enum status add_device_number(struct job *job, const char *text, struct error *error) {
     const char *digits = text + strlen("cuda:");
     bool good = strncmp(text, "cuda:", 5) == 0 && strlen(digits) >= 1 && strlen(digits) <= 4 &&
                 digits[strspn(digits, "0123456789")] == '\0';
@@ -51,7 +49,7 @@ enum status job_parse_device(const char *text, struct job *job, struct error *er
         for (const char *rest = text; rest;) {
             size_t length = strcspn(rest, ",");
             OWNED char *one = must_printf("%.*s", (int)length, rest);
-            TRY(add_number(job, one, error));
+            TRY(add_device_number(job, one, error));
             rest = rest[length] ? rest + length + 1 : NULL;
         }
     return STATUS_OK;
@@ -98,8 +96,8 @@ enum status job_parse_memory(const char *text, int64_t *bytes, double *fraction,
                               " (one of: KiB, MiB, GiB, TiB, kB, MB, GB, TB, %)", hint));
     }
     if (!(number * scale < 0x1p62)) return fail(error, STATUS_USAGE, "'%.80s' is larger than any memory", text);
-    if (number * scale < MIN_MEMORY)
-        return fail(error, STATUS_USAGE, "'%.80s' is too small: the minimum is 64KiB", text);
+    if (number * scale < JOB_MIN_MEMORY)
+        return fail(error, STATUS_USAGE, "'%.80s' is too small: the minimum is %dKiB", text, JOB_MIN_MEMORY >> 10);
     *bytes = (int64_t)(number * scale);
     *fraction = 0;
     return STATUS_OK;
@@ -135,7 +133,7 @@ enum status job_parse_duration(const char *text, double *seconds, struct error *
 
 /* ---- slices ---------------------------------------------------------------------------------------------------- */
 
-/* Reads an integer at *text and moves *text past it; false: there is none. */
+/* Reads an integer at *text and moves *text past it; false: no integer of 64 bits stands there. */
 static bool parse_integer(const char **text, int64_t *integer) {
     char *end;
     errno = 0;

@@ -28,6 +28,7 @@ static bool is_variant_key(const char *key, bool source) {
            (source && IS_ONE_OF(key, "source", "kernel", "block", "grid", "shared"));
 }
 
+/* Sets the label from the name and the parameters. */
 static void set_label(struct job_variant *variant) {
     free(variant->label);
     variant->label = must_strdup(variant->name);
@@ -35,6 +36,7 @@ static void set_label(struct job_variant *variant) {
         must_append(&variant->label, ",%s=%s", variant->names[i], variant->values[i]);
 }
 
+/* Has the operation a variant with this label? */
 static bool has_label(const struct job_operation *operation, const char *label) {
     for (int i = 0; i < operation->variant_count; i++)
         if (strcmp(operation->variants[i].label, label) == 0) return true;
@@ -66,7 +68,7 @@ struct given {
     const struct yaml_node *values[JOB_MAX_PARAMETERS + 1];
 };
 
-/* Is the value allowed? Only `threads` is checked here. */
+/* May a variant's parameter have this value? Only `threads` is checked here, others against the kernel (plan/). */
 static bool is_allowed(const char *name, const struct yaml_node *value) {
     return strcmp(name, JOB_THREADS) != 0 ||
            (value->real >= 1 && isfinite(value->real) && !strpbrk(value->text, ".eE"));
@@ -118,7 +120,7 @@ static void sweep_variant(struct job_reader *reader, struct job_operation *opera
     }
 }
 
-/* The run option `threads`, for a variant that may use it; NULL: not given, or the variant runs on a GPU. */
+/* The run option `threads`, for a variant that may use it; NULL: it is not given, or the variant runs on a GPU. */
 static const struct yaml_node *threads_of(struct job_reader *reader, const struct job_operation *operation,
                                           const struct yaml_node *map, const char *name) {
     const struct yaml_node *value = yaml_get(operation->node, JOB_THREADS);
@@ -148,8 +150,8 @@ static struct given collect_given(struct job_reader *reader, const struct job_op
     return given;
 }
 
-/* The name of a variant with a source: its `name`, else its `kernel`, else the file's name without suffix. NULL: it has
- * none that can be a label, which was reported. The caller frees. */
+/* The name of a variant with a source: its `name`, else its `kernel`, else the file's name without suffix. Reports a
+ * name that is malformed or taken and returns NULL. The caller frees. */
 static char *source_name(struct job_reader *reader, const struct yaml_node *map, enum op op) {
     const struct yaml_node *given = yaml_get(map, "name"), *source = yaml_get(map, "source");
     if (!given) given = yaml_get(map, "kernel");

@@ -28,28 +28,9 @@ struct anchor {
     struct owned_node *target;
 };
 
-/* ---- diagnostics ------------------------------------------------------------------------------------------------ */
-
-bool yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    diagnostics_add(&document->diagnostics, document->source, line, column, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-bool yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    const struct yaml_source *source = where && where->source ? where->source : document->source;
-    diagnostics_add(&document->diagnostics, source, where ? where->line : 0, where ? where->column : 0, format,
-                    arguments);
-    va_end(arguments);
-    return false;
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
+/* Makes a node that the document owns, without text and entries. */
 static struct owned_node *new_node(struct yaml_document *document, enum yaml_kind kind, int line, int column) {
     struct owned_node *owned = must_malloc(sizeof *owned);
     *owned = (struct owned_node){.node = {.kind = kind, .line = line, .column = column, .source = document->source},
@@ -69,8 +50,8 @@ static struct owned_node *new_scalar(struct yaml_document *document, int line, i
     return owned;
 }
 
-const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
-                                    bool quoted) {
+struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
+                              bool quoted) {
     struct owned_node *owned = new_scalar(document, where ? where->line : 0, where ? where->column : 0, text, quoted);
     if (where) owned->node.source = where->source;
     return &owned->node;
@@ -82,6 +63,7 @@ static int compare_anchors(const void *a, const void *b) {
     return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
 }
 
+/* Makes an anchor, unless `name` is NULL, refer to a node. */
 static void set_anchor(struct tree_builder *builder, const yaml_char_t *name, struct owned_node *target) {
     if (!name) return;
     struct anchor *anchor = must_malloc(sizeof *anchor);
@@ -107,12 +89,18 @@ static void free_anchor(void *anchor) {
 /* ---- events -> nodes ------------------------------------------------------------------------------------------- */
 
 /* Reports an error at an event and returns NULL, which the caller returns too, so that parsing ends. */
-static struct owned_node *fail_at(struct tree_builder *builder, const yaml_event_t *event, const char *words) {
-    yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", words);
+__attribute__((format(printf, 3, 4))) static struct owned_node *
+fail_at(struct tree_builder *builder, const yaml_event_t *event, const char *format, ...) {
+    char text[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments); // NOLINT(clang-analyzer-valist.Uninitialized): va_start does it
+    va_end(arguments);
+    yaml_error_at(builder->document, (int)event->start_mark.line + 1, (int)event->start_mark.column + 1, "%s", text);
     return NULL;
 }
 
-/* Gets the next event of the YAML parser. false: the text is not YAML, which it reports. */
+/* Gets the next event of the YAML parser. Reports that the text is not YAML, with a hint, and returns false. */
 static bool next_event(struct tree_builder *builder, yaml_event_t *event) {
     yaml_parser_t *parser = &builder->parser;
     if (yaml_parser_parse(parser, event)) return true;
@@ -137,17 +125,20 @@ static bool next_event(struct tree_builder *builder, yaml_event_t *event) {
     return false;
 }
 
-/* Adds a child's nodes to its parent's count. false: the expansion is too large. */
+/* Adds a child's nodes and levels to those of its parent. Reports too large an expansion and returns false. */
 static bool count_child(struct tree_builder *builder, struct owned_node *parent, const struct owned_node *child,
                         const yaml_event_t *event) {
     parent->expanded += child->expanded;
     if (child->height + 1 > parent->height) parent->height = child->height + 1;
     if (parent->expanded <= YAML_MAX_NODES) return true;
-    fail_at(builder, event, "the document expands to more than 100,000 nodes");
+    fail_at(builder, event, "the document expands to more than %d nodes", YAML_MAX_NODES);
     return false;
 }
 
 static struct owned_node *build_node(struct tree_builder *builder, const yaml_event_t *event, int depth);
+
+/* From here on, a function build_X builds X, of which `event` is the first event, inside `depth` lists and maps; it
+ * reports an error and returns NULL or false. */
 
 static struct owned_node *build_alias(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
@@ -155,7 +146,8 @@ static struct owned_node *build_alias(struct tree_builder *builder, const yaml_e
         return fail_at(builder, event,
                        "this alias refers to no earlier anchor; text that begins with '*' needs quotes");
     if (target->open) return fail_at(builder, event, "this alias is cyclic: it refers to a node that contains it");
-    if (depth + target->height > YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
+    if (depth + target->height > YAML_MAX_DEPTH)
+        return fail_at(builder, event, "nested more than %d levels deep", YAML_MAX_DEPTH);
     return target;
 }
 
@@ -191,10 +183,12 @@ static bool build_list(struct tree_builder *builder, struct owned_node *owned, i
     }
 }
 
+/* An entry of a map that is being read. */
 struct map_entry {
     struct yaml_node *key, *value;
     int order;
-    bool merged, dropped;
+    bool merged;  /* `<<` gives it */
+    bool dropped; /* another entry has its key, or the key begins with x- */
 };
 
 struct entries {
@@ -210,8 +204,8 @@ static void add_entry(struct entries *entries, struct yaml_node *key, struct yam
     entries->count++;
 }
 
-/* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. false:
- * the document has become too large, and parsing must stop. */
+/* Adds the entries that `<<` merges: those of one map, or of each map in a list. The first of equal keys wins. Reports
+ * another value. false: the document has become too large, which was reported, and parsing must stop. */
 static bool add_merged(struct tree_builder *builder, struct owned_node *owned, struct entries *entries,
                        const struct yaml_node *key, struct yaml_node *value) {
     bool list = value->kind == YAML_LIST;
@@ -223,12 +217,13 @@ static bool add_merged(struct tree_builder *builder, struct owned_node *owned, s
         }
         owned->expanded += ((struct owned_node *)map)->expanded;
         if (owned->expanded > YAML_MAX_NODES)
-            return yaml_error(builder->document, key, "the document expands to more than 100,000 nodes");
+            return yaml_error(builder->document, key, "the document expands to more than %d nodes", YAML_MAX_NODES);
         for (int j = 0; j < map->count; j++) add_entry(entries, map->keys[j], map->items[j], true);
     }
     return true;
 }
 
+/* Orders by key, then explicit entries before merged ones, then by the file. */
 static int compare_keys(const void *a, const void *b) {
     const struct map_entry *x = a, *y = b;
     int names = strcmp(x->key->text, y->key->text);
@@ -241,8 +236,8 @@ static int compare_order(const void *a, const void *b) {
     return ((const struct map_entry *)a)->order - ((const struct map_entry *)b)->order;
 }
 
-/* Fills a map from its entries. Sorting by key brings entries with equal keys together, the winner first: explicit
- * before merged ones, then in the order of the file. */
+/* Fills a map from its entries, in the order of the file. Reports keys that are given twice. Sorting by compare_keys
+ * brings entries with equal keys together, the winner first. */
 static void fill_map(struct yaml_document *document, struct yaml_node *map, struct entries *entries) {
     if (entries->count == 0) return;
     struct map_entry *items = entries->items, *winner = items;
@@ -270,7 +265,7 @@ static void fill_map(struct yaml_document *document, struct yaml_node *map, stru
     }
 }
 
-/* Reads one key and its value. */
+/* Reads one key and its value into the entries of a map. */
 static bool build_entry(struct tree_builder *builder, struct owned_node *owned, struct entries *entries,
                         const yaml_event_t *key_event, int depth) {
     struct owned_node *key = build_node(builder, key_event, depth);
@@ -304,14 +299,14 @@ static bool build_map(struct tree_builder *builder, struct owned_node *owned, in
     return good;
 }
 
-/* Builds the node that begins with `event`, inside `depth` lists and maps. NULL: an error, which it has reported. */
 static struct owned_node *build_node(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     if (event->type == YAML_ALIAS_EVENT) return build_alias(builder, event, depth);
-    if (++builder->created > YAML_MAX_NODES) return fail_at(builder, event, "the document has more than 100,000 nodes");
+    if (++builder->created > YAML_MAX_NODES)
+        return fail_at(builder, event, "the document has more than %d nodes", YAML_MAX_NODES);
     int line = (int)event->start_mark.line + 1, column = (int)event->start_mark.column + 1;
     if (event->type == YAML_SCALAR_EVENT) return build_scalar(builder, event, line, column);
 
-    if (depth == YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than 64 levels deep");
+    if (depth == YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than %d levels deep", YAML_MAX_DEPTH);
     bool list = event->type == YAML_SEQUENCE_START_EVENT;
     if (list ? event->data.sequence_start.tag != NULL : event->data.mapping_start.tag != NULL)
         return fail_at(builder, event, OTHER_TAGS);
@@ -323,7 +318,7 @@ static struct owned_node *build_node(struct tree_builder *builder, const yaml_ev
     return owned;
 }
 
-/* Builds the only document of the stream. NULL: an error, which it has reported. */
+/* Builds the only document of the stream. Reports an error and returns NULL. */
 static struct owned_node *build_root(struct tree_builder *builder) {
     struct owned_node *root = NULL;
     for (;;) {
@@ -348,7 +343,8 @@ static struct owned_node *build_root(struct tree_builder *builder) {
 
 /* ---- documents ------------------------------------------------------------------------------------------------- */
 
-/* Reports the first byte that is not UTF-8 or is a control character that YAML does not allow. */
+/* Reports an HDF5 file, and the first byte that is not UTF-8 or a control character that YAML does not allow; then
+ * returns false. */
 static bool check_text(struct yaml_document *document) {
     static const char hdf5[] = "\x89HDF\r\n\x1a\n";
     int line = 1, column = 1;
@@ -359,8 +355,8 @@ static bool check_text(struct yaml_document *document) {
     for (size_t i = 0; i < document->source->length;) {
         const char *text = document->source->text + i;
         size_t remaining = document->source->length - i;
-        int line_break = line_break_length(text, remaining), size = utf8_length(text, remaining);
-        bool control = size > 0 && line_break == 0 && *text != '\t' && is_control(text);
+        int line_break = yaml_break_length(text, remaining), size = utf8_length(text, remaining);
+        bool control = size > 0 && line_break == 0 && *text != '\t' && yaml_is_control(text);
         if (size == 0 || control)
             return yaml_error_at(document, line, column,
                                  control ? "a control character (byte 0x%02x) must be written as an escape"
@@ -373,6 +369,7 @@ static bool check_text(struct yaml_document *document) {
     return true;
 }
 
+/* Builds the document's tree from its text; after an error, which is reported, it has no root. */
 static void parse(struct yaml_document *document) {
     if (!check_text(document)) return;
     struct tree_builder builder = {.document = document};
@@ -415,11 +412,12 @@ struct yaml_document *yaml_load(const char *path) {
     else if (S_ISDIR(facts.st_mode))
         yaml_error(document, NULL, "is a directory, not a job file");
     else if (facts.st_size > YAML_MAX_BYTES)
-        yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is 16 MiB", (long long)facts.st_size);
+        yaml_error(document, NULL, "has %lld bytes; the maximum for a job file is %d MiB", (long long)facts.st_size,
+                   YAML_MAX_BYTES >> 20);
     else if (!(document->source->text = file_read_all(file, YAML_MAX_BYTES, &document->source->length)))
         yaml_error(document, NULL, "cannot be read: %s", strerror(errno));
     else if (document->source->length > YAML_MAX_BYTES)
-        yaml_error(document, NULL, "has more than 16 MiB, the maximum for a job file");
+        yaml_error(document, NULL, "has more than %d MiB, the maximum for a job file", YAML_MAX_BYTES >> 20);
     else
         parse(document);
     return document;
@@ -445,7 +443,7 @@ void yaml_close(struct yaml_document *document) {
     free(document);
 }
 
-const struct yaml_node *yaml_root(const struct yaml_document *document) {
+struct yaml_node *yaml_root(const struct yaml_document *document) {
     return document->root;
 }
 
@@ -460,22 +458,21 @@ const struct yaml_node *yaml_key(const struct yaml_node *map, const char *key) {
     return NULL;
 }
 
-const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
+struct yaml_node *yaml_get(const struct yaml_node *map, const char *key) {
     if (!map || map->kind != YAML_MAP) return NULL;
     for (int i = 0; i < map->count; i++)
         if (strcmp(map->keys[i]->text, key) == 0) return map->items[i];
     return NULL;
 }
 
-void yaml_set(struct yaml_document *document, const struct yaml_node *where, const struct yaml_node *map,
-              const char *key, const char *text) {
-    struct yaml_node *to = (struct yaml_node *)map; /* the document owns the node and may change it */
+void yaml_set(struct yaml_document *document, const struct yaml_node *where, struct yaml_node *map, const char *key,
+              const char *text) {
     int entry = 0;
-    while (entry < to->count && strcmp(to->keys[entry]->text, key) != 0) entry++;
-    if (entry == to->count) {
-        to->keys = must_realloc(to->keys, sizeof *to->keys * (size_t)(entry + 1));
-        to->items = must_realloc(to->items, sizeof *to->items * (size_t)(entry + 1));
-        to->keys[to->count++] = &new_scalar(document, 0, 0, key, false)->node;
+    while (entry < map->count && strcmp(map->keys[entry]->text, key) != 0) entry++;
+    if (entry == map->count) {
+        map->keys = must_realloc(map->keys, sizeof *map->keys * (size_t)(entry + 1));
+        map->items = must_realloc(map->items, sizeof *map->items * (size_t)(entry + 1));
+        map->keys[map->count++] = &new_scalar(document, 0, 0, key, false)->node;
     }
-    to->items[entry] = (struct yaml_node *)yaml_scalar(document, where, text, false);
+    map->items[entry] = yaml_scalar(document, where, text, false);
 }

@@ -43,64 +43,67 @@ struct yaml_document; /* owns the nodes, the file's text and the errors */
 /* Reads and parses the file `path`, which messages show as given. Never returns NULL: if the file cannot be read or
  * parsed, the document has an error, and its root may be NULL. */
 struct yaml_document *yaml_load(const char *path);
-/* The same for a text in memory, which it copies; messages call it `name`. */
+/* Like yaml_load, but parses a copy of a text in memory, which messages call `name`. */
 struct yaml_document *yaml_parse(const char *name, const char *text, size_t length);
 void yaml_close(struct yaml_document *document); /* not yaml_free: libyaml exports one */
 
-const struct yaml_node *yaml_root(const struct yaml_document *document);
+struct yaml_node *yaml_root(const struct yaml_document *document);
 /* The file's text, unchanged. */
 const char *yaml_text(const struct yaml_document *document, size_t *length);
-/* The value of `key` in a map; NULL: absent (or not a map). */
-const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
-/* The node of that key itself. */
+/* The value of `key` in a map; NULL: the map lacks the key, or is NULL or no map. */
+struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
+/* The node of the key itself; NULL as yaml_get. */
 const struct yaml_node *yaml_key(const struct yaml_node *map, const char *key);
 /* A new scalar, which the document owns, with the type that this text would have in a file and the position of `where`
  * (NULL: none). */
-const struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
-                                    bool quoted);
+struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
+                              bool quoted);
 
-/* Parses a text as one YAML value, whose nodes the document owns; they have no position. NULL: it is not YAML. */
+/* Parses a text as one YAML value, whose nodes the document owns; they have no position. NULL: the text is not YAML,
+ * which is not reported. */
 const struct yaml_node *yaml_value(struct yaml_document *document, const char *text);
 
 /* Reads another file, whose nodes the document then owns, and returns its root. NULL: it could not be read, or is not
  * YAML. Errors are reported at `where`, or in that file. */
-const struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path);
+struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path);
 /* Adds the entries of `more` to a map, before its own. If both have a key, the map keeps its own value; if both values
  * are maps, they are merged recursively. */
-void yaml_merge(const struct yaml_node *map, const struct yaml_node *more);
-/* Marks a scalar whose value is unknown, or a map with an unknown key, so that nothing that follows is reported. */
+void yaml_merge(struct yaml_node *map, const struct yaml_node *more);
+/* Marks a scalar whose value is unknown, or a map with an unknown key, so that consequences are not reported. */
 void yaml_set_wrong(const struct yaml_node *node);
 /* Makes a scalar a real number, whatever its text: the `2` that `$n / 2` gives. */
-void yaml_set_real(const struct yaml_node *scalar, double real);
+void yaml_set_real(struct yaml_node *scalar, double real);
 /* Replaces a scalar's text; its type is then that of the new text, also if it was quoted. */
-void yaml_set_text(const struct yaml_node *scalar, const char *text);
+void yaml_set_text(struct yaml_node *scalar, const char *text);
 
 /* Sets a map's key to a new scalar with the position of `where` (NULL: none). */
-void yaml_set(struct yaml_document *document, const struct yaml_node *where, const struct yaml_node *map,
-              const char *key, const char *text);
+void yaml_set(struct yaml_document *document, const struct yaml_node *where, struct yaml_node *map, const char *key,
+              const char *text);
 
-/* Adds an error at a node (NULL: about the file as a whole). This and the next two return false. */
+/* Adds an error at a node (NULL: about the file as a whole), unless the same text was added there. Returns false, as do
+ * yaml_error_at and yaml_error_inside. */
 bool yaml_error(struct yaml_document *document, const struct yaml_node *where, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Adds an error at a position in the document's own file. */
 bool yaml_error_at(struct yaml_document *document, int line, int column, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Adds an error at the byte `offset` in a scalar's text, which is verbatim. */
+/* Adds an error at the byte `offset` of a scalar's text, wherever escapes and line breaks put it in the file. */
 bool yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));
 /* Where a node is: "job.yaml:12:16". The caller frees. */
 char *yaml_place(const struct yaml_document *document, const struct yaml_node *node);
-/* "; what follows ' #' is a comment..." if a comment follows this scalar, which is not quoted, on its line; "": none
- * does. */
+/* A hint that text after ' #' is a comment, if a comment follows this scalar on its line and the scalar is not quoted;
+ * else "". */
 const char *yaml_comment_hint(const struct yaml_document *document, const struct yaml_node *scalar);
 /* Does a text begin with a key and a colon that no space follows? */
 bool yaml_lacks_space(const char *text);
 /* Does a text begin with a key and the full-width colon, U+FF1A? */
 bool yaml_has_wide_colon(const char *text);
 #define YAML_WIDE_COLON ": its colon is the full-width '\uff1a'; write ': '"
-/* A hint about a text that is not what is expected: that `yes` is no truth value, where expressions stand; "": none. */
+/* A hint about a text that is not what is expected: that `yes` is no truth value, where expressions stand; "": there is
+ * none. */
 const char *yaml_value_hint(const char *text, const char *expected);
-/* The value of an integer in YAML 1.1, where 010 is 8. */
+/* The value that an integer of YAML 1.2 has in YAML 1.1, where 010 is 8. */
 int64_t yaml_octal(const char *text);
 /* Does the file hold a scalar's text, letter for letter, where the scalar begins? */
 bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar);

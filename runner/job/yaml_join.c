@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Moves the nodes and sources of `other` to the document. */
+/* Moves the nodes and sources of `other` to the document, and numbers the sources on. */
 static void adopt_nodes(struct yaml_document *document, struct yaml_document *other) {
     struct owned_node **end = &other->nodes;
     struct yaml_source *last = document->source;
@@ -34,7 +34,7 @@ const struct yaml_node *yaml_value(struct yaml_document *document, const char *t
     return root;
 }
 
-const struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path) {
+struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path) {
     int included = 0;
     for (const struct yaml_source *source = document->source->next; source; source = source->next) included++;
     if (included == YAML_MAX_INCLUDES) {
@@ -42,7 +42,7 @@ const struct yaml_node *yaml_include(struct yaml_document *document, const struc
         return NULL;
     }
     struct yaml_document *other = yaml_load(path);
-    const struct yaml_node *root = other->diagnostics.count == 0 ? other->root : NULL;
+    struct yaml_node *root = other->diagnostics.count == 0 ? other->root : NULL;
     const struct diagnostics faults = other->diagnostics;
     adopt_nodes(document, other);
     for (int i = 0; i < faults.count && i < YAML_MAX_ERRORS; i++) {
@@ -57,39 +57,37 @@ const struct yaml_node *yaml_include(struct yaml_document *document, const struc
     return root;
 }
 
-void yaml_merge(const struct yaml_node *map, const struct yaml_node *more) {
-    struct yaml_node *to = (struct yaml_node *)map; /* the document owns the node and may change it */
-    size_t bytes = sizeof *to->keys * (size_t)(map->count + more->count + 1);
+void yaml_merge(struct yaml_node *map, const struct yaml_node *more) {
+    size_t bytes = sizeof *map->keys * (size_t)(map->count + more->count + 1);
     struct yaml_node **keys = must_malloc(bytes), **items = must_malloc(bytes);
     int count = 0;
     for (int i = 0; i < more->count; i++) {
-        const struct yaml_node *value = yaml_get(map, more->keys[i]->text);
+        struct yaml_node *value = yaml_get(map, more->keys[i]->text);
         if (value && value->kind == YAML_MAP && more->items[i]->kind == YAML_MAP) yaml_merge(value, more->items[i]);
-        keys[count] = more->keys[i];
-        items[count++] = value ? (struct yaml_node *)value : more->items[i];
+        keys[count] = more->keys[i]; /* no error is reported at a key that the map has too */
+        items[count++] = value ? value : more->items[i];
     }
     for (int i = 0; i < map->count; i++) {
         if (yaml_get(more, map->keys[i]->text)) continue;
         keys[count] = map->keys[i];
         items[count++] = map->items[i];
     }
-    free(to->keys);
-    free(to->items);
-    to->keys = keys;
-    to->items = items;
-    to->count = count;
+    free(map->keys);
+    free(map->items);
+    map->keys = keys;
+    map->items = items;
+    map->count = count;
 }
 
 void yaml_set_wrong(const struct yaml_node *node) {
-    ((struct yaml_node *)node)->wrong = true; /* as above */
+    ((struct yaml_node *)node)->wrong = true; /* a note of the reader, not a part of what the file says */
 }
 
-void yaml_set_text(const struct yaml_node *scalar, const char *text) {
-    struct yaml_node *to = (struct yaml_node *)scalar; /* as above */
-    free(to->text);
-    to->text = must_strdup(text);
-    to->kind = YAML_STRING;
-    to->quoted = false;
-    to->replaced = true;
-    yaml_resolve_type(to);
+void yaml_set_text(struct yaml_node *scalar, const char *text) {
+    free(scalar->text);
+    scalar->text = must_strdup(text);
+    scalar->kind = YAML_STRING;
+    scalar->quoted = false;
+    scalar->replaced = true;
+    yaml_resolve_type(scalar);
 }

@@ -15,7 +15,7 @@ struct yaml_source {
 
 struct diagnostic {
     const struct yaml_source *source;
-    int line, column; /* 0: about the file as a whole */
+    int line, column; /* 0: the error is about the file as a whole */
     int order;        /* its number in the order of addition */
     char *text;
 };
@@ -34,7 +34,7 @@ struct owned_node {
 };
 
 struct yaml_document {
-    struct yaml_source *source; /* its own, then those that it includes */
+    struct yaml_source *source; /* the document's own, then those that it includes */
     struct yaml_node *root;
     struct owned_node *nodes;
     struct diagnostics diagnostics;
@@ -45,7 +45,8 @@ void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *
                      const char *format, va_list arguments);
 
 /* What is wrong at this place and how to mend it, in words; NULL: libyaml's `problem` says it best. `context`: what
- * libyaml was doing there, since line `from`; NULL: unknown. `indent`: the words for a line with a wrong indent. */
+ * libyaml was doing there, since line `from`; NULL: unknown. `indent`: the words for a line with a wrong indentation.
+ * */
 const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
                       int from, const char *indent);
 
@@ -56,9 +57,21 @@ void yaml_resolve_type(struct yaml_node *node);
 bool yaml_read_real(struct yaml_node *node);
 #define OTHER_TAGS "tags other than !!str and !!float are not supported"
 
+/* ---- yaml_source.c ---- */
+
+/* The file that a node comes from; the document's own for NULL and for nodes without a position. */
+const struct yaml_source *yaml_source_of(const struct yaml_document *document, const struct yaml_node *node);
+/* The beginning of line number `line` of a file's text, which ends at `end`; `end` if there are fewer lines. */
+const char *yaml_find_line(const char *text, const char *end, int line);
+/* Where a comment begins in the line at `text`; NULL: it has none. Ignores quotes: ' #' in a quoted text counts too. */
+const char *yaml_find_comment(const char *text, const char *end);
+/* Sets the line and column of the byte `offset` of a scalar that has escapes or several lines; leaves them as they are
+ * if the byte is not found. */
+void yaml_find_byte(const struct yaml_document *document, const struct yaml_node *scalar, int offset, int *line,
+                    int *column);
 /* Does the text begin with a C0 or C1 control character or DEL? Printed, these could control the terminal. */
-bool is_control(const char *text);
-/* The length in bytes of the line break at `text`, by YAML's rules; 0: there is none. */
-int line_break_length(const char *text, size_t length);
+bool yaml_is_control(const char *text);
+/* The length in bytes of the line break at `text`, by YAML's rules; 0: there is no line break. */
+int yaml_break_length(const char *text, size_t length);
 
 #endif

@@ -2,13 +2,12 @@
 #include "../base/texts.h"
 #include "yaml_parts.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+/* The number of digits that a text begins with. */
 static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
@@ -33,7 +32,8 @@ static bool is_decimal_float(const char *text) {
     return *text == '\0';
 }
 
-/* Reads an integer of the core schema: decimal, 0o octal, 0x hexadecimal. *fits: 64 bits hold it. */
+/* Reads an integer of the core schema: decimal, 0o octal, 0x hexadecimal. *fits: 64 bits hold it. false: the text is no
+ * integer. */
 static bool parse_integer(const char *text, int64_t *integer, bool *fits) {
     bool hexadecimal = strncmp(text, "0x", 2) == 0, octal = strncmp(text, "0o", 2) == 0;
     const char *sign_skipped = text + (*text == '-' || *text == '+');
@@ -71,10 +71,9 @@ void yaml_resolve_type(struct yaml_node *node) {
     }
 }
 
-void yaml_set_real(const struct yaml_node *scalar, double real) {
-    struct yaml_node *to = (struct yaml_node *)scalar; /* the document owns the node and may change it */
-    to->kind = YAML_FLOAT;
-    to->real = real;
+void yaml_set_real(struct yaml_node *scalar, double real) {
+    scalar->kind = YAML_FLOAT;
+    scalar->real = real;
 }
 
 bool yaml_read_real(struct yaml_node *node) {
@@ -85,20 +84,6 @@ bool yaml_read_real(struct yaml_node *node) {
     node->quoted = false;
     yaml_set_real(node, real);
     return true;
-}
-
-const char *yaml_value_hint(const char *text, const char *expected) {
-    if (strcmp(expected, "a list") == 0) return ": put it in [ ]";
-    bool computes = strpbrk(text, "*/(") || strstr(text, " if ") ||
-                    (isdigit((unsigned char)*text) && strpbrk(text + strspn(text, ".0123456789"), "+- "));
-    if (strcmp(expected, "true or false") != 0)
-        return computes ? ": `parameters` computes, without quotes: `m: $n * 2`" : "";
-    static const char *const words[][2] = {{"yes", "no"}, {"on", "off"}, {"y", "n"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcasecmp(text, words[i][0]) == 0) return ": write true";
-        if (strcasecmp(text, words[i][1]) == 0) return ": write false";
-    }
-    return "";
 }
 
 int64_t yaml_octal(const char *text) {

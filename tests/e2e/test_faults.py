@@ -145,7 +145,7 @@ def test_a_name_that_the_results_cannot_get(folder, shim):
     expected = outputs(folder)
     forget(folder)
     done, _ = faulty(folder, shim, "rename", renames, number=errno.EACCES)  # the last gives the file its name
-    assert done.returncode == IO and "cannot be renamed into place: Permission denied" in done.stderr, done.stderr
+    assert done.returncode == IO and "cannot be renamed to it: Permission denied" in done.stderr, done.stderr
     assert len(parts(folder)) == 2 and not (folder / "out.h5").exists()
     done, _ = faulty(folder, shim, "rename", 2, "--resume", number=errno.EACCES)  # of the part, which is copied then
     assert done.returncode == OK and outputs(folder) == expected, done.stderr

@@ -49,27 +49,29 @@ struct expression *expression_parse_arrays(const char *text, const struct array_
                                            struct expression_fault *fault);
 void expression_free(struct expression *expression);
 
-/* Does the expression name array number `array`? -1: does it use an index, `i0`, `i1`, ...? */
+/* Does the expression name array number `array`? With `array` -1: does it use an index, `i0`, `i1`, ...? */
 bool expression_names(const struct expression *expression, int array);
 
 /* Is the whole expression one operand, without an operator, a function or parentheses? */
 bool expression_is_operand(const struct expression *expression);
 
-/* Gives the value of the parameter `name`. Returns false, and fills `message`, if there is none. */
+/* Gives the value of the parameter `name`. Returns false, and fills `message`, if it has none; an empty message: the
+ * reason was reported. */
 typedef bool expression_lookup(void *context, const char *name, struct scalar *value, char message[200]);
 /* Evaluates the tree. Returns false, and fills `fault`, if it has no value. */
 bool expression_evaluate(const struct expression *expression, expression_lookup *lookup, void *context,
                          struct scalar *value, struct expression_fault *fault);
 
-/* Evaluates a condition. Returns false, and fills `fault`, if it has no value, or a text, which is neither. */
+/* Evaluates a condition. Returns false, and fills `fault`, if it has no value, or a text, which is neither true nor
+ * false. */
 bool expression_holds(const struct expression *expression, expression_lookup *lookup, void *context, bool *holds,
                       struct expression_fault *fault);
 
 struct map;
 
 /* Makes a map (kernels/core/map.h) of an expression over arrays. A part without arrays becomes a constant, which
- * expression_evaluate computes. The caller frees the map with map_free. NULL, after filling `fault`: it has no value,
- * or is too long. */
+ * expression_evaluate computes. The caller frees the map with map_free. Returns NULL, and fills `fault`, if such a part
+ * has no value, or the map has too many nodes. */
 struct map *expression_map(const struct expression *expression, const struct array_names *names,
                            expression_lookup *lookup, void *context, struct expression_fault *fault);
 void map_free(struct map *map);

@@ -12,10 +12,12 @@ static const char division_by_zero[] = "it divides by zero";
 
 /* ---- scalars --------------------------------------------------------------------------------------------------- */
 
+/* The value, which must not be a text, as a real number. */
 static double real(const struct scalar *value) {
     return value->kind == SCALAR_REAL ? value->real : (double)value->integer;
 }
 
+/* Are both values, which must not be texts, integers? Booleans count as the integers 0 and 1. */
 static bool both_integer(const struct scalar in[]) {
     return in[0].kind != SCALAR_REAL && in[1].kind != SCALAR_REAL;
 }
@@ -37,6 +39,8 @@ static const char *give_bool(struct scalar *out, bool value) {
 
 /* ---- arithmetic ------------------------------------------------------------------------------------------------ */
 
+/* From here to the tables, functions have the contract of expression_function.scalar. */
+
 /* With two integers it returns an integer, else a real number. */
 #define ARITHMETIC(name, operator, checked)                                                                            \
     static const char *name(const struct scalar in[], struct scalar *out) {                                            \
@@ -57,9 +61,9 @@ static const char *divide(const struct scalar in[], struct scalar *out) {
 static const char *floor_divide(const struct scalar in[], struct scalar *quotient, struct scalar *remainder) {
     if (real(&in[1]) == 0) return division_by_zero;
     if (!both_integer(in)) {
-        double a = real(&in[0]), b = real(&in[1]), rest = fmod(a, b);
+        double a = real(&in[0]), b = real(&in[1]), rest = fmod(a, b); /* exact, with the sign of a */
         bool lower = rest != 0 && (rest < 0) != (b < 0);
-        double rounded = (a - rest) / b - lower;
+        double rounded = (a - rest) / b - lower; /* an integer, but for an error of the division */
         give_real(remainder, rest == 0 ? copysign(0, b) : lower ? rest + b : rest);
         return give_real(quotient, rounded == 0 ? copysign(0, a / b) : rint(rounded));
     }
@@ -192,6 +196,7 @@ static const char *minimum(const struct scalar in[], struct scalar *out) {
     return NULL;
 }
 
+/* The larger of two scalars; NaN if either is NaN. */
 static const char *maximum(const struct scalar in[], struct scalar *out) {
     int order = compare_scalars(in);
     bool first = isnan(real(&in[0])) || order == 0 || order == 1;
@@ -199,6 +204,7 @@ static const char *maximum(const struct scalar in[], struct scalar *out) {
     return NULL;
 }
 
+/* minimum(maximum(x, low), high), as in NumPy. */
 static const char *clip(const struct scalar in[], struct scalar *out) {
     struct scalar raised[2];
     maximum(in, &raised[0]);
@@ -320,9 +326,9 @@ const char *function_hint(const char *name, char text[FUNCTION_HINT]) {
         return text;
     }
     const char *names[FUNCTIONS];
-    size_t length = (size_t)snprintf(text, FUNCTION_HINT, " (one of: ");
     for (int i = 0; i < FUNCTIONS; i++) names[i] = functions[i].name;
     if (*name_hint(name, names, FUNCTIONS, "", text) != '\0') return text;
+    size_t length = (size_t)snprintf(text, FUNCTION_HINT, " (one of: ");
     for (int i = 0; i < FUNCTIONS && length < FUNCTION_HINT; i++)
         length += (size_t)snprintf(text + length, FUNCTION_HINT - length, "%s%s", i ? ", " : "", names[i]);
     if (length < FUNCTION_HINT - 1) memcpy(text + length, ")", 2);

@@ -16,6 +16,7 @@ struct map_builder {
     struct map *map;
 };
 
+/* Fills the fault and returns -1, which every caller returns too. */
 static int fault_at(struct map_builder *builder, const struct node *node, const char *message) {
     builder->fault->at = node->at;
     snprintf(builder->fault->message, sizeof builder->fault->message, "%s", message);
@@ -31,10 +32,14 @@ static bool is_typed(const struct node *node) {
     return false;
 }
 
+/* Appends a node to the map. Returns its index; -1: the map is full, which fills the fault. `from`: its tree. */
 static int add_node(struct map_builder *builder, const struct node *from, struct map_node node) {
     struct map *map = builder->map;
-    if (map->count == MAP_NODES)
-        return fault_at(builder, from, "the expression has more than 256 operands and operators");
+    if (map->count == MAP_NODES) {
+        char message[80];
+        snprintf(message, sizeof message, "the expression has more than %d operands and operators", MAP_NODES);
+        return fault_at(builder, from, message);
+    }
     node.at = from->at;
     map->nodes[map->count] = node;
     return map->count++;
@@ -42,6 +47,7 @@ static int add_node(struct map_builder *builder, const struct node *from, struct
 
 /* ---- text ------------------------------------------------------------------------------------------------------ */
 
+/* Appends a constant so that it reads back with its type: a real number that is whole gets ".0". */
 static void append_value(char **text, const struct map_node *node) {
     char digits[SCALAR_TEXT_BYTES];
     struct scalar value = {.kind = node->weak == WEAK_REAL      ? SCALAR_REAL
@@ -57,7 +63,7 @@ static void append_value(char **text, const struct map_node *node) {
 /* Appends the text of the map's node `number` and of its operands. */
 static void append_text(const struct map_builder *builder, char **text, int number) {
     const struct map_node *node = &builder->map->nodes[number];
-    bool called;
+    bool called; /* "f(a, b)" instead of "(a f b)" */
     if (node->function == MAP_INPUT) {
         must_append(text, "%s", builder->names->names[node->number]);
         return;
@@ -71,12 +77,9 @@ static void append_text(const struct map_builder *builder, char **text, int numb
         return;
     }
     const struct expression_function *function = function_of_map(node->function, &called);
-    if (called)
-        must_append(text, "%s(", function->name);
-    else if (function->operands == 1)
-        must_append(text, node->function == MAP_NOT ? "(not " : "(%c", node->function == MAP_NEGATIVE ? '-' : '+');
-    else
-        must_append(text, "(");
+    must_append(text, "%s(", called ? function->name : "");
+    if (!called && function->operands == 1)
+        must_append(text, "%s", node->function == MAP_NOT ? "not " : node->function == MAP_NEGATIVE ? "-" : "+");
     for (int i = 0; i < MAP_OPERANDS && node->operands[i] >= 0; i++) {
         if (i > 0) must_append(text, called ? ", " : " %s ", function->name);
         append_text(builder, text, node->operands[i]);
@@ -88,12 +91,13 @@ static void append_text(const struct map_builder *builder, char **text, int numb
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
+/* Evaluates a tree without arrays. false: it has no value, which fills the fault. */
 static bool evaluate_node(struct map_builder *builder, const struct node *node, struct scalar *value) {
     return expression_evaluate(&(struct expression){.root = node}, builder->lookup, builder->context, value,
                                builder->fault);
 }
 
-/* Adds the value of a tree without arrays. */
+/* Adds the value of a tree without arrays. Returns its index; -1: it cannot be added, which fills the fault. */
 static int add_constant(struct map_builder *builder, const struct node *node) {
     struct scalar value;
     if (!evaluate_node(builder, node, &value)) return -1;
@@ -107,7 +111,7 @@ static int add_constant(struct map_builder *builder, const struct node *node) {
     return add_node(builder, node, constant);
 }
 
-/* Returns the type that the second operand of `cast` names; -1: it names none; the fault is filled. */
+/* Returns the type that the second operand of `cast` names; -1: it names no type, which fills the fault. */
 static int cast_type(struct map_builder *builder, const struct node *node) {
     struct scalar value;
     if (is_typed(node)) return fault_at(builder, node, "a data type in quotes is expected");
@@ -116,8 +120,8 @@ static int cast_type(struct map_builder *builder, const struct node *node) {
     return type >= 0 ? type : fault_at(builder, node, "the second operand is not a data type in quotes");
 }
 
-/* Adds a tree to the map, operands before their function. Returns the index of its root; -1: it cannot be added; the
- * fault is filled. */
+/* Adds a tree to the map, operands before their function. Returns the index of its root; -1: it cannot be added, which
+ * fills the fault. */
 static int add_tree(struct map_builder *builder, const struct node *node) {
     struct map_node made = {.operands = {-1, -1, -1}, .number = node->number};
     if (!is_typed(node)) return add_constant(builder, node);

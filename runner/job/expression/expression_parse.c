@@ -4,6 +4,8 @@
 #include "../../base/text.h"
 #include "expression_tree.h"
 
+#include "../../../kernels/core/operation.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -13,7 +15,7 @@
 #include <string.h>
 
 struct parser {
-    const char *text, *rest;
+    const char *text, *rest; /* the expression; what is not parsed yet */
     struct expression *expression;
     struct expression_fault *fault;
     const struct array_names *names; /* NULL: there are no arrays */
@@ -34,6 +36,7 @@ __attribute__((format(printf, 3, 4))) static const struct node *fail_here(struct
     return NULL;
 }
 
+/* Makes a node without operands, which the expression owns; `at`: its place in the text. */
 static struct node *new_node(struct parser *parser, enum node_kind kind, const char *at) {
     struct node *node = must_malloc(sizeof *node);
     *node = (struct node){.kind = kind, .at = (int)(at - parser->text), .height = 1, .size = 1};
@@ -42,7 +45,8 @@ static struct node *new_node(struct parser *parser, enum node_kind kind, const c
     return node;
 }
 
-/* The node of a function and its operands. NULL, after reporting it: an operand is NULL, or the tree is too large. */
+/* Makes the node of a function and its operands; `b` and `c` are ignored if the function has fewer. NULL: an operand is
+ * NULL, which was reported, or the tree is too large, which is reported. */
 static const struct node *apply(struct parser *parser, const char *at, const struct expression_function *function,
                                 const struct node *a, const struct node *b, const struct node *c) {
     const struct node *operands[FUNCTION_OPERANDS] = {a, b, c};
@@ -67,7 +71,7 @@ static void skip_blanks(struct parser *parser) {
     parser->rest += strspn(parser->rest, " \t\r\n");
 }
 
-/* Takes the word if it comes next. */
+/* Takes the word and returns true if the word comes next, after blanks. */
 static bool accept_word(struct parser *parser, const char *word) {
     skip_blanks(parser);
     size_t length = strlen(word);
@@ -76,6 +80,7 @@ static bool accept_word(struct parser *parser, const char *word) {
     return true;
 }
 
+/* Takes the character and returns true if the character comes next, after blanks. */
 static bool accept_character(struct parser *parser, char character) {
     skip_blanks(parser);
     if (*parser->rest != character) return false;
@@ -83,8 +88,8 @@ static bool accept_character(struct parser *parser, char character) {
     return true;
 }
 
-/* Takes the first of `operators` that comes next and returns it; NULL: none does. In `operators` a longer one comes
- * before its own beginning ("//" before "/"). */
+/* Takes the first of `operators` that comes next and returns it; NULL: none comes next. Sets *at to its place.
+ * `operators` ends at NULL, and a longer one comes before its own beginning ("//" before "/"). */
 static const struct expression_function *accept_operator(struct parser *parser, const char *const operators[],
                                                          const char **at) {
     skip_blanks(parser);
@@ -118,7 +123,7 @@ static const struct node *report_operator(struct parser *parser, bool operand) {
                      (int)(end - at), at);
 }
 
-/* Takes the ')' that closes a call or parentheses. false: something else stands there, which it reports. */
+/* Takes the ')' that closes a call or parentheses. Reports anything else and returns false. */
 static bool accept_closing(struct parser *parser) {
     if (accept_character(parser, ')')) return true;
     if (*parser->rest && *parser->rest != ',')
@@ -129,6 +134,9 @@ static bool accept_closing(struct parser *parser) {
 }
 
 /* ---- operands -------------------------------------------------------------------------------------------------- */
+
+/* From here on, a function parse_X parses an X at parser->rest and moves behind it; it reports a fault and returns
+ * NULL. */
 
 static const struct node *parse_choice(struct parser *parser);
 static const struct node *parse_unary(struct parser *parser);
@@ -195,7 +203,7 @@ static const struct node *parse_call(struct parser *parser, const char *at,
     return apply(parser, at, function, operands[0], operands[1], operands[2]);
 }
 
-/* The array, or the index of an element, that a name means; NULL: neither. */
+/* Makes the node of the array, or of the index of an element, that a name means; NULL: it means neither. */
 static const struct node *array_node(struct parser *parser, const char *at, int length) {
     for (int i = 0; parser->names && i < parser->names->count; i++) {
         const char *name = parser->names->names[i];
@@ -204,13 +212,13 @@ static const struct node *array_node(struct parser *parser, const char *at, int 
         node->number = i;
         return node;
     }
-    if (!parser->names || length != 2 || at[0] != 'i' || at[1] < '0' || at[1] > '7') return NULL;
+    if (!parser->names || length != 2 || at[0] != 'i' || at[1] < '0' || at[1] >= '0' + MAX_RANK) return NULL;
     struct node *node = new_node(parser, NODE_INDEX, at);
     node->number = at[1] - '0';
     return node;
 }
 
-/* Reports a name that means nothing. */
+/* Reports a name that means nothing, with a hint. Returns NULL. */
 static const struct node *report_name(struct parser *parser, const char *at, int length) {
     if (!parser->names)
         return fail_here(parser, at, "'%.*s' is not a number; write $%.*s for a parameter, '%.*s' in quotes for a text",
@@ -404,7 +412,7 @@ struct expression *expression_parse_arrays(const char *text, const struct array_
     struct expression *expression = must_zeroed(sizeof *expression);
     struct parser parser = {.text = text, .rest = text, .expression = expression, .fault = fault, .names = names};
     if (strlen(text) > EXPRESSION_BYTES)
-        fail_here(&parser, text, "the expression is longer than 64 KiB");
+        fail_here(&parser, text, "the expression is longer than %d KiB", EXPRESSION_BYTES >> 10);
     else
         expression->root = parse_choice(&parser);
     skip_blanks(&parser);
@@ -418,7 +426,7 @@ void expression_free(struct expression *expression) {
     if (!expression) return;
     for (struct node *node = expression->nodes, *next; node; node = next) {
         next = node->next;
-        if (node->kind == NODE_PARAMETER) free((char *)node->name);
+        if (node->kind == NODE_PARAMETER) free(node->name);
         if (node->kind == NODE_VALUE && node->value.kind == SCALAR_TEXT) free((char *)node->value.text);
         free(node);
     }

@@ -12,24 +12,26 @@
 struct expression_function {
     const char *name; /* for messages: "+", "sqrt", "if" */
     int operands;
-    /* Computes a scalar of `operands` scalars. Returns NULL, or a sentence about what is wrong. `choose` instead says
-     * that only one operand after the first is evaluated (`if`, `where`, `and`, `or`). */
+    /* Computes `out` of `operands` scalars, which are no texts unless `takes_text`. Returns NULL, or a sentence about
+     * what is wrong. NULL: `choose` says how the result is one of the operands (`if`, `where`, `and`, `or`), of which
+     * only the first and that one are evaluated. */
     const char *(*scalar)(const struct scalar in[], struct scalar *out);
     enum { CHOOSE_NONE, CHOOSE_IF, CHOOSE_AND, CHOOSE_OR } choose;
     bool takes_text;       /* operands may be texts */
     enum map_function map; /* computes it for arrays */
 };
 
-/* The type that a text names: a data type, or bool, which is DTYPE_COUNT; -1: none. */
+/* The type that a text names: a data type, or DTYPE_COUNT for bool; -1: it names no type. */
 int type_of_text(const char *text);
 /* The function that expressions call by this name; NULL: there is none. */
 const struct expression_function *function_find(const char *name, int length);
-/* A hint about a wrong name: the nearest one, or all names. Writes it into `text` and returns it. */
+/* A hint about a wrong name of a function: what to write instead, the nearest name, or as many names as fit. Returns
+ * the hint, which may be written into `text`. */
 #define FUNCTION_HINT 170
 const char *function_hint(const char *name, char text[FUNCTION_HINT]);
-/* An operator: "+", "unary -", "<=", "if". It must exist. */
+/* The operator called "+", "unary -", "<=", "if". It must exist. */
 const struct expression_function *operator_find(const char *name);
-/* The row that a map computes by `map`: a function, with *called, else an operator. It must exist. */
+/* The function or operator that a map computes by `map`, which must exist; *called: it is a function. */
 const struct expression_function *function_of_map(enum map_function map, bool *called);
 
 enum node_kind { NODE_VALUE, NODE_PARAMETER, NODE_INPUT, NODE_INDEX, NODE_FUNCTION };
@@ -40,7 +42,7 @@ struct node {
     int height;                                     /* levels of the tree below and with this node */
     int size;                                       /* nodes of that tree; `b` of `a < b < c` counts twice */
     struct scalar value;                            /* NODE_VALUE */
-    const char *name;                               /* NODE_PARAMETER */
+    char *name;                                     /* NODE_PARAMETER */
     int number;                                     /* NODE_INPUT: the array's; NODE_INDEX: the axis's */
     const struct expression_function *function;     /* NODE_FUNCTION */
     const struct node *operands[FUNCTION_OPERANDS]; /* NODE_FUNCTION */

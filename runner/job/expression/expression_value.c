@@ -18,7 +18,7 @@ bool scalar_is_true(const struct scalar *value) {
 
 static bool evaluate_scalar(const struct scalar_evaluation *evaluation, const struct node *node, struct scalar *value);
 
-/* Is the value true or false? A text is neither: `no` is one. */
+/* Is the value a truth value, that is no text (`no` is a text)? A text fills the fault. */
 static bool is_truth(const struct scalar_evaluation *evaluation, const struct node *node, const struct scalar *value) {
     if (value->kind != SCALAR_TEXT) return true;
     evaluation->fault->at = node->at;
@@ -95,12 +95,12 @@ const char *scalar_format(const struct scalar *value, char text[SCALAR_TEXT_BYTE
     case SCALAR_REAL: break;
     }
     double real = value->real;
-    if (isnan(real)) return "nan"; /* without the sign that printf shows */
-    if (real == rint(real) && real > -1e15 && real < 1e15) {
+    if (isnan(real)) return "nan";                           /* without the sign that printf shows */
+    if (real == rint(real) && real > -1e15 && real < 1e15) { /* all digits of it are significant */
         snprintf(text, SCALAR_TEXT_BYTES, "%.0f", real);
         return text;
     }
-    for (int digits = 15; digits <= 17; digits++) {
+    for (int digits = 15; digits <= 17; digits++) { /* 17 always suffice */
         snprintf(text, SCALAR_TEXT_BYTES, "%.*g", digits, real);
         if (strtod(text, NULL) == real) break;
     }
