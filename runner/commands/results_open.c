@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../base/texts.h"
+#include "../storage/h5/h5attribute.h"
 #include "../storage/h5/h5virtual.h"
 #include "../store/survey.h"
 #include "command.h"

@@ -1,5 +1,6 @@
 /* facts.c - writes and reads the facts about a device that a plan depends on. */
 #include "facts.h"
+#include "../storage/h5/h5attribute.h"
 
 #include <stddef.h>
 #include <stdio.h>

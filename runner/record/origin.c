@@ -5,6 +5,8 @@
 #include "../base/hash.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"
+#include "../storage/h5/h5attribute.h"
+#include "../storage/h5/h5file.h"
 #include "../storage/h5/h5scale.h"
 #include <stdio.h>
 #include <stdlib.h>

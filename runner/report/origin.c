@@ -2,6 +2,7 @@
 #include "../base/fail.h"
 #include "../base/text.h"
 #include "../base/texts.h"
+#include "../storage/h5/h5attribute.h"
 #include "../storage/untrusted/fence.h"
 #include "report_parts.h"
 

@@ -5,6 +5,7 @@
 #include "../base/texts.h"
 #include "../record/linked.h"
 #include "../record/origin.h"
+#include "../storage/h5/h5attribute.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
 #include "../storage/untrusted/h5sources.h"

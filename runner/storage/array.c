@@ -4,6 +4,8 @@
 #include "../base/fail.h"
 #include "../base/match.h"
 #include "../base/text.h"
+#include "h5/h5attribute.h"
+#include "h5/h5file.h"
 #include "h5/h5io.h"
 #include "h5/h5scale.h"
 #include "raw/rawread.h"

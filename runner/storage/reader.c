@@ -5,6 +5,7 @@
 #include "../base/fail.h"
 #include "../base/interrupt.h"
 #include "elements/layout.h"
+#include "h5/h5file.h"
 #include "h5/h5virtual.h"
 #include "random.h"
 #include "raw/rawread.h"

@@ -10,6 +10,8 @@
 #include "../base/destination.h"
 #include "../base/texts.h"
 #include "../record/origin.h"
+#include "../storage/h5/h5attribute.h"
+#include "../storage/h5/h5file.h"
 #include "folder.h"
 #include "key.h"
 #include "seal.h"

@@ -3,6 +3,7 @@
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/h5/h5io.h"
 #include "h5ids.h"
 

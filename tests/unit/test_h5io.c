@@ -1,4 +1,6 @@
 /* test_h5io.c - data sets: every type both ways, boxes, layouts, and the messages about unusable files. */
+#include "../../runner/storage/h5/h5attribute.h"
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "draws.h"
 #include "scratch.h"

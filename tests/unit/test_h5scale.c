@@ -1,5 +1,7 @@
 /* test_h5scale.c - dimension scales: what is read of them, copies whole and cut, placeholders, and scales attached to
  * more data sets than the oldest headers of HDF5 have room for. */
+#include "../../runner/storage/h5/h5attribute.h"
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/h5/h5scale.h"
 #include "../../runner/storage/untrusted/h5kind.h"
 #include "scratch.h"

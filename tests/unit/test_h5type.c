@@ -1,5 +1,6 @@
 /* test_h5type.c - the types of elements; HDF5's words about its errors; a text whose length is not what its file
  * claims. */
+#include "../../runner/storage/h5/h5attribute.h"
 #include "../../runner/storage/h5/h5io.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "scratch.h"

@@ -1,5 +1,6 @@
 /* test_linked.c - whether a linked results file still finds its parts: what it lacks is counted, nothing stays open. */
 #include "../../runner/record/linked.h"
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/h5/h5virtual.h"
 #include "scratch.h"
 

@@ -1,6 +1,7 @@
 /* test_rawio.c - reading and writing without HDF5 gives what HDF5 reads and writes, in every layout, for any box. */
 #include "../../runner/base/clock.h"
 #include "../../runner/storage/elements/layout.h"
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/raw/rawread.h"
 #include "../../runner/storage/raw/rawwrite.h"
 #include "../../runner/storage/untrusted/h5open.h"

@@ -1,5 +1,6 @@
 /* test_result.c - a job's results: what is refused, who holds the lock, keys, the assembled file, reading it back. */
 #include "../../runner/commands/command.h"
+#include "../../runner/storage/h5/h5file.h"
 #include "../../runner/storage/untrusted/h5open.h"
 #include "../../runner/store/output.h"
 #include "result_fixture.h"

@@ -77,7 +77,7 @@ bool filters_find(hid_t creation, struct filters *filters) {
     return filters->first_supported == 0;
 }
 
-bool filters_decompress(const struct filters *filters) {
+bool filters_have_compressor(const struct filters *filters) {
     for (int i = filters->first_supported; i < filters->count; i++)
         if (is_compressor(filters->id[i])) return true;
     return false;
@@ -164,6 +164,7 @@ void filter_lanes_free(struct filter_lanes *lanes) {
     free(lanes->buffers);
 }
 
+/* Makes *memory, of *size bytes, at least `bytes` long, and returns it. NULL: out of memory. */
 static char *grow(char **memory, size_t *size, size_t bytes) {
     if (*size < bytes) {
         char *larger = realloc(*memory, bytes);
@@ -178,6 +179,7 @@ char *filter_buffers_reserve(struct filter_buffers *buffers, size_t bytes) {
     return grow(&buffers->data, &buffers->size, bytes + CHECKSUM_BYTES);
 }
 
+/* Makes the result of a filter the input of the next. */
 static void swap_buffers(struct filter_buffers *buffers) {
     char *data = buffers->data;
     size_t size = buffers->size;
@@ -235,6 +237,7 @@ static size_t lzf_decompress_chunk(struct filter_buffers *buffers, size_t stored
 #endif
 }
 
+/* Decompresses `stored` bytes of buffers->data, as inflate_chunk does, by any compressor. */
 static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                               size_t stored, char *to, size_t capacity) {
     if (id == FILTER_LZF) return lzf_decompress_chunk(buffers, stored, to, capacity);
@@ -247,11 +250,10 @@ static size_t decompress_once(struct filter_buffers *buffers, H5Z_filter_t id, c
  * reason. */
 static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, const unsigned values[CODEC_VALUES],
                                size_t stored, size_t plain_bytes, size_t bound, char *to, const char **why) {
-    bool claims = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE;
+    bool states_size = id != FILTER_LZF && id != H5Z_FILTER_DEFLATE; /* data of codecs.h state their decoded size */
     size_t length = 0, capacity = plain_bytes ? plain_bytes : 4 * stored;
     size_t limit = plain_bytes ? plain_bytes : MAX_SHRUNK * stored;
-    /* Data of codecs.h state their decoded size. */
-    if (!plain_bytes && claims) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
+    if (!plain_bytes && states_size) capacity = limit = codec_decoded_bytes(id, values, buffers->data, stored);
     if (!plain_bytes && limit > bound) limit = bound;
     if (capacity > limit) capacity = limit;
     do {
@@ -267,7 +269,8 @@ static size_t decompress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, 
     return length == TOO_SMALL || (plain_bytes && length != plain_bytes) ? 0 : length;
 }
 
-/* Compress `plain_bytes` bytes of buffers->data into buffers->other and return the number of bytes; 0: it failed. */
+/* Compress `plain_bytes` bytes of buffers->data into buffers->other and return the number of bytes; 0: it failed.
+ * compress_chunk also makes buffers->other large enough. */
 static size_t deflate_chunk(struct filter_buffers *buffers, size_t plain_bytes, unsigned level) {
 #if TILERUN_LIBDEFLATE
     if (!buffers->compressor || buffers->level != level) {
@@ -305,6 +308,7 @@ static size_t compress_chunk(struct filter_buffers *buffers, H5Z_filter_t id, un
 
 /* ---- all filters ------------------------------------------------------------------------------------------------- */
 
+/* Was the filter not applied to the chunk? */
 static bool is_skipped(unsigned mask, int filter) {
     return mask >> (filter % 32) & 1;
 }
@@ -322,7 +326,7 @@ static size_t bytes_before(const struct filters *filters, unsigned mask, int i, 
     return bytes;
 }
 
-/* The filter that decoding undoes last; -1: none. */
+/* The filter that decoding undoes last; -1: no filter was applied. */
 static int last_decoded(const struct filters *filters, unsigned mask) {
     for (int i = 0; i < filters->count; i++)
         if (!is_skipped(mask, i)) return i;
@@ -417,6 +421,7 @@ static size_t filter_for_hdf5(H5Z_filter_t id, unsigned flags, size_t value_coun
     return result ? length : 0;
 }
 
+/* Defines an H5Z_func_t. WHOLE: the bytes of a whole chunk; 0: not known. */
 #define FILTER(NAME, ID, WHOLE)                                                                                        \
     static size_t NAME(unsigned flags, size_t count, const unsigned values[], size_t bytes, size_t *size,              \
                        void **data) {                                                                                  \

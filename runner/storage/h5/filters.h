@@ -29,15 +29,15 @@ void filters_register(void);
 /* Returns NULL if tilerun or HDF5 can decode filter `number`. Else names it and what to install: "filter 32013 (ZFP),
  * which is not installed here: `pip install hdf5plugin`, then `export HDF5_PLUGIN_PATH=...`". The caller frees. */
 char *filters_missing(hid_t creation, unsigned number);
-/* filters_missing for the first missing filter that the data set needs. An optional filter is not needed if it was
- * missing when the data set was written, because all chunks then skip it. */
+/* Returns filters_missing of the first missing filter that the data set needs; NULL: it needs no missing filter. An
+ * optional filter is not needed if it was missing when the data set was written, because all chunks then skip it. */
 char *filters_needed(hid_t dataset, hid_t creation);
 
 /* Reads the filters from the creation properties of a data set. false: this module does not support one, or there are
  * too many. */
 bool filters_find(hid_t creation, struct filters *filters);
 /* Does a supported filter decompress, so that a few bytes may become many? */
-bool filters_decompress(const struct filters *filters);
+bool filters_have_compressor(const struct filters *filters);
 
 /* Adds the compressor of a layout to the creation properties of a new data set. */
 void filters_add_compressor(hid_t creation, const struct h5_layout *layout, size_t chunk_bytes);
@@ -52,6 +52,7 @@ struct filter_lanes {
     int count;
     struct filter_buffers **buffers;
 };
+/* `chunk_bytes`: decoded bytes of a chunk, not 0. */
 struct filter_lanes filter_lanes_create(int64_t chunk_bytes);
 void filter_lanes_free(struct filter_lanes *lanes);
 /* Returns a buffer of at least `bytes` bytes, in which the caller places a chunk: stored bytes for filters_decode,

@@ -11,9 +11,10 @@ struct h5_layout {
     int level; /* compression level of gzip and zstd */
     bool shuffle, fletcher32;
 };
-bool h5_filtered(const struct h5_layout *layout); /* are chunks filtered? */
-/* The library that writing this compression needs and this machine lacks, "libzstd.so.1 (Debian's libzstd1)"; NULL:
- * none. */
+/* Are chunks filtered? */
+bool h5_filtered(const struct h5_layout *layout);
+/* The library that writing this compression needs and this machine lacks, "libzstd.so.1 (Debian's libzstd1)"; NULL: it
+ * lacks nothing. */
 const char *h5_compression_needs(enum job_compression compression);
 
 /* The chunk shape of a new data set; rank 0: contiguous. Scalars and empty arrays are neither chunked nor filtered. */

@@ -65,6 +65,7 @@ static bool is_bool(hid_t type) {
     return true;
 }
 
+/* find_element for an enumeration type: a bool, or codes. */
 static bool find_enumeration(hid_t type, struct h5_element *element) {
     OWNED_ID hid_t super = H5Tget_super(type);
     bool found = find_integer(super, element), boolean = is_bool(type);
@@ -77,7 +78,7 @@ static bool find_enumeration(hid_t type, struct h5_element *element) {
     return true;
 }
 
-/* Finds a bit field. Bit fields are read as bit fields, because HDF5 converts them to nothing else. */
+/* find_element for a bit field, which is read as a bit field, because HDF5 converts it to nothing else. */
 static bool find_bit_field(hid_t type, struct h5_element *element) {
     if (!find_integer(type, element)) return false;
     element->kind = "bit field";
@@ -87,6 +88,7 @@ static bool find_bit_field(hid_t type, struct h5_element *element) {
     return true;
 }
 
+/* find_element for a type of numbers. */
 static bool find_number(hid_t type, struct h5_element *element) {
     switch (H5Tget_class(type)) {
     case H5T_INTEGER:
@@ -106,8 +108,8 @@ static bool find_number(hid_t type, struct h5_element *element) {
 
 /* ---- tables and arrays ------------------------------------------------------------------------------------------- */
 
-/* Finds the member of a compound type that `field` begins with, and the rest of `field` after a '/'. Names of members
- * may contain slashes. Negative: there is none. */
+/* Finds the member of a compound type with whose name `field` begins, the longest if there are several; *rest: what
+ * follows it after a '/', or NULL. Names of members may contain slashes. Negative: there is no such member. */
 static int find_member(hid_t type, const char *field, const char **rest) {
     int members = H5Tget_nmembers(type), found = -1;
     size_t longest = 0;
@@ -222,6 +224,7 @@ static void list_fields(hid_t type, const char *before, struct texts *fields) {
     }
 }
 
+/* "x, y, label", at most FIELDS_SHOWN names. The caller frees. */
 static char *fields_text(const struct texts *fields) {
     char *text = must_strdup(fields->count ? "" : "no numeric ones");
     for (int i = 0; i < fields->count && i < FIELDS_SHOWN; i++)
@@ -280,6 +283,7 @@ static const struct class {
     {H5T_NO_CLASS, "unknown", "holds elements of a type that this HDF5 library does not know"},
 };
 
+/* The entry of a type's class; that of H5T_NO_CLASS if it has none. */
 static const struct class *class_of(hid_t type) {
     const struct class *class = classes;
     while (class->class != H5Tget_class(type) && class->class != H5T_NO_CLASS) class ++;
@@ -298,6 +302,7 @@ char *h5_find_element(hid_t type, const char *field, struct h5_element *element)
     return must_strdup(class->fault);
 }
 
+/* The short name of a table or a complex number. The caller frees. */
 static char *compound_text(hid_t type) {
     FREED_BY(texts_clear) struct texts fields = {0};
     if (is_complex(type)) return must_strdup("complex");

@@ -15,9 +15,9 @@ struct h5_element {
     const char *kind;       /* "bool" or "bit field", which `dtype` does not show; NULL: neither */
 };
 
-/* Finds how elements of `type` are read. `field`: read this field of a table ("a/b" of a table in a table); NULL: none.
- * Returns NULL; the caller closes `memory`. If they cannot be read, returns what they are and what the user can do,
- * "holds strings; ...", which the caller frees. */
+/* Finds how elements of `type` are read. `field`: read this field of a table ("a/b": field b of the table that is field
+ * a); NULL: read whole elements. Returns NULL if they can be read; the caller then closes `memory`. Otherwise returns
+ * what they are and what the user can do, "holds strings; ...", which the caller frees. */
 char *h5_find_element(hid_t type, const char *field, struct h5_element *element);
 
 /* The size of an element in a file whose addresses have `address_bytes` bytes. H5Tget_size returns the size in memory,

@@ -12,6 +12,7 @@
 
 #include "../../base/fail.h"
 #include "../../base/file_io.h"
+#include "h5file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct file {
     size_t probe_bytes;
 };
 
+/* If a call has failed, keeps its errno as the file's first failure. */
 static void keep_errno(struct file *file, bool failed) {
     if (failed && file->failure == 0) file->failure = errno ? errno : EIO;
 }
@@ -163,6 +165,7 @@ static const H5FD_class_t driver = {
     .fl_map = H5FD_FLMAP_DICHOTOMY,
 };
 
+/* The driver's state of the file that contains an object; that file must have been opened with this driver. */
 static struct file *find_file(hid_t object) {
     void *file = NULL;
     OWNED_ID hid_t id = H5Iget_file_id(object);
@@ -189,6 +192,7 @@ static hid_t create_access(hid_t *id) {
 
 /* ---- addresses of chunks ---- */
 
+/* Begins a probe of a chunk, which ends when file->probe_buffer is NULL again. */
 static struct file *begin_probe(hid_t dataset, const void *probe_buffer) {
     struct file *file = find_file(dataset);
     file->probe_buffer = probe_buffer;

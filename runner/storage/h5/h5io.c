@@ -4,6 +4,7 @@
 #include "../../../kernels/core/cut.h"
 #include "../elements/layout.h"
 #include "filters.h"
+#include "h5file.h"
 #include "h5slab.h"
 #include "h5type.h"
 #include <math.h>
@@ -32,7 +33,8 @@ void h5_close(struct h5_dataset **closed) {
     free(dataset);
 }
 
-/* Boxes seldom end at chunk boundaries. A cache of one band of chunks avoids decoding them again for the next box. */
+/* The cache holds one band of chunks: boxes seldom end at chunk boundaries, and the next box needs these chunks
+ * again. */
 hid_t h5_cache_access(size_t element, const struct shape *shape, const struct shape *chunk) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     double chunk_bytes = (double)element, band_bytes;
@@ -47,21 +49,21 @@ hid_t h5_cache_access(size_t element, const struct shape *shape, const struct sh
 }
 
 /* Chooses a chunk of about CHUNK_BYTES: square in the last two axes and, if the array is too small for that, longer in
- * the other axes. */
+ * the other axes. The shape has at least one axis, and none is empty. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
     int64_t elements_left = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
     while (4 * side * side <= elements_left) side *= 2;
-    int columns = shape->rank - 1, rows = shape->rank - 2;
-    if (rows < 0) {
-        chunk.size[columns] = min_int64(shape->size[columns], elements_left);
+    int last = shape->rank - 1, last_but_one = shape->rank - 2;
+    if (shape->rank == 1) {
+        chunk.size[last] = min_int64(shape->size[last], elements_left);
         return chunk;
     }
-    chunk.size[columns] = min_int64(shape->size[columns], side);
-    chunk.size[rows] = min_int64(shape->size[rows], elements_left / chunk.size[columns]);
-    chunk.size[columns] = min_int64(shape->size[columns], elements_left / chunk.size[rows]);
-    elements_left /= chunk.size[rows] * chunk.size[columns];
-    for (int axis = rows - 1; axis >= 0; axis--) {
+    chunk.size[last] = min_int64(shape->size[last], side);
+    chunk.size[last_but_one] = min_int64(shape->size[last_but_one], elements_left / chunk.size[last]);
+    chunk.size[last] = min_int64(shape->size[last], elements_left / chunk.size[last_but_one]); /* rows are few */
+    elements_left /= chunk.size[last_but_one] * chunk.size[last];
+    for (int axis = last_but_one - 1; axis >= 0; axis--) {
         chunk.size[axis] = min_int64(shape->size[axis], elements_left);
         elements_left /= chunk.size[axis];
     }
@@ -80,6 +82,7 @@ struct shape h5_chunk(enum dtype dtype, const struct shape *shape, const struct 
     return chunk;
 }
 
+/* The creation properties of a new data set; chunk->rank 0: contiguous. The caller closes them. */
 static hid_t creation_properties(enum dtype dtype, const struct shape *chunk, const struct h5_layout *layout) {
     hid_t creation = h5_creation(H5P_DATASET_CREATE);
     H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER); /* every element will be written */

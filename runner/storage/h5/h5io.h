@@ -1,5 +1,5 @@
-/* h5io.h - reads and writes boxes of data sets, and creates tilerun's files. storage/untrusted/h5open.h opens data sets
- * for reading.
+/* h5io.h - creates data sets and groups, and reads and writes boxes of data sets. storage/untrusted/h5open.h opens data
+ * sets for reading; h5file.h creates files.
  *
  * HDF5 is not thread-safe; a reader and a writer may both need it while a run is streamed, so the functions that they
  * call hold a lock. Elements in memory have the machine's byte order and one of tilerun's types. */
@@ -10,7 +10,6 @@
 #include "../elements/selection.h"
 #include "h5.h"
 #include <hdf5.h>
-#include <sys/stat.h>
 
 /* An open data set. */
 struct h5_dataset {
@@ -40,18 +39,13 @@ void h5_close(struct h5_dataset **closed);
 #define OWNED_ID      FREED_BY(h5_release_id)
 #define OWNED_DATASET FREED_BY(h5_close)
 void h5_release_id(const hid_t *id);
-/* Is the file open for SWMR reading: does a SWMR writer have it open, or did it die? */
-bool h5_is_swmr(hid_t dataset);
-/* Will every later change of the data set's values change `version`, which its file had before it was opened? Not if
- * other files hold values too, if a program appends to it, or if the file was written within this tick of the clock. */
-bool h5_is_settled(const struct h5_dataset *dataset, const struct stat *version);
 
 /* The lock on the HDF5 library. h5_read and h5_write take it themselves. */
 void h5_lock(void);
 void h5_unlock(void);
 
-/* Reads a box into packed memory, as the dtype of the data set. STATUS_IO: it failed. If a write to the data set failed
- * before, the error is that of the write. */
+/* Reads a box into packed memory, as the dtype of the data set. Fails with STATUS_IO; if a write to the data set failed
+ * before, with the error of the write. */
 enum status h5_read(struct h5_dataset *dataset, const struct box *box, void *data, struct error *error);
 /* Like h5_read, but for a selection. */
 enum status h5_read_selected(struct h5_dataset *dataset, const struct selection *selection, void *data,
@@ -60,50 +54,20 @@ enum status h5_read_selected(struct h5_dataset *dataset, const struct selection 
 /* Stores the fill value of a data set, 0 without one, at the elements `memory_space` of `data`. */
 void h5_fill(hid_t creation, hid_t type, hid_t memory_space, void *data);
 
-/* The address of a contiguous data set's elements in its file; HADDR_UNDEF: nothing was written. */
-haddr_t h5_extent_address(hid_t dataset);
-
-/* Location of a stored chunk. */
-struct h5_chunk_location {
-    haddr_t address; /* HADDR_UNDEF: the chunk is not stored, its elements are the fill value */
-    hsize_t bytes;
-    unsigned mask; /* bit i set: filter i was not applied */
-};
-/* Finds the chunk that begins at `corner`. The data set belongs to a file that tilerun writes, or comes from
- * h5_open_lookup. The caller holds the lock. */
-enum status h5_find_chunk(hid_t dataset, const hsize_t corner[], struct h5_chunk_location *location,
-                          struct error *error);
-/* Allocates space in the file for a chunk that is stored in `bytes` bytes, of a data set from h5_create. The caller
- * then writes the contents. The caller holds the lock. */
-enum status h5_allocate_chunk(hid_t dataset, const hsize_t corner[], size_t bytes, haddr_t *address,
-                              struct error *error);
-/* Opens the file of a data set, which is open as `descriptor`, a second time for reading, and the data set in it, for
- * h5_find_chunk. Negative: it failed. Close with h5_close_lookup. */
-hid_t h5_open_lookup(hid_t dataset, int descriptor);
-void h5_close_lookup(hid_t look);
-
 /* Creates data set /path and its parent groups in an open file. The caller frees *result with h5_close. */
 enum status h5_create(hid_t file, const char *path, enum dtype dtype, const struct shape *shape,
                       const struct h5_layout *layout, struct h5_dataset **result, struct error *error);
+/* Writes a box of a data set from h5_create. */
 enum status h5_write(struct h5_dataset *dataset, const struct box *box, const void *data, struct error *error);
 /* STATUS_IO, with its errno: a write to the file failed. */
 enum status h5_check_writes(struct h5_dataset *dataset, struct error *error);
+/* Flushes the buffers of HDF5, so that rawread can read the data set. */
+enum status h5_flush(struct h5_dataset *dataset, struct error *error);
 
 /* The HDF5 type of a dtype, little-endian as stored in files; float16 and bfloat16, which HDF5 lacks, are built. Close
  * with H5Tclose. */
 hid_t h5_type(enum dtype dtype);
 
-/* Creates an empty file, replacing an existing one, with the version bounds and creation order of tilerun's files. */
-enum status h5_create_file(const char *path, hid_t *file, struct error *error);
-/* Opens a file of h5_create_file again, to write more. */
-enum status h5_reopen_file(const char *path, hid_t *file, struct error *error);
-/* For writing without HDF5: the descriptor of a file of h5_create_file, and the address of the errno of its first
- * failed write (`failure` may be NULL). */
-int h5_descriptor(hid_t object, int **failure);
-/* Flushes the buffers of HDF5, so that rawread can read the data set. */
-enum status h5_flush(struct h5_dataset *dataset, struct error *error);
-/* Flushes and closes a file, and reports a full disk. The id is invalid afterwards, whatever the status. */
-enum status h5_close_file(hid_t file, struct error *error);
 /* The creation properties of every new file, group and data set; `class` is an H5P_..._CREATE; close with H5Pclose.
  * Members and attributes keep the order of their creation, as h5dump, h5py and HDFView list them. Attributes stay in
  * the object header however many they are: with dense attribute storage, H5Ocopy of HDF5 1.10 (h5copy, and h5py's copy)
@@ -112,24 +76,6 @@ hid_t h5_creation(hid_t class);
 /* Opens the group /path; creates it and its parents if they do not exist. Close with H5Gclose. */
 enum status h5_group(hid_t file, const char *path, hid_t *group, struct error *error);
 
-/* Set an attribute of a file, group or data set, replacing an existing one. Text is variable-length UTF-8. */
-enum status h5_set_text(hid_t object, const char *name, const char *value, struct error *error);
-enum status h5_set_integer(hid_t object, const char *name, int64_t value, struct error *error);
-enum status h5_set_real(hid_t object, const char *name, double value, struct error *error);
-enum status h5_set_shape(hid_t object, const char *name, const struct shape *shape, struct error *error);
-/* Does the object have attributes? Costs less than looking for one by its name. */
-bool h5_has_attributes(hid_t object);
-/* The text of an attribute; NULL: it does not exist. The caller frees. */
-char *h5_get_text(hid_t object, const char *name);
-/* Like h5_get_text, but for an object in a file or group; NULL also if there is no such object. */
-char *h5_get_text_of(hid_t file, const char *object, const char *name);
-/* Reads an attribute that is one number, as int64_t or double (`dtype`); false: there is none, or not one number. */
-bool h5_get_number(hid_t object, const char *name, enum dtype dtype, void *value);
-/* An attribute that is one integer; `missing`: it does not exist or is not one number. */
-int64_t h5_get_integer(hid_t object, const char *name, int64_t missing);
-/* The text of another program's attribute (`units`, `long_name`) without surrounding blanks; NULL: it does not exist,
- * is empty or is not UTF-8. The caller frees. */
-char *h5_get_trimmed_text(hid_t object, const char *name);
 /* The HDF5 error stack of the last HDF5 call that failed in this thread, as one line; valid until the next failure. It
  * is recorded when the call fails, so successful calls in between do not clear it. */
 const char *h5_error_text(void);

@@ -19,7 +19,8 @@ static int rank_of(hid_t dataset) {
     return H5Sget_simple_extent_ndims(space);
 }
 
-/* Opens an attribute that has one element for each axis; false: there is none. The caller closes it all the same. */
+/* Opens an attribute that has one element of that class for each axis. false: there is no such attribute. The caller
+ * closes *attribute in any case. */
 static bool open_axis_attribute(hid_t object, const char *name, H5T_class_t class, int rank,
                                 struct h5_attribute *attribute) {
     return rank > 0 && h5_attribute_open(object, name, attribute) && attribute->class == class &&
@@ -114,7 +115,7 @@ struct copying {
 };
 
 /* Copies an attribute unless it describes a relation or is left out; one that cannot be copied is skipped. */
-static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, void *context) {
+static herr_t copy_unless_left_out(hid_t from, const char *name, const H5A_info_t *about, void *context) {
     const struct copying *copying = context;
     hid_t to = copying->to;
     bool relates_files =
@@ -132,7 +133,7 @@ static herr_t copy_one(hid_t from, const char *name, const H5A_info_t *about, vo
 bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name)) {
     struct copying copying = {to, leave_out};
     return H5Aexists(from, "tilerun: no attribute has this name") >= 0 &&
-           H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_one, &copying) >= 0;
+           H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_unless_left_out, &copying) >= 0;
 }
 
 /* Copies `count` elements, every step-th from `first` on, in pieces. */

@@ -9,10 +9,10 @@
 
 #include "h5io.h"
 
-/* The text of one axis in an attribute that has a text for each of the `rank` axes; NULL: none, or not UTF-8. The
- * caller frees. */
+/* The text of one axis in an attribute that has a text for each of the `rank` axes. NULL: there is no such attribute,
+ * or the text is empty or not UTF-8. The caller frees. */
 char *h5_axis_text(hid_t object, const char *name, int rank, int axis);
-/* The label of an axis; NULL: none, or not UTF-8. The caller frees. */
+/* The label of an axis; NULL: it has none, or one that is not UTF-8. The caller frees. */
 char *h5_axis_label(hid_t dataset, int axis);
 /* Opens the scales of an axis and returns their number; a negative id in the list is a scale that cannot be opened. The
  * caller closes the list with h5_close_scales. */
@@ -30,6 +30,7 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
                           const char *name);
 /* The NAME of a netCDF "dimension without a variable", a scale without coordinates, begins with this text. */
 #define H5_PLACEHOLDER_NAME "This is a netCDF dimension but not a netCDF variable"
+/* Creates such a scale of that length. */
 enum status h5_create_placeholder(hid_t group, const char *name, int64_t length, struct error *error);
 
 /* The scales of each axis of a data set: references to data sets of its file. */
@@ -37,14 +38,16 @@ struct h5_axis_list {
     int count;
     hobj_ref_t *scales;
 };
+/* Sets DIMENSION_LIST of a data set with `rank` axes. */
 enum status h5_set_scales(hid_t dataset, int rank, const struct h5_axis_list axes[], struct error *error);
-/* An entry of `labels` is NULL if the axis has no label. */
+/* Sets DIMENSION_LABELS. An entry of `labels` is NULL if the axis has no label. */
 enum status h5_set_axis_labels(hid_t dataset, int rank, char *const labels[], struct error *error);
 /* An axis that a scale is attached to. */
 struct h5_attached {
     hobj_ref_t dataset;
     int axis;
 };
+/* Sets REFERENCE_LIST of a scale. */
 enum status h5_set_attached(hid_t scale, int count, const struct h5_attached axes[], struct error *error);
 
 /* Copies the attributes of an object, except those that describe its relations to other objects of its file and those

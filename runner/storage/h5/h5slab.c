@@ -47,8 +47,8 @@ struct h5_slab h5_slab_of(hid_t space) {
     return slab;
 }
 
-/* The last block may be cut, so the result is a regular hyperslab of complete blocks, and a part of one. The space gets
- * a length that holds them and the cut block. */
+/* The last block may be cut, so the result is a regular hyperslab of complete blocks, and a part of a block. The space
+ * gets a length that holds all of these. */
 hid_t h5_slab_limited(hid_t space, hsize_t slices) {
     struct h5_slab slab = h5_slab_of(space);
     hsize_t size[H5S_MAX_RANK];

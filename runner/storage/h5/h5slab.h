@@ -22,7 +22,7 @@ struct h5_slab {
     int unlimited; /* the axis along which it is unlimited; -1: none */
 };
 struct h5_slab h5_slab_of(hid_t space);
-/* Copies an unlimited hyperslab, limited to `slices` indices along that axis; close with H5Sclose. */
+/* Copies an unlimited hyperslab, limited to `slices` indices along its unlimited axis; close with H5Sclose. */
 hid_t h5_slab_limited(hid_t space, hsize_t slices);
 /* The number of indices below `size` that an unlimited hyperslab selects along its axis. */
 hsize_t h5_slab_slices(hid_t space, hsize_t size);

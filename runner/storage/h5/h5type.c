@@ -4,6 +4,7 @@
 #include "../../base/fail.h"
 #include "../../base/text.h"
 #include "filters.h"
+#include "h5attribute.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    MAX_TEXT_BYTES = 128 << 20, /* bytes */
+    MAX_TEXT_BYTES = 128 << 20, /* address space for reading a text */
     MAX_COMPACT = 65535         /* most attributes in an object header: the limit of HDF5 */
 };
 
@@ -96,6 +97,7 @@ static const struct {
     {FLOAT64, {8, 63, 52, 11, 0, 52, 1023}},
 };
 
+/* Builds a little-endian type of that layout. The caller closes it. */
 static hid_t float_type(const struct float_layout *layout) {
     hid_t type = H5Tcopy(H5T_IEEE_F64LE);
     H5Tset_fields(type, layout->sign, layout->exponent, layout->exponent_bits, layout->fraction, layout->fraction_bits);
@@ -124,6 +126,7 @@ void h5_find_float(hid_t type, enum dtype *dtype, bool *plain) {
             return;
         }
     *plain = false;
+    /* float32 holds all numbers if it has enough bits, and exponents as small and as large. */
     bool fits = layout.fraction_bits <= 23 && layout.exponent_bits <= 8 && layout.bias <= 127;
     *dtype = fits && ((size_t)1 << layout.exponent_bits) <= layout.bias + 129 ? FLOAT32 : FLOAT64;
 }

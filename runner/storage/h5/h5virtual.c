@@ -16,6 +16,7 @@ static char *escape_percent(const char *name) {
     return text;
 }
 
+/* Adds the mapping of a source to creation properties; selects its box in `space`. */
 static enum status map_source(hid_t creation, hid_t space, const struct h5_source *source, struct error *error) {
     const struct selection selection = selection_of_box(&source->box);
     OWNED_ID hid_t from = h5_space(selection.rank, selection.count);

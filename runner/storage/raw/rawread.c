@@ -7,6 +7,7 @@
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
+#include "../h5/h5file.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,7 +70,7 @@ static bool open_chunks(struct rawread *raw, hid_t creation, hid_t type, enum pu
     if (H5Pget_chunk_opts(creation, &options) < 0) return false;
     raw->unfiltered_edges = options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
     bool supported = filters_find(creation, &raw->filters);
-    if (purpose == TO_CHECK ? !filters_decompress(&raw->filters) : !supported) return false;
+    if (purpose == TO_CHECK ? !filters_have_compressor(&raw->filters) : !supported) return false;
     if (purpose != TO_CHECK && H5Pget_fill_value(creation, type, &raw->fill) < 0) return false;
     if (purpose == TO_DESCRIBE) return true;
     raw->lookup = dataset->write_failure ? dataset->id : h5_open_lookup(dataset->id, raw->descriptor);

@@ -19,6 +19,7 @@
 #include "../../base/workers.h"
 #include "../elements/layout.h"
 #include "../h5/filters.h"
+#include "../h5/h5file.h"
 #include "mapping.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -87,7 +87,7 @@ static void write_stderr(const char *text) {
 
 static uintptr_t library_begin, library_end; /* HDF5's code */
 static atomic_bool exit_allowed;
-static pid_t process; /* not a child of it */
+static pid_t process; /* of fence_catch_exits: its children may exit */
 enum { MAX_EXITS = 512 };
 
 /* Callback of dl_iterate_phdr: stores the segment that contains the address of an HDF5 function, unless HDF5 is linked
@@ -157,10 +157,12 @@ void fence_allow_exit(void) {
     exit_allowed = true;
 }
 
+/* Is the address in the program's own code? */
 static bool is_own(uintptr_t at) {
     return at >= (uintptr_t)__executable_start && at < (uintptr_t)etext;
 }
 
+/* Is the address in HDF5's code, in a library or linked into the program? */
 static bool is_hdf5(uintptr_t at) {
     Dl_info about;
     if (at >= library_begin && at < library_end) return true;
@@ -175,6 +177,7 @@ struct stack_walk {
     bool hdf5;       /* a frame of HDF5 is between the crash and the program's own code */
 };
 
+/* Callback of _Unwind_Backtrace: behind the crash, looks for the first frame of HDF5 or of the program. */
 static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *frame, void *of_walk) {
     struct stack_walk *walk = of_walk;
     uintptr_t at = (uintptr_t)_Unwind_GetIP(frame);

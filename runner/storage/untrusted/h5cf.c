@@ -3,6 +3,7 @@
 
 #include "../../base/fail.h"
 #include "../../base/texts.h"
+#include "../h5/h5attribute.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "fence.h"
@@ -80,6 +81,7 @@ static int read_attribute(const struct cf_reading *reading, const char *name, in
     return unusable ? 0 : count;
 }
 
+/* Reads the valid range: `valid_range` or, without it, `valid_min` and `valid_max`. */
 static void read_range(const struct cf_reading *reading, struct cf *cf) {
     struct cf_number range[2];
     if (read_attribute(reading, "valid_range", 2, 2, range) == 2) {
@@ -91,6 +93,7 @@ static void read_range(const struct cf_reading *reading, struct cf *cf) {
     read_attribute(reading, "valid_max", 1, 1, &cf->high);
 }
 
+/* Reads `_Unsigned`. */
 static enum cf_sign read_sign(hid_t object) {
     OWNED char *text = h5_get_trimmed_text(object, "_Unsigned");
     if (text && strcasecmp(text, "true") == 0) return CF_SIGN_UNSIGNED;
@@ -99,11 +102,14 @@ static enum cf_sign read_sign(hid_t object) {
 
 /* ---- netCDF-4 ---------------------------------------------------------------------------------------------------- */
 
+/* Did netCDF-4 write the scale? */
 static bool is_netcdf_scale(hid_t scale) {
+    static const char begin[] = "This is a netCDF dimension";
     OWNED char *name = h5_get_text(scale, "NAME");
-    return (name && strncmp(name, "This is a netCDF dimension", 26) == 0) || H5Aexists(scale, "_Netcdf4Dimid") > 0;
+    return (name && strncmp(name, begin, strlen(begin)) == 0) || H5Aexists(scale, "_Netcdf4Dimid") > 0;
 }
 
+/* Is the data set a variable or dimension of netCDF-4, or does an axis have a scale of it? */
 static bool has_netcdf_scales(hid_t dataset, int rank) {
     bool has = H5Aexists(dataset, "_Netcdf4Dimid") > 0 || H5Aexists(dataset, "_Netcdf4Coordinates") > 0;
     for (int axis = 0; axis < rank && !has; axis++) {
@@ -153,8 +159,8 @@ static void read_attributes(const struct h5_dataset *dataset, struct cf *cf, cha
     cf->netcdf = true;
 }
 
-/* Returns a sentence: an attribute of whole elements is not applied to a field of them. NULL: there is none. The caller
- * frees. */
+/* Returns a sentence that a packing attribute of whole elements is not applied to `field`; NULL: there is no such
+ * attribute. The caller frees. */
 static char *unapplied_text(hid_t object, const char *field) {
     for (size_t i = 0; i < sizeof packing / sizeof *packing; i++)
         if (H5Aexists(object, packing[i]) > 0)
@@ -227,6 +233,7 @@ bool h5cf_is_packing(const char *name) {
     return text_is_one_of(name, packing, sizeof packing / sizeof *packing);
 }
 
+/* Stores a number as element `index` of `data`. */
 static void store_number(enum dtype dtype, void *data, int index, const struct cf_number *number) {
     if (dtype_is_float(dtype) || dtype_is_float(number->dtype))
         dtype_store(dtype, data, index, number->real);
@@ -249,6 +256,7 @@ static int array_length(int numbers) {
     return numbers > 1 ? numbers : 0;
 }
 
+/* Writes a number as a scalar attribute of its own type, if it is given. */
 static enum status write_number(hid_t dataset, const char *name, const struct cf_number *number, struct error *error) {
     return number->given ? write_numbers(dataset, name, number->dtype, number, 0, error) : STATUS_OK;
 }
@@ -262,8 +270,9 @@ static bool represents(enum dtype dtype, const struct cf_number *number) {
     return dtype_load(dtype, &element, 0) == number->real;
 }
 
-/* Sets *stored to the element that stands for the number in the file; false: none does. With `_Unsigned` the elements
- * of the file are read as the type of the other sign: a number of that type is stored by its bits (65535 as -1). */
+/* Sets *stored to the element that stands for the number in the file; false: no element does. With `_Unsigned` the
+ * elements of the file are read as the type of the other sign: a number of that type is stored by its bits (65535 as
+ * -1). */
 static bool stored_number(const struct decoding *decoding, const struct cf_number *number, struct cf_number *stored) {
     uint64_t element = 0;
     *stored = *number;

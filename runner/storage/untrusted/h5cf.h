@@ -20,8 +20,8 @@ bool h5cf_is_packing(const char *name);
  * `_FillValue` and `missing_value` get the stored type; the others keep their own types. */
 enum status h5cf_write(hid_t dataset, const struct decoding *decoding, struct error *error);
 
-/* Converts `_FillValue` and `missing_value` to the new type of a data set; deletes a number that the type does not
- * represent, and `_Unsigned`. */
+/* Converts `_FillValue` and `missing_value` of a data set to its new type `dtype`; deletes a number that the type does
+ * not represent, and `_Unsigned`. */
 void h5cf_retype(hid_t dataset, enum dtype dtype);
 
 /* Calls `print` for each attribute of data set `name` that defines the meaning of its numbers: the attributes of CF,

@@ -3,6 +3,7 @@
 
 #include "../../base/fail.h"
 #include "../../base/text.h"
+#include "../h5/h5file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -92,7 +93,7 @@ hid_t h5_open_to_read(const char *path, hid_t access) {
 
 /* ---- data sets --------------------------------------------------------------------------------------------------- */
 
-/* The size of the file that contains a data set. */
+/* The size of the file that contains a data set; 0: unknown. */
 static double file_bytes(hid_t dataset) {
     char path[PATH_MAX] = "";
     struct stat about;
@@ -100,6 +101,7 @@ static double file_bytes(hid_t dataset) {
     return stat(path, &about) == 0 ? (double)about.st_size : 0;
 }
 
+/* STATUS_USAGE: the `bytes` bytes of a contiguous data set reach beyond the end of the file. */
 static enum status check_extent(const struct h5_dataset *dataset, double bytes, const char *path, const char *name,
                                 struct error *error) {
     haddr_t address = h5_extent_address(dataset->id);
@@ -109,6 +111,7 @@ static enum status check_extent(const struct h5_dataset *dataset, double bytes, 
                 size_text(bytes, text));
 }
 
+/* STATUS_USAGE: a data set has more than MAX_CHUNKS chunks, and more than its file has bytes, `size`. */
 static enum status check_chunks(const struct h5_dataset *dataset, double size, const char *path, const char *name,
                                 struct error *error) {
     double chunks = 1;

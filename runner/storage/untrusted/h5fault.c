@@ -77,6 +77,7 @@ struct names {
     char *broken; /* the first link that leads nowhere; NULL: none */
 };
 
+/* Callback of h5_visit: adds the name of a data set, or the first link that leads nowhere. */
 static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct names *names = context;
     H5O_info_t object;
@@ -139,6 +140,7 @@ static char *soft_fault(hid_t file, const char *path, const char *name, const ch
     return must_printf("a soft link to '%s', which is %s", target, fault ? fault : "not there");
 }
 
+/* h5_link_fault. `depth`: how many soft links led to this link. */
 static char *link_fault(hid_t file, const char *path, const char *name, int depth) {
     H5L_info_t link;
     char *text = NULL;
@@ -159,8 +161,8 @@ char *h5_link_fault(hid_t file, const char *path, const char *name) {
     return link_fault(file, path, name, 0);
 }
 
-/* Follows a path to the first name that does not exist, and sets *missing; or to the first link that leads nowhere, and
- * returns its fault, which the caller frees. */
+/* Follows a path. Sets *missing and returns NULL at the first name that does not exist; returns the fault of the first
+ * link that leads nowhere, which the caller frees. NULL also if all names exist. */
 static char *find_fault(hid_t file, const char *path, const char *name, hid_t links, int depth, bool *missing) {
     OWNED char *copy = must_strdup(name);
     char *fault = NULL;

@@ -11,8 +11,9 @@
  * truncated, damaged, or being written. Returns STATUS_USAGE. */
 enum status h5_fail_file(const char *path, struct error *error);
 
-/* Opens the first of the files that HDF5 can open. Negative: none; then `error` is about the first regular file, and
- * has STATUS_OK if there is none. *number becomes the number of the file that was opened, or that `error` is about. */
+/* Opens the first of the files that HDF5 can open. Negative: it can open none of them; then `error` is about the first
+ * regular file, and has STATUS_OK if no file is regular. *number: the file that was opened, or that `error` is
+ * about. */
 hid_t h5_open_first(const struct texts *names, int *number, struct error *error);
 
 /* Reports the fault of an object: it does not exist (with the nearest name), a link leads nowhere (with its target), a
@@ -33,7 +34,8 @@ char *h5_needs_newer(hid_t file, const char *name, const char *error_text);
 /* Returns the format of a file or folder without the HDF5 signature, and how to convert it: "is not an HDF5 file but a
  * netCDF-3 file: `nccopy -k nc4 IN OUT` makes one". NULL: the format is not known. */
 const char *h5_foreign_format(const char *path);
-/* Returns what a file is that only a driver of HDF5 can open together with others, and how to join them; NULL: none. */
+/* Returns what a file is that only a driver of HDF5 can open, together with other files, and how to join them; NULL: it
+ * is no such file. */
 const char *h5_driver_format(const char *path);
 
 #endif

@@ -87,12 +87,14 @@ static bool is_text(const char *bytes, size_t length) {
     return length > 0;
 }
 
+/* Is there a file of that name in the folder? */
 static bool contains(const char *folder, const char *name) {
     char path[4096];
     int length = snprintf(path, sizeof path, "%s/%s", folder, name);
     return length < (int)sizeof path && access(path, F_OK) == 0;
 }
 
+/* What a folder is. */
 static const char *folder_format(const char *path) {
     if (contains(path, ".zarray"))
         return "is a zarr array, not an HDF5 file" BY("zarr; h5py.File('OUT.h5', 'w')['x'] = zarr.open('IN')[...]");
@@ -104,7 +106,7 @@ static const char *folder_format(const char *path) {
     return "is a directory, not an HDF5 file";
 }
 
-/* Reads the file's first bytes. Returns their number; negative: it failed. */
+/* Reads the file's first bytes. Returns their number; negative: they cannot be read. */
 static ssize_t read_first(const char *path, char bytes[BYTES_READ + 1]) {
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     return descriptor < 0 ? -1 : pread(descriptor, bytes, BYTES_READ, 0);

@@ -105,6 +105,7 @@ void h5_guard_end(struct h5_guard *guard) {
 
 /* ---- sources of a data set --------------------------------------------------------------------------------------- */
 
+/* Checks the files of external storage of a data set in the file at `path`. */
 static void check_external_files(struct h5_guard *guard, hid_t creation, const char *path) {
     int count = H5Pget_external_count(creation);
     for (int i = 0; i < count && !guard->error.status; i++) {
@@ -117,9 +118,10 @@ static void check_external_files(struct h5_guard *guard, hid_t creation, const c
     }
 }
 
+/* Checks data set `name` of the file at `path`, if both exist, and lets guard->visit visit it. */
 static void check_file(struct h5_guard *guard, const char *path, const char *name);
 
-/* Checks one source of a mapping. */
+/* Checks one source of a mapping; file ".": the file at `path` itself. */
 static void check_source(struct h5_guard *guard, const char *path, const char *file, const char *dataset) {
     if (strcmp(file, ".") == 0) {
         check_file(guard, path, dataset);
@@ -130,8 +132,8 @@ static void check_source(struct h5_guard *guard, const char *path, const char *f
     if (found >= 0) check_file(guard, names.items[found], dataset);
 }
 
-/* Checks the sources of a mapping, for all blocks that exist. Checks block 0 first: only then may h5_last_block list
- * the folder that holds the blocks. */
+/* Callback of h5_each_source: checks the sources of a mapping, for all blocks that exist. Checks block 0 first: only
+ * then may h5_last_block list the folder that holds the blocks. false: a source was refused. */
 static bool check_blocks(void *context, const char *file, const char *dataset) {
     struct h5_guard *guard = context;
     const char *path = guard->chain[guard->depth - 1].path;

@@ -3,6 +3,7 @@
 #include "h5kind.h"
 
 #include "../../base/destination.h"
+#include "../h5/h5attribute.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"
 #include "h5list.h"
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The names of each kind: of one data set, and of several. */
 static const struct {
     const char *one, *several;
 } kind_names[H5_KINDS] = {
@@ -121,6 +123,7 @@ static const struct rule rules[] = {
     {.kind = H5_MASK, .name = "mask *_mask", .only_integers = true},
 };
 
+/* Does the text match one of the patterns? */
 static bool matches_any(const char *patterns, const char *text) {
     OWNED char *list = must_strdup(patterns);
     char *rest = list;
@@ -160,6 +163,7 @@ enum h5_kind h5_kind_of_field(const char *name) {
 
 /* ---- other data sets of the group -------------------------------------------------------------------------------- */
 
+/* The length of the name of an entry's group, without a slash at its end. */
 static size_t group_length(const struct h5_entry *entry) {
     return (size_t)(strrchr(entry->name, '/') - entry->name);
 }
@@ -168,6 +172,7 @@ static bool is_in_group(const struct h5_entry *entry, const char *group, size_t 
     return group_length(entry) == length && strncmp(entry->name, group, length) == 0;
 }
 
+/* Is the entry's name a letter that often names a coordinate? */
 static bool has_letter_name(const struct h5_entry *entry) {
     const char *name = path_name(entry->name);
     return *name && name[1] == '\0' && strchr("xyzrXYZR", *name);
@@ -190,7 +195,7 @@ static bool letters_are_coordinates(const struct h5_list *list, int at) {
     return group_has_positions || others;
 }
 
-/* The data set `name` in the group of entry number `at`; NULL: none. The list is sorted by name. */
+/* The data set `name` in the group of entry number `at`; NULL: there is none. The list is sorted by name. */
 static struct h5_entry *sibling(const struct h5_list *list, int at, const char *name) {
     const char *group = list->entries[at].name;
     size_t length = group_length(&list->entries[at]) + 1;
@@ -202,7 +207,8 @@ static struct h5_entry *sibling(const struct h5_list *list, int at, const char *
 
 /* ---- sparse matrices --------------------------------------------------------------------------------------------- */
 
-/* The shape of a sparse matrix, from an attribute of its group or a data set in it; "": unknown. */
+/* The shape of a sparse matrix, ", 3x4", from an attribute of its group or a data set in it; "": unknown. The caller
+ * frees. */
 static char *sparse_shape(hid_t group, const char *name) {
     int64_t size[2] = {0};
     bool found = false;
@@ -219,7 +225,8 @@ static char *sparse_shape(hid_t group, const char *name) {
     return found ? must_printf(", %lldx%lld", (long long)size[0], (long long)size[1]) : must_strdup("");
 }
 
-/* The format and shape of a sparse matrix, from its group. The caller frees. */
+/* The format and shape of a sparse matrix, "csc, 3x4", from its group. `columns`: its data set of column or row begins.
+ * The caller frees. */
 static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     int64_t rows = h5_get_integer(group, "MATLAB_sparse", -1);
     if (rows >= 0) return must_printf("csc, %lldx%.0f", (long long)rows, columns->elements - 1);

@@ -43,6 +43,7 @@ enum {
     H5_MARK_OBJECT = 64,
     H5_MARK_ANY = 128 /* it has attributes */
 };
+/* The marks of an open data set. */
 unsigned h5_attribute_marks(hid_t dataset);
 
 /* Returns why the elements of a data set are not those of the array that it stands for; NULL: they are. The caller

@@ -4,6 +4,7 @@
 #include "../../base/destination.h"
 #include "../../base/texts.h"
 #include "../h5/filters.h"
+#include "../h5/h5attribute.h"
 #include "../h5/h5element.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5virtual.h"
@@ -95,6 +96,7 @@ static char *layout_text(hid_t creation) {
     }
 }
 
+/* Sets number and bytes of the chunks of an entry whose rank is set; of sizes `size`. Chunks of HDF5 are not empty. */
 static void count_chunks(hid_t creation, const hsize_t size[], double element_bytes, struct h5_entry *entry) {
     hsize_t chunk[H5S_MAX_RANK];
     if (H5Pget_layout(creation) != H5D_CHUNKED || H5Pget_chunk(creation, H5S_MAX_RANK, chunk) != entry->rank) return;
@@ -176,7 +178,7 @@ static void append_dataset(struct h5_list *list, const char *path, hid_t dataset
     entry->address = about.addr;
 }
 
-/* Records whether an entry is a link, and the target of an external one. */
+/* Records whether the entry is reached by a soft or an external link, and the target of an external one. */
 static void record_link(hid_t group, const char *name, const H5L_info_t *link, struct h5_entry *entry) {
     const char *file, *object;
     unsigned flags;
@@ -285,6 +287,7 @@ static char *scale_name(const struct h5_list *list, hid_t scale) {
     return h5_scale_name(scale);
 }
 
+/* The name of the first scale of an axis that can be opened; NULL: there is none. The caller frees. */
 static char *first_scale(const struct h5_list *list, hid_t dataset, int axis) {
     hid_t *scales;
     char *name = NULL;
@@ -315,11 +318,13 @@ static hid_t open_group(hid_t file, hid_t links, const struct h5_entry *entry) {
     return H5I_INVALID_HID;
 }
 
+/* Is `other` in the group of `one`? */
 static bool in_one_group(const struct h5_entry *one, const struct h5_entry *other) {
     size_t length = (size_t)(strrchr(one->name, '/') + 1 - one->name);
     return strncmp(one->name, other->name, length) == 0 && !strchr(other->name + length, '/');
 }
 
+/* Sets the axis names of an entry. `group`: its group, if that has attributes; else negative. */
 static void find_axes(hid_t links, const struct h5_list *list, hid_t group, struct h5_entry *entry) {
     if (group < 0 && !(entry->marks & H5_MARK_ANY)) return;
     OWNED_ID hid_t dataset = H5Oopen(list->file, entry->name, links);

@@ -28,7 +28,7 @@ struct h5_entry {
     char *axes[MAX_RANK]; /* "time", "lat", "lon", set by h5_list_axes; NULL: no name */
     bool linked;          /* reached by a soft or an external link */
     char *link_file;      /* file name in an external link; NULL: not an external link */
-    char *link_object;    /* data set in that file */
+    char *link_object;    /* data set in that file; NULL: not an external link */
     unsigned long file;   /* identifies the data set, together with `address` */
     unsigned long long address;
 };

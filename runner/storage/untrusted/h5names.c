@@ -26,6 +26,7 @@ static char *expand_origin(const char *folder, const char *origin) {
     return must_printf("%s%s", marked ? origin : "", folder + (marked ? strlen(mark) : 0));
 }
 
+/* Adds the paths in the folders that the environment variable names. */
 static void add_prefix_folders(struct texts *names, const char *variable, const char *origin, const char *name) {
     const char *folders = getenv(variable);
     OWNED char *list = must_strdup(folders ? folders : "");
@@ -37,6 +38,7 @@ static void add_prefix_folders(struct texts *names, const char *variable, const 
     }
 }
 
+/* The folder of the file that `from` leads to by links. The caller frees. */
 static char *real_folder(const char *from) {
     OWNED char *real = must_realpath(from);
     return path_folder(real ? real : from);
@@ -82,8 +84,8 @@ char *h5_block_name(const char *stored, int block, bool *numbered) {
     return name;
 }
 
-/* The number of the block that has this name; -1: none. `stored`: the name of a virtual data set's source, in which %b
- * stands for the number. */
+/* The number of the block that has this name; -1: no block has it. `stored`: the name of a virtual data set's source,
+ * in which %b stands for the number. */
 static int block_of(const char *stored, const char *name) {
     size_t prefix_length = 0; /* length of `name` before the number */
     const char *at = stored;
@@ -98,12 +100,14 @@ static int block_of(const char *stored, const char *name) {
     return same ? (int)block : -1;
 }
 
+/* A search for the blocks of a mapping among the names in a folder or a group. */
 struct block_search {
     const char *stored; /* last component of the stored name */
     int last;           /* number of the last block that exists; -1: none */
     int found;          /* how many blocks exist */
 };
 
+/* Counts a name if it is that of a block. */
 static void count_name(struct block_search *search, const char *name) {
     int block = block_of(search->stored, name);
     search->found += block >= 0;
@@ -127,6 +131,7 @@ static void search_folder(const char *path, struct block_search *search) {
     for (const struct dirent *entry; open && (entry = readdir(open));) count_name(search, entry->d_name);
 }
 
+/* Callback of H5Literate: counts the name of a link. */
 static herr_t count_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     (void)group;
     (void)link;

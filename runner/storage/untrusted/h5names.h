@@ -15,8 +15,8 @@
  *     4. the current folder
  *     5. the folder of the target of `from`, if `from` is a symbolic link */
 struct texts h5_names_of(const char *from, const char *name, const char *variable);
-/* Returns the path of a file of external storage: in the folder of HDF5_EXTFILE_PREFIX, which is the folder of `from`
- * unless the user has set the variable. */
+/* Returns the only path of a file of external storage: in the folder of HDF5_EXTFILE_PREFIX, which is the folder of
+ * `from` unless the user has set the variable. */
 struct texts h5_names_external(const char *from, const char *name);
 
 /* Numbered sources of a mapping, such as "run-%b.h5", provide block 0, 1, 2, ... of the virtual data set.

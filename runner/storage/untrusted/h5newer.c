@@ -42,6 +42,7 @@ static const struct kind {
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
+/* The object header that is walked, and what is found in it. */
 struct header {
     int descriptor;
     uint64_t base; /* where the HDF5 part of the file begins; addresses count from there */

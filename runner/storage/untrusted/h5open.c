@@ -63,6 +63,7 @@ static enum status fail_dataset(const struct opening *opening, const char *why, 
     return fail(error, STATUS_USAGE, "%s: '%s' %s", opening->path, opening->name, why);
 }
 
+/* STATUS_USAGE: an open object is no data set, or refers to a file that the guard refuses. */
 static enum status check_object(const struct opening *opening, struct h5_guard *guard, hid_t object,
                                 struct error *error) {
     if (opening->checked) TRY(h5_guard_check_open(guard, object, error));
@@ -95,6 +96,9 @@ static enum status open_object(const struct opening *opening, hid_t file, hid_t 
     return status;
 }
 
+#define DIGITS_OF(number) #number
+#define MAX_AXES(number)  "has more than " DIGITS_OF(number) " axes"
+static const char too_many_axes[] = MAX_AXES(MAX_RANK);
 static const char too_many_elements[] = "has more elements than 64 bits can count; is the file damaged?";
 
 /* Sets `shape` to the shape of the data set; rank -1: HDF5 cannot determine it. Returns why such a shape cannot be
@@ -107,7 +111,7 @@ static const char *find_shape(hid_t id, struct shape *shape) {
     H5S_class_t kind = H5Sget_simple_extent_type(space);
     int rank = H5Sget_simple_extent_dims(space, size, NULL);
     if (kind == H5S_NULL) return "is empty (it has no shape)";
-    if (rank > MAX_RANK) return "has more than 8 axes";
+    if (rank > MAX_RANK) return too_many_axes;
     shape->rank = rank;
     for (int i = 0; i < rank; i++) shape->size[i] = size[i] > INT64_MAX ? INT64_MAX : (int64_t)size[i];
     return shape_countable(shape) ? NULL : too_many_elements;
@@ -198,7 +202,7 @@ static enum status add_inner_axes(const struct opening *opening, const struct h5
                                   struct h5_dataset *dataset, struct error *error) {
     struct shape *const shapes[] = {&dataset->shape, &dataset->chunk};
     if (dataset->shape.rank + element->rank > MAX_RANK)
-        return fail_dataset(opening, "has more than 8 axes, with those of the arrays in its elements", error);
+        return fail_dataset(opening, MAX_AXES(MAX_RANK) ", with those of the arrays in its elements", error);
     for (int i = 0; i < 2; i++)
         for (int axis = 0; axis < element->rank && (i == 0 || dataset->chunk.rank); axis++)
             shapes[i]->size[shapes[i]->rank++] = element->size[axis];
@@ -225,6 +229,7 @@ static enum status examine(const struct opening *opening, struct h5_dataset *dat
     return add_inner_axes(opening, &element, dataset, error);
 }
 
+/* Opens the file and the object, which the caller closes also after an error; an error about the file has its key. */
 static enum status open_file_and_object(const struct opening *opening, struct h5_dataset *dataset,
                                         struct error *error) {
     dataset->file = dataset->id = H5I_INVALID_HID;

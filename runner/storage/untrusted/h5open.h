@@ -15,9 +15,10 @@
 
 /* Opens a data set for reading; the caller frees *result with h5_close. STATUS_USAGE, with a message that names the
  * reason: the file does not exist, is a directory, is not permitted, not HDF5 or truncated; the data set does not exist
- * (with the nearest name), is a group, has elements that are not numbers, or has more than 8 axes. */
+ * (with the nearest name), is a group, has elements that are not numbers, or has more than MAX_RANK axes. */
 enum status h5_open(const char *path, const char *name, struct h5_dataset **result, struct error *error);
-/* Like h5_open, but for a field of a table ("a/b" for a table in it), or a part of complex numbers; NULL: no field. */
+/* Like h5_open. `field`: only this field of a table ("a/b": field b of the table that is field a), or this part of
+ * complex numbers; NULL: whole elements. */
 enum status h5_open_field(const char *path, const char *name, const char *field, struct h5_dataset **result,
                           struct error *error);
 /* Like h5_open_field, but a guard also follows all references of the data set; STATUS_USAGE also if `rule` does not
@@ -26,7 +27,7 @@ enum status h5_open_permitted(enum job_external rule, const char *path, const ch
                               struct h5_dataset **result, struct error *error);
 /* Like h5_open, but for elements of any type; only chunks can be read. */
 enum status h5_open_chunks(const char *path, const char *name, struct h5_dataset **result, struct error *error);
-/* Opens a file for reading, with the same errors about the file; close with H5Fclose. */
+/* Opens a file for reading, with h5_open's errors about the file; close with H5Fclose. */
 enum status h5_open_file(const char *path, hid_t *file, struct error *error);
 /* Opens a file of tilerun for reading, without the file lock of HDF5: tilerun has its own lock for the folder of parts,
  * some file systems support no locks, and a running job may have the file open for writing. Negative: it failed. */

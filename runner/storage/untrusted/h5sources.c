@@ -26,6 +26,7 @@ enum {
     SPARE_FILES = 64 /* file descriptors that remain for all but the sources */
 };
 
+/* A walk over the mappings of a virtual data set. */
 struct source_walk {
     const char *path, *name;  /* the outermost data set's, for messages */
     struct h5_absent *absent; /* counts absent elements; NULL: the walk reads */
@@ -48,6 +49,7 @@ static void visit(struct source_walk *walk, hid_t dataset, hid_t seen, hid_t mem
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
+/* Opens the file of a source, which the file `from` names. Negative: *why has the reason. */
 static hid_t open_file(const char *from, const char *name, char **why) {
     FREED_BY(texts_clear) struct texts names = h5_names_of(from, name, "HDF5_VDS_PREFIX");
     struct error error = {0};

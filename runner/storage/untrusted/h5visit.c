@@ -11,6 +11,7 @@
 /* The time of HDF5 grows with the square of the depth: half a millisecond for each link at this depth. */
 #define MAX_DEPTH 256
 
+/* The state of h5_visit. */
 struct visit {
     hid_t group;
     H5_iter_order_t order;
