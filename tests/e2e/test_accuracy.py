@@ -45,8 +45,10 @@ DATA = {
     "subnormal": lambda rng, k: (normal(rng, SIDE, k) * np.float32(2.0**-130), normal(rng, k, SIDE) * 2**20),
     "9 of 10 are zero": lambda rng, k: (sparse(rng, SIDE, k), sparse(rng, k, SIDE)),
 }
-# 22 bits of each number, in two slices, are fewer than float32's 24: that shows where there is little else to round.
+# 22 bits of each number, in two slices, are fewer than float32's 24: that shows where there is little else to round,
+# in the data or where cuBLAS cuts k so often that its own error is below one step of float32.
 SLICES_SHOW = {"9 of 10 are zero"}
+ONE_STEP = np.finfo(np.float32).eps
 
 
 def label(variant):
@@ -111,4 +113,4 @@ def test_matmul_accuracy(folder, rng, data, k):
         if data == "integers" and variant.accuracy == "full":
             assert error.largest == 0, variant.name
     if "split" in found and "cublas" in found and data not in SLICES_SHOW:
-        assert found["split"].frobenius <= found["cublas"].frobenius
+        assert found["split"].frobenius <= max(found["cublas"].frobenius, ONE_STEP)

@@ -247,6 +247,7 @@ def test_the_first_demo_compiles_what_its_job_names(tmp_path):
         wanted |= {f"kernels/{op[1]}/{name}.cu" for name in re.findall(r"[a-z]+", variants[1] if variants else "")}
     wanted = {name for name in wanted if (tmp_path / name).exists()}
     assert len(wanted) >= 8
+    tree.write("bin/nvidia-smi", "#!/bin/sh\nexit 9\n").chmod(0o755)  # no driver
     made = tree.make({"CUDA": "1"}, "demo")
     assert cuda_of(made) == {f"demo/{name}" for name in wanted}
     assert "code=sm_80" in tree.built()["demo/kernels/scale/simple.cu.o"]

@@ -110,7 +110,8 @@ def test_variants_that_a_sweep_does_not_serve(folder, only):
     """The parameters of the variants that --only leaves out stay in the labels; a variant's `where` stays, too."""
     variants = [{"name": "tiled", "tile": "$t"}, "blocked"]
     variants += [{"name": "blas", "threads": [1, 2], "where": "$threads * 40 < $n + 20"}]
-    harness.write_job(folder / "job.yaml", parameters={"t": [8, 16], "n": [32, 80]}, defaults={"warmup": 0, "repeat": 1},
+    harness.write_job(folder / "job.yaml", device="cpu", parameters={"t": [8, 16], "n": [32, 80]},
+                      defaults={"warmup": 0, "repeat": 1},
                       inputs={"A": {"random": {"shape": ["$n", 32]}}, "B": {"random": {"shape": [32, 8]}}},
                       operations=[{"id": "b", "op": "matmul", "inputs": ["A", "B"], "variants": variants},
                                   {"id": "c", "op": "transpose", "inputs": ["b"]}])  # fmt: skip
