@@ -214,5 +214,8 @@ char *awaited_stop(const struct awaited *awaited, bool *earlier) {
     struct stat about, own;
     if (parts_are_locked(folder) || stat(path, &about) != 0 || stat(own_path, &own) != 0) return NULL;
     *earlier = results_later(&own.st_mtim, &about.st_mtim);
-    return manifest_text(folder, "stopped");
+    char *stopped = manifest_text(folder, "stopped");
+    OWNED char *resolved = stopped ? NULL : manifest_resolved(folder, NULL);
+    OWNED char *difference = resolved_difference(resolved, awaited->results->plan->job->resolved);
+    return difference ? must_printf("it does another job: %s", difference) : stopped;
 }

@@ -125,6 +125,13 @@ char *manifest_text(const char *folder, const char *attribute) {
     return file < 0 ? NULL : h5_get_text(file, attribute);
 }
 
+char *manifest_resolved(const char *folder, const char *sha256) {
+    FENCE(folder);
+    OWNED_ID hid_t file = open_manifest(folder);
+    OWNED char *found = file < 0 ? NULL : h5_get_text_of(file, "job_resolved", "sha256");
+    return found && (!sha256 || strcmp(found, sha256) == 0) ? results_read_text(file, "job_resolved") : NULL;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The contents of a manifest. */

@@ -98,13 +98,46 @@ static char *changed_source(const struct results *results, hid_t file) {
     return NULL;
 }
 
-char *results_difference(const struct results *results, hid_t file, const char *sha256) {
+/* Does "KEY: " begin there? */
+static bool begins_key(const char *text) {
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+    return length > 0 && strncmp(text + length, ": ", 2) == 0;
+}
+
+/* Returns "KEY: VALUE" from its beginning to the next key, or to the end of the line. The caller frees. */
+static char *key_and_value(const char *text) {
+    const char *end = text;
+    while (*end && *end != '\n' && (strncmp(end, ", ", 2) != 0 || !begins_key(end + 2))) end++;
+    if (end > text && end[-1] == '}') end--; /* of the operation, or of its last value too */
+    return must_printf("%.*s", (int)(end - text), text);
+}
+
+static char *first_difference(const char *there, const char *here) {
+    size_t at = 0, key;
+    while (there[at] && there[at] == here[at]) at++;
+    if (there[at] == here[at]) return NULL;
+    for (key = at; key > 0 && here[key - 1] != '\n' && !(here[key - 1] == ' ' && begins_key(here + key));) key--;
+    if (!begins_key(here + key) || !begins_key(there + key)) return NULL;
+    OWNED char *then = key_and_value(there + key), *now = key_and_value(here + key);
+    return must_printf("`%s` there, `%s` here", then, now);
+}
+
+char *resolved_difference(const char *there, const char *here) {
+    const char *inputs = there ? strstr(there, "\ninputs:") : NULL, *own_inputs = strstr(here, "\ninputs:");
+    char *found = inputs && own_inputs ? first_difference(inputs, own_inputs) : NULL; /* the others matter less */
+    return found || !there ? found : first_difference(there, here);
+}
+
+char *results_difference(const struct results *results, hid_t file, const char *sha256, const char *resolved) {
     OWNED char *version = h5_get_text(file, "tool_version"), *commit = h5_get_text(file, "git_commit");
     OWNED char *source = changed_source(results, file);
+    OWNED char *difference = resolved_difference(resolved, results->plan->job->resolved);
     bool same_tool = is_text(version, tilerun_version) && is_text(commit, tilerun_git_commit);
     return !same_tool ? must_printf("was made by tilerun %s (%s)", version ? version : "?", commit ? commit : "?")
-           : !is_text(sha256, results->job_sha256) ? must_strdup("is another job, or an earlier version of this one")
-           : source                                ? must_printf("was run before its kernel source %s changed", source)
+           : !is_text(sha256, results->job_sha256)
+               ? must_printf("is another job, or an earlier version of this one%s%s%s", difference ? " (" : "",
+                             difference ? difference : "", difference ? ")" : "")
+           : source ? must_printf("was run before its kernel source %s changed", source)
                     : must_strdup("had other values in its inputs, other kernel sources, or another build of tilerun");
 }
 
@@ -112,7 +145,8 @@ char *results_difference(const struct results *results, hid_t file, const char *
 static enum status refuse_output(const struct results *results, hid_t file, struct error *error) {
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
     OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256");
-    OWNED char *why = results_difference(results, file, sha256);
+    OWNED char *resolved = results_read_text(file, "job_resolved");
+    OWNED char *why = results_difference(results, file, sha256, resolved);
     return fail(
         error, STATUS_USAGE,
         "output %s: holds the %s results of job '%.64s', which %s; `--resume --overwrite` replaces them, another -o "

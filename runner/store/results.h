@@ -89,6 +89,8 @@ bool manifests_find_job(const char *root, struct shard_job *job);
 /* A text attribute of the manifest in a shard's folder; NULL: the shard has not begun, or there is no such attribute.
  * The caller frees. */
 char *manifest_text(const char *folder, const char *attribute);
+/* The resolved text of its job, if that has this hash (NULL: any); else NULL. The caller frees. */
+char *manifest_resolved(const char *folder, const char *sha256);
 /* Copies the attributes of the shards' manifests to /shards, with the numbers of the runs that came from each. */
 enum status shards_write_origins(hid_t file, const struct results *results, struct error *error);
 /* Fills results->found, and frees it. */
@@ -156,9 +158,12 @@ enum status check_not_an_input(const struct destination *destination, const stru
  * with it OUTPUT is ignored. */
 enum status previous_open(struct results *results, bool restricted, bool *done, struct error *error);
 void previous_close(struct previous *previous);
-/* Why the results in an open file are not this job's: "is another job, or an earlier version of this one". `sha256`:
- * of the resolved text of its job; may be NULL. The caller frees. */
-char *results_difference(const struct results *results, hid_t file, const char *sha256);
+/* Why the results in an open file are not this job's: "is another job, or an earlier version of this one (...)".
+ * `sha256`: of `resolved`, the resolved text of its job; both may be NULL. The caller frees. */
+char *results_difference(const struct results *results, hid_t file, const char *sha256, const char *resolved);
+/* The first key whose value differs between the resolved texts of two jobs: "`repeat: 1` there, `repeat: 3` here";
+ * NULL: no value of a key does, or `there` is NULL. The caller frees. */
+char *resolved_difference(const char *there, const char *here);
 /* Makes parts of the finished runs that OUTPUT holds, this process needs and that have no part; notes runs that timed
  * out. */
 enum status previous_import(struct results *results, struct error *error);

@@ -74,14 +74,16 @@ static void print_shards(const struct plan *plan, const bool *missing, const str
     if (printed > MAX_LINES) text_print_stderr("tilerun: and %d more shards lack runs\n", printed - MAX_LINES);
 }
 
-/* "it holds 'product cpu' of job 'x', which is another job, or an earlier version of this one". The caller frees. */
+/* "it holds 'product cpu' of job 'x', which is another job, or an earlier version of this one (...)".
+ * The caller frees. */
 static char *origin_of(const struct results *results, const char *path) {
     FENCE(path);
     struct result_row row;
     OWNED_ID hid_t part = part_open(path, ANY_SIZE);
     if (part < 0) return must_strdup("it is damaged");
     OWNED char *name = h5_get_text(part, "job_name"), *sha256 = h5_get_text(part, "job_sha256");
-    OWNED char *why = results_difference(results, part, sha256);
+    OWNED char *folder = path_folder(path), *resolved = sha256 ? manifest_resolved(folder, sha256) : NULL;
+    OWNED char *why = results_difference(results, part, sha256, resolved);
     bool known = part_row(part, path, &row);
     OWNED char *run = known ? must_printf("'%s %s'", row.operation, row.variant) : must_strdup("a run");
     return must_printf("it holds %s of job '%.64s', which %s", run, name ? name : "?", why);

@@ -233,6 +233,13 @@ def test_the_limit_while_the_producer_is_at_work(folder):
     assert f"which seems to have stopped (node {node}). Run that shard with --resume, then" in said
 
 
+def test_a_shard_does_not_wait_for_another_job(folder):
+    chain(folder, size=384)
+    process, _ = waiting(folder)
+    harness.tilerun(*arguments(folder, 0, 2), "--repeat", "7", expect=OK, env=plain_environment())
+    assert "because that shard stopped (it does another job: `repeat: 7` there, `repeat: 1` here)" in end(process, IO)
+
+
 def test_a_shard_that_stopped_ends_the_waits_for_it(folder):
     """It was refused room, which is no signal: it does not come back by itself. What reads nothing of it is done."""
     document = json.loads(chain(folder, size=384).read_text())

@@ -276,6 +276,7 @@ def test_parts_of_another_are_refused_by_name(folder, what):
     assert len(refused) == (4 if what == "input" else 1), said
     if what == "job":
         assert "'total cpu' of job 'second'" in refused[0]
+        assert '(`operator: "max"` there, `operator: "sum"` here)' in refused[0]
         assert "shard 0 of 3 has 3 of 4 runs" in said and "first missing: 'total cpu'" in said
     job(folder, name="first") if what == "job" else job(folder, seed=5)
     shard(folder, 0, 3, "--resume")
