@@ -27,12 +27,14 @@ static int compare_texts(const struct result_row *a, const struct result_row *b)
     return order ? order : strncmp(a->device, b->device, 3); /* "cpu", "cuda:0": the kind, not the number */
 }
 
+/* Orders entries by compare_texts, then by their place in the file. */
 static int compare_entries(const void *a, const void *b) {
     const struct result_row *x = ((const struct entry *)a)->row, *y = ((const struct entry *)b)->row;
     int order = compare_texts(x, y);
     return order ? order : (x > y) - (x < y);
 }
 
+/* The rows of a file, sorted, without partners yet. The caller frees. */
 static struct entry *sorted_entries(const struct results_file *file) {
     struct entry *entries = must_malloc((unsigned long)file->count * sizeof *entries);
     for (int i = 0; i < file->count; i++) entries[i] = (struct entry){.row = &file->rows[i]};
@@ -40,7 +42,7 @@ static struct entry *sorted_entries(const struct results_file *file) {
     return entries;
 }
 
-/* The partner of each row of `file`, or NULL. The caller frees. */
+/* The partner of each row of `file` in the file's order; NULL: the row has none. The caller frees. */
 static const struct result_row **partners(const struct results_file *file, const struct entry *entries) {
     const struct result_row **partner_rows = must_malloc((unsigned long)file->count * sizeof *partner_rows);
     for (int i = 0; i < file->count; i++)
@@ -48,6 +50,7 @@ static const struct result_row **partners(const struct results_file *file, const
     return partner_rows;
 }
 
+/* Pairs equal rows of two sorted lists, the first with the first, the second with the second. */
 static void find_partners(struct entry *base, int base_count, struct entry *new, int new_count) {
     for (int i = 0, j = 0; i < base_count && j < new_count;) {
         int order = compare_texts(base[i].row, new[j].row);
@@ -68,6 +71,7 @@ static char *device_of(const struct results_file *file, const struct result_row 
     return name ? name : must_strdup("");
 }
 
+/* Do both runs have a time, and known devices that differ? */
 static bool on_two_devices(const struct comparison *comparison, const struct run_pair *pair) {
     if (!result_row_done(pair->base) || !result_row_done(pair->new)) return false;
     OWNED char *base = device_of(comparison->base, pair->base), *new = device_of(comparison->new, pair->new);
@@ -103,14 +107,14 @@ const struct result_row *comparison_partner(const struct results_file *file, con
     return found;
 }
 
-/* Is one row a copy of the other, among the rows of a file? Panels of a run share its number. */
+/* Is one row a copy of the other, among the rows of a file? The run's number does not suffice: panels share it. */
 static bool is_same_row(const struct result_row *one, const struct result_row *other) {
     return one->run == other->run && strcmp(one->operation, other->operation) == 0 &&
            strcmp(one->variant, other->variant) == 0 && strcmp(one->parameters, other->parameters) == 0 &&
            strcmp(one->message, other->message) == 0;
 }
 
-/* Marks the rows of a file that meet the conditions; the caller frees. */
+/* Marks the rows of a file that meet the conditions, in an array that the caller frees; *count: their number. */
 static enum status rows_that_meet(const struct results_file *file, const struct view_options *options, bool **meet,
                                   int *count, struct error *error) {
     FREED_BY(results_view_release) struct results_view *view = NULL;
@@ -127,6 +131,7 @@ static enum status rows_that_meet(const struct results_file *file, const struct 
     return STATUS_OK;
 }
 
+/* Keeps the rows that are marked in `meet`. Returns their number. */
 static int keep_rows(const struct result_row **rows, int count, const struct results_file *file, const bool *meet) {
     int kept = 0;
     for (int i = 0; i < count; i++)
@@ -158,6 +163,7 @@ void comparison_free(struct comparison *comparison) {
 
 /* ---- one pair ---------------------------------------------------------------------------------------------------- */
 
+/* Appends a sentence to the pair's note; `worse`: the result got worse by this. */
 static void add_note(struct run_pair *pair, bool worse, const char *sentence) {
     size_t length = strlen(pair->note);
     snprintf(pair->note + length, sizeof pair->note - length, "%s%s", length ? "; " : "", sentence);
@@ -185,14 +191,15 @@ static void judge_states(struct run_pair *pair) {
     }
 }
 
+/* The floor of the pair's ratio (ratio_floor). */
 static double floor_of(const struct run_pair *pair) {
     return ratio_floor(fmin(pair->base->kernel_median_s, pair->new->kernel_median_s),
                        strcmp(pair->base->device, "cpu") == 0,
                        strstr(pair->base->flags, FLAG_COARSE) || strstr(pair->new->flags, FLAG_COARSE));
 }
 
-/* The samples in clock cycles of the device. *clock_sampled: is the clock known at each sample? Otherwise
- * they are computed by the run's median clock. NULL: neither clock is known. The caller frees. */
+/* The samples in clock cycles of the device. *clock_sampled: the clock is known at each sample; otherwise the run's
+ * median clock gives the cycles. NULL: neither clock is known. The caller frees. */
 static double *cycles_of(const struct samples *samples, const struct result_row *row, bool *clock_sampled) {
     *clock_sampled = samples->count > 0;
     for (int i = 0; i < samples->count; i++) *clock_sampled = *clock_sampled && samples->conditions[i].clock_mhz > 0;
@@ -228,13 +235,14 @@ static void judge_cycles(struct run_pair *pair, const struct samples *base, cons
     }
 }
 
-/* Does a run's row or do its samples have that flag? Files of earlier versions lack newer flags in the rows. */
+/* Has a run this flag, by its row or by its samples? Files of earlier versions lack newer flags in the rows. */
 static bool has_flag(const struct samples *samples, const struct result_row *row, const char *flag) {
     char text[FLAGS_TEXT];
     return strstr(row->flags, flag) || strstr(samples_flags(samples, text), flag);
 }
 
-/* Did the same processor's cores run at speeds that differ by more than the noise of the probe, 3 %? */
+/* Did the same processor's cores run at speeds that differ by more than the noise of the probe, 3 %? An unknown probe,
+ * NaN, does not tell. */
 static bool cores_differ(const struct run_pair *pair) {
     return strcmp(pair->base->device_name, pair->new->device_name) == 0 &&
            fabs(log(pair->new->probe_s / pair->base->probe_s)) > 0.03;
@@ -252,6 +260,7 @@ void run_pair_judge(struct run_pair *pair, const struct samples *base, const str
     pair->bimodal = has_flag(base, pair->base, FLAG_BIMODAL) || has_flag(new, pair->new, FLAG_BIMODAL);
 }
 
+/* Judges the times of a pair by the samples that its files store, if both runs have a result. */
 static enum status judge_times(const struct comparison *comparison, struct run_pair *pair, double threshold,
                                struct error *error) {
     FREED_BY(samples_free) struct samples base = {0};
@@ -268,12 +277,14 @@ static double root_of_terms(const struct run_pair *pair) {
     return terms > 1 ? sqrt(terms) : 1;
 }
 
+/* Notes that a file has lost the stored output of a row. */
 static void judge_missing(const struct results_file *file, const struct result_row *row, struct run_pair *pair) {
     OWNED char *why = results_file_missing(file, row);
     if (why) add_note(pair, true, why);
 }
 
-/* Compares a pair's stored outputs, and notes missing ones, other shapes, and differences that are not allowed. */
+/* Compares a pair's stored outputs, if both files have them. Notes lost outputs, other shapes, and differences that are
+ * not allowed, unless the inputs differ. */
 static enum status judge_output(const struct comparison *comparison, struct run_pair *pair, struct error *error) {
     OWNED char *base = results_file_output(comparison->base, pair->base);
     OWNED char *new = results_file_output(comparison->new, pair->new);

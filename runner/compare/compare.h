@@ -21,7 +21,7 @@ struct output_difference {
 enum status outputs_compare(const char *base_path, const char *base_name, const char *new_path, const char *new_name,
                             struct output_difference *difference, struct error *error);
 
-/* A run of each file. */
+/* The same run in both files, and how it differs. */
 struct run_pair {
     const struct result_row *base, *new;
     struct ratio ratio;
@@ -35,7 +35,7 @@ struct run_pair {
     bool noisy; /* the interval of the ratio, or of a run's median, is wider than a quarter */
     bool bimodal;   /* the samples of a run form two groups */
     bool worse;     /* the result got worse; `note` explains it */
-    char note[320]; /* "": none */
+    char note[320]; /* sentences; "": there is nothing to note */
 };
 
 #define DEFAULT_THRESHOLD 0.03
@@ -44,6 +44,7 @@ struct compare_options {
     bool outputs;     /* compare stored outputs too */
 };
 
+/* Two files and their runs. */
 struct comparison {
     const struct results_file *base, *new;
     int count;
@@ -60,22 +61,23 @@ struct comparison {
  * equal in all of these are paired in their order. Does not compare times and outputs yet. The caller frees with
  * comparison_free; both files must outlive it. */
 void comparison_pair(const struct results_file *base, const struct results_file *new, struct comparison *comparison);
-/* Compares the times and outputs of each pair. Call it after comparison_pair. */
+/* Compares the times and outputs of each pair, after comparison_pair. STATUS_IO, STATUS_USAGE: samples or an output
+ * cannot be read. */
 enum status comparison_judge(struct comparison *comparison, const struct compare_options *options, struct error *error);
 /* Keeps only the runs that meet all conditions of `where` ("op=matmul", "n>=512"; show/result_view.h). Call it before
  * comparison_judge. STATUS_RUN: no run of the base is left. */
 enum status comparison_filter(struct comparison *comparison, const char *const *where, int count, struct error *error);
 void comparison_free(struct comparison *comparison);
 
-/* The row of a file that is paired with this row of another; NULL: none. */
+/* The row of a file that is paired with this row of another file; NULL: there is none. */
 const struct result_row *comparison_partner(const struct results_file *file, const struct result_row *row);
 /* Judges the times of a pair by the samples of its runs. */
 void run_pair_judge(struct run_pair *pair, const struct samples *base, const struct samples *new, double threshold);
 
 /* The number of pairs with that verdict. */
 int comparison_count(const struct comparison *comparison, enum ratio_verdict verdict);
-/* Returns a word that qualifies a pair's verdict; "": none. "cycles": clock cycles are compared, not seconds. If the
- * verdict is UNSURE: "busy": other processes used the CPUs, or the cores' speeds differ; "single": a run has one
+/* Returns a word that qualifies a pair's verdict; "": nothing does. "cycles": clock cycles are compared, not seconds.
+ * If the verdict is UNSURE: "busy": other processes used the CPUs, or the cores' speeds differ; "single": a run has one
  * sample; "floor": more samples would not help. For any verdict: "noisy", "bimodal", as in struct run_pair. */
 const char *comparison_reason(const struct run_pair *pair);
 /* The number of results that got worse. */
@@ -85,6 +87,7 @@ int comparison_worse(const struct comparison *comparison);
 struct context_difference {
     char *what, *base, *new; /* base, new: "" if the file does not have it */
 };
+/* What differs between two files other than times and outputs. */
 struct context {
     int count;
     struct context_difference *items;
@@ -103,10 +106,11 @@ void context_forget(struct context *context, const char *what);
 void comparison_print_files(const struct comparison *comparison, FILE *to);
 void context_print(const struct context *context, FILE *to);
 void comparisons_print(const struct comparison *news, int count, bool sort, bool markdown, FILE *to);
-/* The counts of verdicts, and the geometric mean of the ratios of each operation. */
+/* Prints the counts of verdicts, and the geometric mean of the ratios of each operation that has several. */
 void comparison_print_counts(const struct comparison *comparison, FILE *to);
-/* A line for each pair of each file, with the numbers of the JSON. */
+/* Prints a line for each pair of each new file, with the numbers of the JSON. */
 void comparisons_print_csv(const struct comparison *news, int count, FILE *to);
+/* Prints all numbers of all pairs, the contexts, and the runs without a partner as one JSON object. */
 void comparisons_print_json(const struct comparison *news, const struct context *contexts, int count, double threshold,
                             FILE *to);
 

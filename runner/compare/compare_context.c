@@ -16,6 +16,7 @@ static void add_difference(struct context *context, const char *what, const char
         (struct context_difference){must_strdup(what), must_strdup(base), must_strdup(new)};
 }
 
+/* Adds two numbers that differ, each with the unit behind it. */
 static void add_numbers(struct context *context, const char *what, double base, double new, const char *unit) {
     OWNED char *of_base = must_printf("%.15g%s", base, unit), *of_new = must_printf("%.15g%s", new, unit);
     add_difference(context, what, of_base, of_new);
@@ -46,7 +47,8 @@ void context_free(struct context *context) {
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-/* Adds a text attribute that differs; with `always` also one that only one file has. */
+/* Adds, as `what`, a text attribute of an object of the files that differs; with `always` also one that only one file
+ * has. */
 static void compare_text(struct context *context, const struct comparison *files, const char *object, const char *name,
                          const char *what, bool always) {
     OWNED char *base = results_file_text(files->base, object, name), *new = results_file_text(files->new, object, name);
@@ -54,6 +56,7 @@ static void compare_text(struct context *context, const struct comparison *files
     if (differ) add_difference(context, what, base ? base : "", new ? new : "");
 }
 
+/* Adds, as `what`, a number that both files have and that differs by more than the share `within`. */
 static void compare_number(struct context *context, const struct comparison *files, const char *object,
                            const char *name, const char *what, double within) {
     double base = results_file_number(files->base, object, name), new = results_file_number(files->new, object, name);
@@ -61,6 +64,7 @@ static void compare_number(struct context *context, const struct comparison *fil
     add_numbers(context, what, base, new, "");
 }
 
+/* Adds the facts about program and machine that differ. */
 static void compare_environment(struct context *context, const struct comparison *files) {
     static const char *const texts[] = {
         "hostname",     "os",       "cpu",          "gpu_name",     "compute_capability", "driver_version",
@@ -78,7 +82,7 @@ static void compare_environment(struct context *context, const struct comparison
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* Compares the runs' clocks by the median of their ratios, and adds the pair that has this ratio. */
+/* Compares the runs' clocks by the median of their ratios, and adds the clocks of a pair that has this ratio. */
 static void compare_clocks(struct context *context, const struct comparison *files) {
     OWNED double *ratios = must_malloc((unsigned long)files->count * sizeof *ratios);
     int count = 0;
@@ -96,6 +100,7 @@ static void compare_clocks(struct context *context, const struct comparison *fil
     }
 }
 
+/* Adds the thread counts of the first pair that ran on different numbers of threads. */
 static void compare_threads(struct context *context, const struct comparison *files) {
     for (int i = 0; i < files->count; i++) {
         int base = files->pairs[i].base->threads, new = files->pairs[i].new->threads;
@@ -107,7 +112,7 @@ static void compare_threads(struct context *context, const struct comparison *fi
 
 /* ---- inputs ------------------------------------------------------------------------------------------------------ */
 
-/* Compares what the files record about an input. false: no difference. */
+/* Adds what the files record differently about an input. Does anything differ? */
 static bool compare_input(struct context *context, const struct comparison *files, const char *path) {
     static const char *const texts[] = {"xxh3", "dtype", "generator", "distribution"};
     static const char *const numbers[] = {"low", "high", "mean", "std", "value", "seed"};
@@ -123,6 +128,7 @@ static bool compare_input(struct context *context, const struct comparison *file
     return context->count > before;
 }
 
+/* Compares the inputs that the base has. Does any differ? */
 static bool compare_inputs(struct context *context, const struct comparison *files) {
     FREED_BY(texts_clear) struct texts paths = results_file_inputs(files->base);
     bool differ = false;
@@ -134,13 +140,14 @@ static bool compare_inputs(struct context *context, const struct comparison *fil
 
 #define OPERATION "  - {id: " /* begins an operation's line */
 
-/* The length of the name at the beginning of a line of the job: "  - {id: product", "  A", "device". */
+/* The length of a line of the job up to the end of its name: of "  - {id: product", "  A", "device". */
 static size_t name_length(const char *line) {
     bool is_operation = strncmp(line, OPERATION, strlen(OPERATION)) == 0;
     return strcspn(line, is_operation ? ",}\n" : ":\n");
 }
 
-/* The top-level line that `line` of a text belongs to: `inputs:` for "  A: ..."; itself if it is not indented. */
+/* The top-level line of a text under which `line` stands: `inputs:` for "  A: ..."; `line` itself if it is not
+ * indented. */
 static const char *section_of(const char *text, const char *line) {
     const char *section = line;
     for (const char *at = text; at <= line; at += strcspn(at, "\n") + 1)
@@ -148,13 +155,14 @@ static const char *section_of(const char *text, const char *line) {
     return section;
 }
 
+/* Do both lines have the same name, in the same place? */
 static bool same_name(const char *one, const char *other) {
     size_t length = name_length(one);
     return name_length(other) == length && strncmp(one, other, length) == 0;
 }
 
-/* The line of `text` that has the name of `line` of `other`, in the section of that name; NULL: none. A parameter and
- * an input may have one name. */
+/* The line of `text` that has the name and the section of `line`, a line of the text `other`; NULL: there is none. A
+ * parameter and an input may have the same name. */
 static const char *find_line(const char *text, const char *other, const char *line) {
     const char *section = section_of(other, line);
     bool inside = false; /* in a section of that name */

@@ -10,6 +10,7 @@ static const char *json_bool(bool value) {
     return value ? "true" : "false";
 }
 
+/* Prints the beginning of an object for a run: its number and names. */
 static void print_names(FILE *to, const struct result_row *row) {
     fprintf(to, "{\"run\": %d", row->run);
     json_write_text(to, ", ", "operation", row->operation);
@@ -37,6 +38,7 @@ struct json_number {
 };
 enum { NUMBERS = 11 };
 
+/* Lists the numbers of a pair that JSON and CSV have. The rows of the pair may be NULL: for the keys alone. */
 static void pair_numbers(const struct run_pair *pair, struct json_number numbers[NUMBERS]) {
     const struct ratio *ratio = &pair->ratio;
     const struct json_number of_pair[NUMBERS] = {
@@ -55,6 +57,7 @@ static void pair_numbers(const struct run_pair *pair, struct json_number numbers
     memcpy(numbers, of_pair, sizeof of_pair);
 }
 
+/* Prints the object of one pair. */
 static void print_pair(FILE *to, const struct run_pair *pair) {
     struct json_number numbers[NUMBERS];
     pair_numbers(pair, numbers);
@@ -73,6 +76,7 @@ static void print_pair(FILE *to, const struct run_pair *pair) {
     fputc('}', to);
 }
 
+/* Prints a member `key` with a list of runs that have no partner. */
 static void print_rows(FILE *to, const char *key, const struct result_row *const *rows, int count) {
     fprintf(to, "   \"%s\": [", key);
     for (int i = 0; i < count; i++) {
@@ -84,6 +88,7 @@ static void print_rows(FILE *to, const char *key, const struct result_row *const
     fputs("],\n", to);
 }
 
+/* Prints the object of one new file. */
 static void print_comparison(FILE *to, const struct comparison *comparison, const struct context *context) {
     json_write_text(to, "  {", "file", comparison->new->path);
     fputs(",\n   \"differs\": [", to);

@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE_BYTES (INT64_C(8) << 20)
+#define PIECE_BYTES (INT64_C(8) << 20) /* of one output; more if a compressed chunk is larger */
 
-/* The extremes of the pieces so far. */
+/* What the pieces so far have shown: the largest difference, and the largest magnitude of an element. */
 struct extremes {
     double difference, largest;
     bool nonfinite; /* one output has a NaN or an infinity where the other has not */
@@ -43,6 +43,7 @@ struct stored_output {
     struct h5_dataset *dataset; /* NULL: not open */
 };
 
+/* Opens an output as a data set that may lie in other files, as a linked results file has it. */
 static enum status open_output(const char *name, struct stored_output *output, struct error *error) {
     FENCE(output->path);
     return h5_open_permitted(EXTERNAL_ALLOW, output->path, name, NULL, &output->dataset,

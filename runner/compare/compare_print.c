@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LISTED 10 /* runs without a partner that are listed, for each file */
-#define LINE   80 /* columns of a line of the context */
+#define MAX_LISTED   10 /* runs without a partner that are listed, for each file */
+#define LINE_COLUMNS 80 /* a longer line of the context is wrapped */
 
 /* ---- the context ------------------------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ void context_print(const struct context *context, FILE *to) {
         const struct context_difference *item = &context->items[i];
         const char *base = or_nothing(item->base), *new = or_nothing(item->new);
         OWNED char *line = must_printf("%s: %s -> %s", item->what, base, new);
-        if (text_width(line) + 2 <= LINE) {
+        if (text_width(line) + 2 <= LINE_COLUMNS) {
             text_print(to, "  %s\n", line);
         } else {
             text_print(to, "  %s:\n", item->what);
@@ -50,6 +50,7 @@ void context_print(const struct context *context, FILE *to) {
 
 /* ---- one row ----------------------------------------------------------------------------------------------------- */
 
+/* Has a run of the pair a result? */
 static bool is_compared(const struct run_pair *pair) {
     return result_row_done(pair->base) || result_row_done(pair->new);
 }
@@ -77,7 +78,7 @@ static void cell_reason(struct table *table, int column, const struct run_pair *
     if (*words) table_cell(table, column, "%s", words);
 }
 
-/* "1.024"; beyond a factor of ten its power: ">10x", "<0.01x". */
+/* Writes "1.024" into `text` and returns it; beyond a factor of ten only the power: ">10x", "<0.01x". */
 static const char *ratio_text(double value, char text[16]) {
     double power = floor(fabs(log10(value)));
     if (!(power >= 1))
@@ -89,7 +90,7 @@ static const char *ratio_text(double value, char text[16]) {
     return text;
 }
 
-/* "0.981-1.024"; an end beyond a factor of ten is "<0.1" or ">10". */
+/* Fills a cell with "0.981-1.024"; an end beyond a factor of ten is "<0.1" or ">10". */
 static void cell_interval(struct table *table, int column, const struct ratio *ratio) {
     if (isnan(ratio->low)) return;
     char low[16] = "<0.1", high[16] = ">10";
@@ -120,6 +121,7 @@ enum { OPERATION, PARAMETERS, VARIANT, SHAPE, BASE, FIRST_OWN };
         .name = "base", .right = true, .priority = 4                                                                   \
     }
 
+/* Adds a row and fills NAMING_COLUMNS. */
 static void name_row(struct table *table, const struct run_pair *pair) {
     table_row(table);
     table_cell(table, OPERATION, "%s", pair->base->operation);
@@ -133,6 +135,7 @@ static double ratio_to_sort_by(const struct run_pair *pair) {
     return isnan(pair->ratio.value) ? -1 : pair->ratio.value;
 }
 
+/* Orders worse results first, then the largest ratios; pairs without a ratio come last. */
 static int compare_slowness(const void *a, const void *b) {
     const struct run_pair *x = *(const struct run_pair *const *)a, *y = *(const struct run_pair *const *)b;
     double p = ratio_to_sort_by(x), q = ratio_to_sort_by(y);
@@ -198,19 +201,20 @@ static void print_without_result(const struct comparison *comparison, FILE *to) 
     }
 }
 
+/* Prints the runs that only one file has; `role`: its name. */
 static void print_unmatched(const char *role, const struct result_row *const *rows, int count, FILE *to) {
     if (count > 0) text_print(to, "%d run%s only in %s:\n", count, count == 1 ? "" : "s", role);
-    for (int i = 0; i < count && i < LISTED; i++)
+    for (int i = 0; i < count && i < MAX_LISTED; i++)
         text_print(to, "  %s %s%s%s, %s %s on %s%s%s\n", rows[i]->operation, rows[i]->variant,
                    rows[i]->parameters[0] ? " " : "", rows[i]->parameters, rows[i]->shape, rows[i]->dtype,
                    rows[i]->device, result_row_done(rows[i]) ? "" : ", ",
                    result_row_done(rows[i]) ? "" : rows[i]->status);
-    if (count > LISTED) fprintf(to, "  and %d more; --json lists all\n", count - LISTED);
+    if (count > MAX_LISTED) fprintf(to, "  and %d more; --json lists all\n", count - MAX_LISTED);
 }
 
 /* ---- several new files: a history -------------------------------------------------------------------------------- */
 
-/* The pair with that row of the base; NULL: the new file has no partner for it. */
+/* The pair with this row of the base; NULL: the new file has no partner for the row. */
 static const struct run_pair *pair_of(const struct comparison *comparison, const struct result_row *base) {
     int low = 0, high = comparison->count; /* pairs are in the order of the base's rows */
     while (low < high) {
@@ -328,7 +332,8 @@ void comparisons_print(const struct comparison *news, int count, bool sort, bool
     }
 }
 
-/* The geometric mean of the ratios of the pairs from `first` on that have its operation; *count: their number. */
+/* The geometric mean of the ratios of the pairs, from number `first` on, that are of the same operation as pair
+ * `first`; *count: their number. NaN: no such pair has a ratio. */
 static double mean_of_operation(const struct comparison *comparison, int first, int *count) {
     double sum = 0;
     *count = 0;
@@ -350,7 +355,8 @@ static bool begins_operation(const struct comparison *comparison, int number) {
     return true;
 }
 
-/* "geometric mean: product 1.02 of 12 runs, means 0.98 of 3", for operations with several ratios. */
+/* Prints "geometric mean of ratios: product 1.020 of 12 runs, sums 0.980 of 3 runs", for operations with several
+ * ratios. */
 static void print_means(const struct comparison *comparison, FILE *to) {
     OWNED char *means = must_strdup("");
     for (int i = 0; i < comparison->count; i++) {

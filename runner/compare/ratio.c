@@ -22,13 +22,14 @@ double ratio_floor(double seconds, bool on_cpu, bool coarse) {
 
 /* ---- one median -------------------------------------------------------------------------------------------------- */
 
+/* The median of samples and its 95 % interval; 0 and infinity: no interval. */
 struct median {
     int count;
     double effective; /* the effective sample size: equivalent number of independent samples */
     double median, low, high;
 };
 
-/* Returns 1 for each sample above the median, -1 below, 0 equal; minus the mean of these numbers, which is not 0 if a
+/* For each sample: 1 if it is above the median, -1 below, 0 equal, less the mean of these numbers, which is not 0 if a
  * coarse clock makes many samples equal to the median. The caller frees. */
 static double *sides_of(const double *samples, int count, double median) {
     double *sides = must_malloc((unsigned long)count * sizeof *sides), mean = 0;
@@ -40,15 +41,16 @@ static double *sides_of(const double *samples, int count, double median) {
     return sides;
 }
 
+/* The mean product of two sides that are `lag` samples apart; `lag` is below `count`. */
 static double autocovariance(const double *sides, int count, int lag) {
     double sum = 0;
     for (int i = 0; i + lag < count; i++) sum += sides[i] * sides[i + lag];
     return sum / (count - lag);
 }
 
-/* The integrated autocorrelation time, at least 1. After Geyer, it adds sums of two neighbouring covariances, which are
- * positive and decreasing, until one is not positive. Centring a series at its own mean makes its covariances too small
- * by about their sum / count, which the last line corrects. */
+/* The integrated autocorrelation time, at least 1: adds, after Geyer, sums of two neighbouring covariances, which are
+ * positive and decreasing, until one is not positive. Because a series is centred at its own mean, its covariances are
+ * too small by about their sum / count, which the last line corrects. */
 static double correlation_time(const double *sides, int count) {
     double variance = autocovariance(sides, count, 0);
     if (!(variance > 1e-9)) return 1; /* all samples are equal */
@@ -71,12 +73,39 @@ static double correlation_time(const double *sides, int count) {
  * may move by one step (15 MHz, 0.8 %) during a measurement. */
 static const double reaches[] = {INFINITY, INFINITY, 5.9, 0.82, 0.24, 0.04};
 
+/* Sets the interval from the samples of two ranks. About n/2 +- Z/2 * sqrt(n) of n independent samples are below the
+ * true median. For correlated samples n is itself an estimate, so Student's quantile (to first order) replaces Z.
+ * false: the interval would reach beyond the least and the largest sample. */
+static bool interval_by_rank(struct median *median, const double *sorted) {
+    double effective = fmax(median->effective, 1), quantile = Z;
+    if (median->effective < median->count) quantile += Z * (Z * Z + 1) / (4 * effective);
+    if (median->count < RATIO_MIN_SAMPLES || effective <= quantile * quantile) return false;
+    double half_width = quantile / 2 / sqrt(effective) * median->count; /* in samples */
+    int lower = (int)floor(median->count / 2.0 - half_width), upper = (int)ceil(median->count / 2.0 + half_width) + 1;
+    median->low = sorted[lower < 1 ? 0 : lower - 1];
+    median->high = sorted[upper > median->count ? median->count - 1 : upper - 1];
+    return true;
+}
+
+/* Sets the interval to the range of two or more samples, lengthened by `reaches`. `floor`: the part of the range that
+ * the floor of the ratio covers. */
+static void interval_by_range(struct median *median, const double *sorted, double floor) {
+    int independent = median->count < RATIO_MIN_SAMPLES ? 2 : (int)fmin(5, fmax(2, median->effective));
+    int outliers = median->count / 40; /* excluded at either end */
+    median->low = sorted[outliers];
+    median->high = sorted[median->count - 1 - outliers];
+    double length = log(median->high / median->low);
+    if (median->count >= RATIO_MIN_SAMPLES) length = fmax(0, length - log1p(floor));
+    median->low /= exp(length * reaches[independent]);
+    median->high *= exp(length * reaches[independent]);
+}
+
 /* The median of the positive finite samples and its 95 % interval: from order statistics, or from the range if few
- * samples are independent. */
-static struct median median_of(const double *samples, int all, double relative_floor) {
+ * samples are independent. `floor`: of the ratio. */
+static struct median median_of(const double *samples, int count, double floor) {
     struct median result = {.low = 0, .high = INFINITY, .median = NAN};
-    OWNED double *series = must_malloc((unsigned long)all * sizeof *series);
-    for (int i = 0; i < all; i++)
+    OWNED double *series = must_malloc((unsigned long)count * sizeof *series);
+    for (int i = 0; i < count; i++)
         if (samples[i] > 0 && isfinite(samples[i])) series[result.count++] = samples[i];
     OWNED double *sorted = sorted_doubles(series, result.count);
     if (result.count > 0) {
@@ -84,39 +113,21 @@ static struct median median_of(const double *samples, int all, double relative_f
         OWNED double *sides = sides_of(series, result.count, result.median);
         result.effective = result.count / correlation_time(sides, result.count);
     }
-    /* About n/2 +- Z/2 * sqrt(n) of n independent samples are below the true median. For correlated samples n is
-     * itself an estimate, so Student's quantile (to first order) replaces Z. */
-    double effective = fmax(result.effective, 1), quantile = Z;
-    if (result.effective < result.count) quantile += Z * (Z * Z + 1) / (4 * effective);
-    double share = quantile / 2 / sqrt(effective) * result.count;
-    if (result.count >= RATIO_MIN_SAMPLES && effective > quantile * quantile) {
-        int lower = (int)floor(result.count / 2.0 - share), upper = (int)ceil(result.count / 2.0 + share) + 1;
-        result.low = sorted[lower < 1 ? 0 : lower - 1];
-        result.high = sorted[upper > result.count ? result.count - 1 : upper - 1];
-    } else if (result.count > 1) {
-        int independent = result.count < RATIO_MIN_SAMPLES ? 2 : (int)fmin(5, fmax(2, effective));
-        int outliers = result.count / 40; /* excluded at either end */
-        result.low = sorted[outliers];
-        result.high = sorted[result.count - 1 - outliers];
-        double length = log(result.high / result.low);
-        if (result.count >= RATIO_MIN_SAMPLES) length = fmax(0, length - log1p(relative_floor));
-        result.low /= exp(length * reaches[independent]);
-        result.high *= exp(length * reaches[independent]);
-    }
+    if (!interval_by_rank(&result, sorted) && result.count > 1) interval_by_range(&result, sorted, floor);
     return result;
 }
 
 /* ---- the ratio --------------------------------------------------------------------------------------------------- */
 
 /* The factor by which the number of samples must grow to reduce an arm of the interval, whose part from the samples is
- * `arm`, to `target`; all on the logarithmic scale. */
+ * `arm`, to `target`; all on the logarithmic scale. INFINITY: the floor alone is as long. */
 static double growth_needed(double arm, double log_floor, double target) {
     double wanted = target * target - log_floor * log_floor;
     return target > 0 && wanted > 0 ? arm * arm / wanted : INFINITY;
 }
 
-/* The number of further samples that would resolve UNSURE. `down`, `up`: the parts of the interval's arms that come
- * from the samples. */
+/* The number of further samples that would resolve UNSURE; INFINITY: no number would. `down`, `up`: the parts of the
+ * interval's arms that come from the samples; `limit`: the threshold; all on the logarithmic scale. */
 static double samples_missing(const struct ratio *ratio, int count, double down, double up, double limit) {
     double value = log(ratio->value), log_floor = log1p(ratio->floor);
     double growth = value > limit    ? growth_needed(down, log_floor, value)
@@ -139,6 +150,7 @@ struct ratio ratio_of(const double *base, int base_count, const double *new, int
     if (a.count == 0 || b.count == 0) return ratio;
     ratio.value = b.median / a.median;
     ratio.floor = floor;
+    /* All on the logarithmic scale; a change of exactly the threshold, but for rounding, is beyond it. */
     double value = log(ratio.value), limit = log1p(threshold) - 1e-9, log_floor = log1p(floor);
     double down = hypot(log(b.median / b.low), log(a.high / a.median));
     double up = hypot(log(b.high / b.median), log(a.median / a.low));

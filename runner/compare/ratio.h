@@ -29,7 +29,7 @@ extern const char *const ratio_verdict_names[]; /* "", "FASTER", "SAME", "SLOWER
 struct ratio {
     double base_s, new_s;           /* medians */
     double value, low, high;        /* new_s / base_s and its interval; 0 and infinity: no interval */
-    double floor;                   /* relative half width that more samples do not reduce */
+    double floor;                   /* relative half width of the interval that more samples do not reduce */
     double base_counts, new_counts; /* equivalent numbers of independent samples */
     enum ratio_verdict verdict;
     /* For UNSURE: the number of further samples of each run that would resolve it; infinity: no number would. Otherwise
