@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
+/* Prints help about a command, or about the program. */
 static enum status print_help(const struct invocation *invocation, struct error *error) {
     const struct command *command;
     if (invocation->count == 0) return help_print_program(commands, stdout), STATUS_OK;
@@ -36,6 +37,7 @@ static enum status print_schema(const struct invocation *invocation, struct erro
     return STATUS_OK;
 }
 
+/* Prints the reference of the job file's keys, for tests/generate.sh. */
 static enum status print_reference(const struct invocation *invocation, struct error *error) {
     (void)invocation, (void)error;
     job_print_reference(stdout);
@@ -49,6 +51,7 @@ static enum status print_manual(const struct invocation *invocation, struct erro
     return STATUS_OK;
 }
 
+/* Prints the completion script of a shell, for `make install`. */
 static enum status print_completion(const struct invocation *invocation, struct error *error) {
     return completion_print(commands, invocation->count > 0 ? invocation->operands[0] : "", stdout, error);
 }

@@ -7,6 +7,7 @@ struct check_settings {
     struct job_settings job;
 };
 
+/* Plans each job, and checks its output if the job is good. Returns the status of the last one that is not. */
 static enum status check(const struct invocation *invocation, struct error *error) {
     const struct check_settings *settings = invocation->settings;
     enum status worst = STATUS_OK;

@@ -94,7 +94,8 @@ int command_cuda_number(const struct job *job) {
     return job->device_count > 0 ? job->device_numbers[0] : 0;
 }
 
-/* The numbers of the GPUs that the job wants, if this machine has `gpu_count`; returns how many. */
+/* Lists the numbers of the GPUs that the job wants on a machine with `gpu_count` GPUs. Returns how many it wants, at
+ * most MAX_DEVICES. */
 static int cuda_numbers(const struct job *job, int gpu_count, int numbers[MAX_DEVICES]) {
     int count = job->device_count < 0 ? gpu_count : job->device_count == 0 ? 1 : job->device_count;
     if (count > MAX_DEVICES) count = MAX_DEVICES;
@@ -102,7 +103,7 @@ static int cuda_numbers(const struct job *job, int gpu_count, int numbers[MAX_DE
     return count;
 }
 
-/* The facts of several GPUs: those of the first, with the smallest memory of all. */
+/* Finds the facts of one or several GPUs: those of the first, with the smallest memory of all. */
 static enum status facts_of_team(const int *numbers, int count, struct device_facts *facts, struct error *error) {
     TRY(device_cuda_facts(numbers[0], facts, error));
     for (int i = 1; i < count; i++) {
@@ -117,7 +118,8 @@ static enum status facts_of_team(const int *numbers, int count, struct device_fa
     return STATUS_OK;
 }
 
-/* Finds the GPUs that the job wants and their facts. *found: the machine has them; false: the job runs without. */
+/* Finds the GPUs that the job wants and their facts. *found: the machine has them. STATUS_DEVICE: with `need_device`,
+ * it lacks one that the job demands. */
 static enum status find_cuda(const struct job *job, bool need_device, struct device_facts *facts, bool *found,
                              struct error *error) {
     *found = false;

@@ -9,21 +9,22 @@
 
 struct invocation;
 
+/* The words of a command line that are no options. */
 struct operands {
-    const char *names;   /* "BASE NEW..."; "": none */
-    enum word_kind kind; /* kind of all operands */
-    int min, max;        /* the smallest and largest number; most -1: no limit */
+    const char *names;   /* "BASE NEW..."; "": the command takes none */
+    enum word_kind kind; /* of every operand */
+    int min, max;        /* the smallest and largest number; max -1: no limit */
 };
 
 struct command {
     const char *name;
     const char *summary;     /* a verb and its object, on one line */
-    const char *description; /* paragraphs, a line each; an empty line sets them apart; NULL: none */
+    const char *description; /* paragraphs, a line each; an empty line sets them apart; NULL: the command has none */
     struct operands operands;
     const struct option_row *rows;
     unsigned long settings_bytes; /* the size of the struct that the rows fill */
     const void *defaults;         /* its initial value; NULL: zeros */
-    /* Refuses options that do not go together; NULL: all do. A failure reads "--NAME ...". */
+    /* Refuses options that do not go together; NULL: all options do. A failure reads "--NAME ...". */
     enum status (*validate)(const void *settings, struct error *error);
     /* Fills `error`, except for mistakes in a job, which are printed already with their lines. */
     enum status (*run)(const struct invocation *invocation, struct error *error);
@@ -48,14 +49,15 @@ extern const struct command *const commands[]; /* sorted like commands.def; ends
 
 /* "tilerun run [OPTION...] JOB"; the caller frees. */
 char *command_usage(const struct command *command);
-/* STATUS_USAGE, with a hint: there is no such command. */
+/* Finds a command by its name. STATUS_USAGE, with a hint: there is no such command. */
 enum status command_find(const char *name, const struct command **command, struct error *error);
-/* "tilerun run job.yaml --overwrite", of the words from the command's name on; the caller frees. */
+/* Joins the words from the command's name on: "tilerun run job.yaml --overwrite". The caller frees. */
 char *command_line(int argc, char **argv);
-/* Parses argv, whose first word is the command's name, and reorders it. `line` stays NULL. */
+/* Parses argv, whose first word is the command's name; options may follow operands, and argv is reordered so that they
+ * do not. `line` stays NULL. STATUS_USAGE: an option is unknown or has a wrong argument. */
 enum status command_parse(const struct command *command, int argc, char **argv, struct invocation *invocation,
                           struct error *error);
-/* Checks the number of operands, and that the options go together. */
+/* Checks that the options go together, and the number of operands. STATUS_USAGE: not so. */
 enum status command_validate(const struct invocation *invocation, struct error *error);
 
 /* ---- options of several commands ---- */
@@ -66,7 +68,7 @@ struct job_settings {
     struct option_list sets;
     bool once; /* results are wanted, not times */
 };
-/* For the row of `--once`, with a `struct job_settings` as field. */
+/* For the row of `--once`, with a `struct job_settings` as field: sets `once` and the overrides that it stands for. */
 enum status command_once(const struct option_row *row, const char *argument, void *field, struct error *error);
 
 // clang-format off
@@ -107,9 +109,9 @@ enum status command_once(const struct option_row *row, const char *argument, voi
 
 /* ---- a job and its plan ---- */
 
-/* Loads a job and plans it for the devices that it asks for and that exist; prints the mistakes in the job to
- * stderr. `need_device`: STATUS_DEVICE if the job demands a GPU that is missing. Sets *job and *plan in any case; the
- * caller frees them. */
+/* Loads a job and plans it for the devices that it asks for and that exist. STATUS_USAGE: the job has mistakes, which
+ * are printed to stderr, or the disk has too little space for its results. STATUS_DEVICE: with `need_device`, the job
+ * demands a GPU that is missing. Sets *job and *plan in any case; the caller frees them. */
 enum status command_load(const char *path, const struct job_settings *settings, bool need_device, struct job **job,
                          struct plan **plan, struct error *error);
 /* Like command_load, but for a job that is loaded already. */
@@ -119,28 +121,29 @@ enum status command_plan_job(struct job *job, bool need_device, struct plan **pl
  * inputs. */
 enum status command_plan_for(struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                              struct plan **plan, struct error *error);
-/* STATUS_USAGE, naming the files and their hashes: the job runs code of its own, and neither `allowed` nor the
- * environment allows that. */
+/* Refuses a job that runs code of its own, which neither `allowed` nor the environment allows: STATUS_USAGE, after
+ * printing the names and hashes of its files. */
 enum status command_allow_source(const struct plan *plan, bool allowed, struct error *error);
-/* Prints the job's remarks to stderr. */
+/* Prints the job's remarks, and what each `search` has to choose from, to stderr. */
 void command_report_remarks(const struct job *job);
 /* Like command_report_remarks, and prints how many combinations the job's `where` leaves out, if any. */
 void command_report_excluded(const struct job *job);
-/* The CUDA device number that a job's `device` names; -1: none. */
+/* The number of the first GPU that a job wants, if there is one; -1: the job wants the CPU. */
 int command_cuda_number(const struct job *job);
 /* If stdout and stderr go to one log, prints its first line: the program, the time, the host, the devices (`plan` NULL:
- * the CPU), and the shard (NULL: none). */
+ * the CPU alone), and the shard (NULL, or of count 0: the process does the whole job). */
 void command_begin_log(const struct plan *plan, const struct shard *shard);
-/* Executes a plan (execute/execute.h); then prints the path and the size of a new results file on stderr. */
+/* Executes a plan (execute/execute.h); then reports on stderr the path and the size of a new results file, or how far
+ * this shard is. */
 enum status command_execute(const struct units *units, const struct execute_options *options, struct error *error);
 
 /* ---- limits of devices (limits_command.c) ---- */
 
-/* The stored limits of a device, measured by this build; NULL: none. The caller frees with limits_free. */
+/* The stored limits of a device, measured by this build; NULL: none are stored. The caller frees with limits_free. */
 struct device_limits *command_limits(const struct device_facts *facts);
 /* Measures a device (`number` -1: the CPU, else that GPU) and stores its limits for later runs. If another process has
- * just done so, loads what it stored, unless `again`. `verbose`: reports that on stderr. Fails only if the measurement
- * fails, not if the limits cannot be stored. */
+ * just done so, loads what that process stored, unless `again`. `verbose`: reports the measurement on stderr. Fails
+ * only if the measurement fails, not if the limits cannot be stored. */
 enum status command_measure(const struct device_facts *facts, int number, bool again, bool verbose,
                             struct device_limits **limits, struct error *error);
 /* Predicts a plan's times from the stored limits of its devices. */

@@ -14,6 +14,7 @@ struct compare_settings {
     bool sort, any_device, no_outputs, strict;
 };
 
+/* Reports that two files were measured on different devices. Returns STATUS_USAGE. */
 static enum status refuse_other_device(const struct comparison *comparison, struct error *error) {
     const struct run_pair *pair = comparison->other_device;
     const char *base = pair->base->device_name, *new = pair->new->device_name;
@@ -32,6 +33,7 @@ struct compared_files {
     struct context *contexts;
 };
 
+/* Opens the file `path` and compares it with the base, as the next entry of `compared`. */
 static enum status compare_one(struct compared_files *compared, const char *path,
                                const struct compare_settings *settings, struct error *error) {
     int number = compared->count;
@@ -86,6 +88,7 @@ static enum status verdict(const struct compared_files *compared, bool strict, s
     return bad ? STATUS_RUN : STATUS_OK; /* the table has the reason */
 }
 
+/* Compares each new file with the base and prints the comparisons in the wanted format. */
 static enum status compare(const struct invocation *invocation, struct error *error) {
     const struct compare_settings *settings = invocation->settings;
     size_t count = (size_t)invocation->count - 1;

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-static const char banner[] = "made by `tilerun --print-completion";
+static const char banner[] = "made by `tilerun --print-completion"; /* "... SHELL`" follows */
 
-/* The code by which each shell completes a kind of word; "": it does not. bash: the value of `files` in _tilerun. */
+/* The code by which each shell completes a kind of word; "": the shell does not. bash: the value of `files` in
+ * _tilerun. */
 static const struct {
     const char *bash, *zsh, *fish;
 } actions[] = {
@@ -20,6 +21,7 @@ static const struct {
 
 /* ---- words ---- */
 
+/* Appends a word to a list that spaces separate. */
 static void add_word(char **text, const char *prefix, const char *word) {
     must_append(text, "%s%s%s", **text ? " " : "", prefix, word);
 }
@@ -50,6 +52,7 @@ static void print_words(enum word_kind kind, const char *const *choices, const c
 
 /* ---- bash ---- */
 
+/* Prints the case of _tilerun in which words may be these options, known words or files. */
 static void bash_case(const char *pattern, const char *options, enum word_kind kind, const char *const *choices,
                       FILE *to) {
     OWNED char *words = known_words(kind, choices);
@@ -75,6 +78,7 @@ static void bash_command(const struct command *command, FILE *to) {
     bash_case(pattern, options, command->operands.kind, NULL, to);
 }
 
+/* Prints the script for bash: a case of each command and option sets `options`, `words` and `files`, the proposals. */
 static void print_bash(const struct command *const list[], FILE *to) {
     OWNED char *names = command_words(list);
     fprintf(to,
@@ -160,6 +164,7 @@ static void zsh_command(const struct command *command, FILE *to) {
     fputs(" ;;\n", to);
 }
 
+/* Prints the script for zsh: a call of _arguments for each command. */
 static void print_zsh(const struct command *const list[], FILE *to) {
     OWNED char *names = command_words(list);
     fprintf(to, "#compdef tilerun\n# zsh completion of tilerun, %s zsh`.\n_tilerun() {\n", banner);
@@ -194,6 +199,7 @@ static void fish_text(const char *text, FILE *to) {
     fputc('\'', to);
 }
 
+/* Prints the beginning of fish's `complete` for words after this command. */
 static void fish_begin(const char *command, FILE *to) {
     fprintf(to, "complete -c tilerun -n 'contains -- %s (commandline -opc)[2]'", command);
 }
@@ -218,6 +224,7 @@ static void fish_command(const struct command *command, FILE *to) {
     fputc('\n', to);
 }
 
+/* Prints the script for fish: a `complete` command for each command, option and operand. */
 static void print_fish(const struct command *const list[], FILE *to) {
     OWNED char *names = command_words(list);
     fprintf(to,

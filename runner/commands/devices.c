@@ -7,7 +7,7 @@ struct devices_settings {
     bool measure;
 };
 
-/* ", float32 51.2 TFLOP/s" */
+/* Prints ", float32 51.2 TFLOP/s", or nothing if the rate is not known. */
 static void print_flops(int product, double flops_per_s) {
     if (!(flops_per_s > 0)) return;
     bool tera = flops_per_s >= 1e12;
@@ -52,7 +52,8 @@ static void print_device(const struct device_facts *facts) {
         print_assumed(facts);
 }
 
-/* Prints a device with its stored limits, or with `measure` those measured now. `number` -1: the CPU. */
+/* Prints a device with its stored limits, or with `measure` those measured now. `number` -1: the CPU. Sets *assumed if
+ * it has neither. */
 static enum status show_device(int number, struct device_facts *facts, bool measure, bool *assumed,
                                struct error *error) {
     if (measure) {

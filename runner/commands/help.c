@@ -42,7 +42,7 @@ char *help_paragraph(const char **description) {
     return must_printf("%.*s", (int)length, text);
 }
 
-/* "-o, --output FILE" into `text`; returns its length. */
+/* Writes "-o, --output FILE" into `text`. Returns the text's length. */
 static int names_of(const struct option_row *row, char text[80]) {
     char letter[8] = "";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);

@@ -5,19 +5,19 @@
 #include "../storage/untrusted/h5list.h"
 #include "command.h"
 
-/* A data set as the input of a job. */
+/* A data set that may be an input of a job. */
 struct input_candidate {
     struct h5_entry *entry;
     struct job_input source;
     struct array array;
-    struct error unusable; /* STATUS_OK: it can be an input, and `array` describes it */
+    struct error unusable; /* STATUS_OK: the data set can be an input, and `array` describes it */
     bool described;        /* `array` or `unusable` is known */
     bool by_field;         /* unusable as a whole, but a job can read its fields */
     double bytes_per_s;    /* predicted rate of reading */
-    char *pattern;         /* --job: it and the next links are one array in the files that match; NULL: not */
-    bool hidden;           /* it has no row of its own */
-    const struct input_candidate *like; /* the candidate whose row represents it; NULL: none */
-    int alike;                          /* number of hidden candidates that its row represents... */
+    char *pattern; /* --job: of the files in which this link and the next ones are one array; NULL: it stands alone */
+    bool hidden;   /* the candidate has no row of its own */
+    const struct input_candidate *like; /* the candidate whose row represents this one; NULL: there is none */
+    int alike;                          /* number of hidden candidates that this row represents... */
     const char *last_alike;             /* ...and the name of the last of them */
 };
 
@@ -36,22 +36,24 @@ void listing_free(struct listing *listing);
 /* Counts the data sets that cannot be inputs, by reason: "12 strings, 3 missing filters". The caller frees. */
 char *listing_reasons(const struct listing *listing);
 
-/* Describes its source as an input: sets `array` or `unusable`, whose status it returns. */
+/* Describes the candidate's source as an input: sets `array` or `unusable`, and returns the status of the latter. */
 enum status candidate_describe(struct input_candidate *candidate);
-/* The size of its elements in memory, as a job sees them. */
+/* The bytes of the candidate's elements in memory, as a job sees them. */
 double candidate_bytes(const struct input_candidate *candidate);
-/* The reason why it cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller frees. */
+/* The reason why a candidate cannot be an input, without its file and name. `in_short`: up to a semicolon. The caller
+ * frees. */
 char *candidate_reason(const struct listing *listing, const struct input_candidate *candidate, bool in_short);
-/* Names the use of a data set whose values are not computed with: "coordinates"; "": it has no other use. */
+/* The use of a data set whose values are not meant for computing: "coordinates", "logical"; "": they are, or it cannot
+ * be an input. */
 const char *candidate_use(const struct h5_entry *entry);
 /* Compares pointers to candidates: possible inputs first, then by kind, the largest first, then by name. */
 int candidate_compare(const void *one, const void *other);
 
-/* A table of the data sets, and remarks. */
+/* Prints a table of the data sets, and remarks. */
 void inspect_print_table(struct listing *listing);
-/* The only data set of the listing, in detail. */
+/* Prints the only data set of the listing, in detail. */
 void inspect_print_one(struct listing *listing);
-/* A job to begin with. STATUS_USAGE: a job can read nothing of the file. */
+/* Prints a job to begin with. STATUS_USAGE: a job can read nothing of the file, or cannot name it. */
 enum status inspect_print_job(struct listing *listing, struct error *error);
 
 #endif

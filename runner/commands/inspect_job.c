@@ -48,6 +48,7 @@ static bool is_axis_of(const struct h5_entry *entry, const struct h5_entry *othe
     return false;
 }
 
+/* Removes the inputs that are named like an axis of another one. Returns how many are left. */
 static int leave_out_axes(struct proposal inputs[], int count) {
     int kept = 0;
     for (int i = 0; i < count; i++) {
@@ -70,25 +71,27 @@ static bool continues(const struct h5_entry *entry, const struct h5_entry *befor
     return !strchr(a, '/') && !strchr(b, '/') && (isdigit((unsigned char)*a) || isdigit((unsigned char)*b));
 }
 
-/* The pattern that matches the names of the first and the last file, which differ by a number. The caller frees. */
+/* The pattern that matches the names of the first and the last file, which differ by a number: their common beginning
+ * and end, with digits in between. Relative names are taken from the folder of `path`, the file with the links. The
+ * caller frees. */
 static char *pattern_of(const char *path, const char *first, const char *last) {
-    size_t head = 0, tail = 0, length = strlen(first), other = strlen(last);
+    size_t first_length = strlen(first), last_length = strlen(last), head = 0, tail = 0;
     while (first[head] && first[head] == last[head]) head++;
     while (head > 0 && isdigit((unsigned char)first[head - 1])) head--;
-    while (tail < length - head && tail < other - head && first[length - 1 - tail] == last[other - 1 - tail]) tail++;
-    while (tail > 0 && isdigit((unsigned char)first[length - tail])) tail--;
-    int folder = *first == '/' ? 0 : (int)(path_name(path) - path);
-    OWNED char *begin = must_printf("%.*s%.*s", folder, path, (int)head, first);
-    OWNED char *escaped = match_escape(begin);
-    OWNED char *end = match_escape(first + length - tail);
+    while (tail < first_length - head && tail < last_length - head &&
+           first[first_length - 1 - tail] == last[last_length - 1 - tail])
+        tail++;
+    while (tail > 0 && isdigit((unsigned char)first[first_length - tail])) tail--;
+    int folder_bytes = *first == '/' ? 0 : (int)(path_name(path) - path);
+    OWNED char *common = must_printf("%.*s%.*s", folder_bytes, path, (int)head, first);
+    OWNED char *begin = match_escape(common), *end = match_escape(first + first_length - tail);
+    if (first_length != last_length) return must_printf("%s[0-9]*%s", begin, end);
     OWNED char *digits = must_strdup("");
-    for (size_t i = 0; length == other && i < length - head - tail; i++) {
-        must_append(&digits, "[0-9]");
-    }
-    return must_printf("%s%s%s", escaped, *digits ? digits : "[0-9]*", end);
+    for (size_t i = head; i < first_length - tail; i++) must_append(&digits, "[0-9]");
+    return must_printf("%s%s%s", begin, *digits ? digits : "[0-9]*", end);
 }
 
-/* Does the pattern match exactly the files of these entries, in this order? */
+/* Does the pattern match exactly the files that these entries link to, in this order? */
 static bool matches_all(const char *pattern, struct input_candidate *const series[], int count) {
     char **paths = NULL;
     int found = match_files(pattern, &paths);
@@ -101,8 +104,9 @@ static bool matches_all(const char *pattern, struct input_candidate *const serie
     return all;
 }
 
-/* Joins external links that differ only by a number into one concatenated input. A detector's master file has such:
- * data_000001 -> run_data_000001.h5:/entry/data/data, data_000002 -> ... Returns the index after the series. */
+/* Joins external links that differ only by a number, from candidate `at` on, into one concatenated input, if its array
+ * can be described. A detector's master file has such links: data_000001 -> run_data_000001.h5:/entry/data/data,
+ * data_000002 -> ... Returns the index after the series. */
 static int join_links(struct listing *listing, int at) {
     OWNED struct input_candidate **series = must_malloc((unsigned long)(listing->list.count - at) * sizeof *series);
     struct input_candidate *first = &listing->candidates[at];
@@ -148,8 +152,8 @@ static void leave_out_virtual(struct listing *listing, const struct input_candid
 /* ---- fields of tables -------------------------------------------------------------------------------------------- */
 
 /* Finds the numeric fields of tables and the parts of complex numbers, except indices and coordinates by their names.
- * Returns how many are in `fields`, which the caller frees with free_fields. *unusable: why the first that cannot be
- * read cannot. */
+ * Returns how many are in `fields`, which the caller frees with free_fields. *unusable: why the first unreadable field
+ * cannot be read, if there is one. */
 static int find_fields(const struct listing *listing, struct input_candidate fields[MAX_PROPOSALS],
                        struct error *unusable) {
     int count = 0, unreadable = 0;
@@ -189,12 +193,14 @@ struct operation_list {
     bool gram, copy;  /* one is proposed already */
 };
 
+/* Proposes a reduction of an input along an axis; `why`: a comment behind it, or "". */
 static void print_reduction(struct operation_list *work, const struct proposal *input, const char *operator, int axis,
                             bool skip_nan, const char *why) {
     fprintf(work->to, "  - {id: %s_of_%s, op: reduce, inputs: [%s], operator: %s, axis: %d%s}%s%s\n", operator,
             input->name, input->name, operator, axis, skip_nan ? ", skip_nan: true" : "", *why ? " # " : "", why);
 }
 
+/* The first axis whose name means time; -1: there is none. */
 static int time_axis(const struct input_candidate *candidate) {
     static const char *const names[] = {"time", "t", "times", "valid_time", "date", "month", "year"};
     for (int axis = 0; axis < candidate->entry->rank && axis < candidate->array.shape.rank; axis++)
@@ -258,6 +264,7 @@ static bool propose_samples(struct operation_list *work, const struct proposal *
     return true;
 }
 
+/* Proposes, for any array, its mean along the first axis. */
 static bool propose_mean(struct operation_list *work, const struct proposal *input) {
     print_reduction(work, input, "mean", 0, false, "");
     return true;
@@ -304,14 +311,14 @@ static void name_inputs(struct proposal inputs[], int count) {
     }
 }
 
-/* The type to read the input as; NULL: its own. A Gram matrix in float32 would lose many digits. */
+/* The type to read the input as; NULL: the data set's own. A Gram matrix in float32 would lose many digits. */
 static const char *type_for(const struct proposal *input, const struct operation_list *work) {
     bool gram = !work->gram && is_samples(input->candidate) && !(input->candidate->entry->marks & H5_MARK_MATLAB);
     return gram && input->candidate->array.dtype != FLOAT64 ? "float64" : NULL;
 }
 
 /* Prints an input of the proposed job; a comment behind it states shape, type and use. `type`: the value of the key
- * `dtype`; NULL: no such key. */
+ * `dtype`; NULL: the input gets no such key. */
 static void print_input(const struct listing *listing, const struct proposal *input, const char *type) {
     const struct input_candidate *candidate = input->candidate;
     char shape[SHAPE_TEXT];

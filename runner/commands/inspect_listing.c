@@ -52,7 +52,7 @@ static int count_listed(const struct listing *listing) {
 /* What may differ in the names of data sets that are alike: numbers; the last group; the part after the last '/'. */
 enum likeness { SAME_BUT_NUMBERS, SAME_BUT_GROUP, SAME_BUT_NAME, LIKENESSES };
 
-/* A key that data sets have in common if they are alike: the part of their names that must agree, type, rank, layout
+/* The key that data sets which are alike have in common: the part of their names that must agree, type, rank, layout
  * and filters. The caller frees. */
 static char *likeness_key(const struct h5_entry *entry, enum likeness likeness) {
     OWNED char *name = must_strdup(entry->name);
@@ -147,6 +147,7 @@ enum status candidate_describe(struct input_candidate *candidate) {
     return array_check_sources(&candidate->array, &candidate->unusable);
 }
 
+/* Describes a data set as a whole and, if that fails, tries its first field. */
 static void describe_candidate(struct listing *listing, struct input_candidate *candidate,
                                const struct device_facts *cpu) {
     candidate->described = true;
@@ -162,7 +163,7 @@ static void describe_candidate(struct listing *listing, struct input_candidate *
     }
 }
 
-/* The candidate itself if it is described, else the one that represents it. */
+/* The candidate itself if it is described, else the described one that represents it. */
 static const struct input_candidate *described_for(const struct input_candidate *candidate) {
     while (!candidate->described && candidate->like) candidate = candidate->like;
     return candidate;

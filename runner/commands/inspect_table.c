@@ -33,7 +33,7 @@ static const struct table_column columns[COLUMNS] = {
     [INPUT] = {.name = "as an input"},
 };
 
-/* "time, lat, lon"; the caller frees. */
+/* The names of the axes, "time, -, lon"; "": no axis has a name. The caller frees. */
 static char *axes_text(const struct h5_entry *entry) {
     char *text = must_strdup("");
     bool any = false;
@@ -102,6 +102,7 @@ static char *group_of(const struct h5_entry *entry) {
     return must_printf("%.*s", end == entry->name ? 1 : (int)(end - entry->name), entry->name);
 }
 
+/* Prints a line for each group with data sets of a kind, or one line about all if that were too many. */
 static void print_kind(const struct listing *listing, enum h5_kind kind) {
     char **groups = must_malloc((unsigned long)listing->list.count * sizeof *groups + 1);
     int count = 0, lines = 0;
@@ -136,6 +137,7 @@ static void print_aliases(const struct listing *listing) {
     if (count > MAX_LINES) printf("  %d more names of other data sets\n", count - MAX_LINES);
 }
 
+/* Prints a line for each row that represents hidden data sets, and the number of those that no row represents. */
 static void print_alike(const struct listing *listing) {
     int lines = 0, more = 0;
     for (int i = 0; i < listing->list.count; i++) {
@@ -151,6 +153,7 @@ static void print_alike(const struct listing *listing) {
     if (listing->left_out) printf("  %d other data sets\n", listing->left_out);
 }
 
+/* Prints lines about the data sets that have no rows. */
 static void print_hidden(const struct listing *listing) {
     int count = 0;
     for (int i = 0; i < listing->list.count; i++) count += listing->candidates[i].hidden;
@@ -169,7 +172,7 @@ static void print_hidden(const struct listing *listing) {
 
 /* ---- remarks ----------------------------------------------------------------------------------------------------- */
 
-/* "12,345,678"; into `text`, which is returned. */
+/* Writes "12,345,678" into `text` and returns it. */
 static const char *thousands(double count, char text[48]) {
     char digits[32];
     int length = snprintf(digits, sizeof digits, "%.0f", count), to = 0;
@@ -229,7 +232,7 @@ static void print_remarks(const struct listing *listing) {
     print_tiny_chunks(listing);
 }
 
-/* "a link leads nowhere: /x" or "3 links lead nowhere, such as /x". */
+/* Prints "a link leads nowhere: /x" or "3 links lead nowhere, such as /x"; nothing for no links. */
 static void print_links(int count, const char *first, const char *what_one, const char *what_several) {
     if (count == 0) return;
     OWNED char *name = text_clean(first);
@@ -266,6 +269,7 @@ void inspect_print_table(struct listing *listing) {
 
 /* ---- one data set ------------------------------------------------------------------------------------------------ */
 
+/* Prints a property of the data set, unless it is "". */
 static void print_line(const char *what, const char *text) {
     OWNED char *clean = text_clean(text);
     if (*clean) printf("  %-10s %s\n", what, clean);

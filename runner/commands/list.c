@@ -17,7 +17,7 @@ static void print_dtypes(unsigned dtypes) {
         if (dtypes & DTYPE_BIT(i)) printf("%s%s", separator, dtype_name((enum dtype)i)), separator = " ";
 }
 
-/* Prints nothing if the kernel has all operators. */
+/* Prints the operators that the kernel has, unless it has all of its operation's, `names` (NULL: there are none). */
 static void print_operators(const struct kernel *kernel, const char *const *names) {
     int count = 0;
     while (names && names[count]) count++;

@@ -41,7 +41,7 @@ static void print_paragraph(const char *text, FILE *to) {
     fputc('\n', to);
 }
 
-/* "tilerun run [OPTION...] JOB", with the command in bold. */
+/* Prints "tilerun run [OPTION...] JOB", with the command in bold. */
 static void print_usage(const struct command *command, FILE *to) {
     OWNED char *usage = command_usage(command);
     unsigned long words = strlen("tilerun ") + strlen(command->name);
@@ -50,6 +50,7 @@ static void print_usage(const struct command *command, FILE *to) {
     fputc('\n', to);
 }
 
+/* Prints an option's names and argument in bold and italics, and its help. */
 static void print_option(const struct option_row *row, FILE *to) {
     fputs(".TP\n", to);
     if (row->letter) fprintf(to, "\\fB\\-%c\\fR, ", row->letter);
@@ -64,6 +65,7 @@ static void print_option(const struct option_row *row, FILE *to) {
     print_paragraph(row->help, to);
 }
 
+/* Prints a command's section: usage, summary, options and description. */
 static void print_command(const struct command *command, FILE *to) {
     fprintf(to, ".SS %s\n", command->name);
     print_usage(command, to);
@@ -89,12 +91,12 @@ struct manual_entry {
 /* All variables that the program reads; environment_recorded names those that it only records. */
 static const struct manual_entry environment[] = {
     {"OMP_NUM_THREADS", "The largest number of threads that read, compute and write (default: all cores)."},
-    {"SLURM_CPUS_PER_TASK", "The same, set by Slurm. The smaller of the two is used."},
+    {"SLURM_CPUS_PER_TASK", "Slurm's limit of these threads. The smaller of the two is used."},
     {"CUDA_VISIBLE_DEVICES", "The GPUs that the program sees; empty: none."},
     {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_STEP",
      "The shard of `run --shard auto` in a Slurm array."},
     {"SLURM_PROCID, SLURM_NTASKS, OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE",
-     "The same in a Slurm step, under Open MPI and under PMI."},
+     "The shard of `run --shard auto` in a Slurm step, under Open MPI and under PMI."},
     {"SLURM_JOB_ID, SLURM_ARRAY_JOB_ID", "Name this process in logs and to processes that wait for its lock."},
     {"TILERUN_BLAS", "The library of matmul's variant blas (default: OpenBLAS, MKL, BLIS or libblas.so.3)."},
     {"TILERUN_LOG", "The file where a shard's messages end, which show names. The Slurm scripts set it."},

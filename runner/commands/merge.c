@@ -14,7 +14,7 @@ struct merge_settings {
     enum progress_mode progress;
 };
 
-/* The job of the shards, with their text; its output gets the path of the command line. */
+/* The job that the shards record. Its output is `path`, that of the command line. */
 static struct job *load_job(const char *path, const struct shard_job *found) {
     struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.tolerant = true});
     job->verbatim = must_strdup(found->text);
@@ -23,7 +23,8 @@ static struct job *load_job(const char *path, const struct shard_job *found) {
     return job;
 }
 
-/* Prints the results file if no shard has left a manifest, and removes the leftovers of a killed merge. */
+/* Prints the results file, where no shard has left a manifest, and removes the leftovers of a killed merge.
+ * STATUS_USAGE: there is no results file either. STATUS_RUN: runs in it failed. */
 static enum status show_done(const char *path, const struct execute_options *options, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
     OWNED char *word = text_shell_word(path);

@@ -19,13 +19,15 @@ static char *name_of(const char *path) {
     return must_printf("%s%s", isalpha((unsigned char)*name) || *name == '_' ? "" : "k_", name);
 }
 
+/* Prints a template with `name` for each NAME. */
 static void print_text(FILE *to, const char *text, const char *name) {
     for (const char *next; (next = strstr(text, "NAME")); text = next + 4)
         fprintf(to, "%.*s%s", (int)(next - text), text, name);
     fputs(text, to);
 }
 
-/* Finds the template for an operation and for the language that the suffix of `path` states. */
+/* Finds the template for an operation and for the language that the suffix of `path` states. STATUS_USAGE: there is
+ * none. */
 static enum status find_template(const char *op, const char *path, const char **text, struct error *error) {
     const char *names[OP_COUNT] = {NULL}, *suffix = path_suffix(path);
     int count = 0;
@@ -59,6 +61,7 @@ static char *launch_of(const char *text) {
     return must_printf("%.*s", (int)strcspn(begin, "}"), begin);
 }
 
+/* Writes the template to FILE, which must not exist, and prints the variant that uses it. */
 static enum status new_kernel(const struct invocation *invocation, struct error *error) {
     const char *path = invocation->operands[1], *text = NULL;
     TRY(find_template(invocation->operands[0], path, &text, error));
@@ -70,7 +73,7 @@ static enum status new_kernel(const struct invocation *invocation, struct error 
     OWNED char *name = name_of(path);
     print_text(to, text, name);
     bool good = !ferror(to);
-    good = fclose(to) == 0 && good;
+    good = fclose(to) == 0 && good; /* closes in any case */
     enum status status = good ? STATUS_OK : fail_write(error, path, errno);
     const char *file = path_name(path);
     OWNED char *launch = launch_of(text);

@@ -8,6 +8,8 @@
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
+#define MAX_SECONDS 999999999 /* 30 years */
+
 const struct option_row no_options[] = {{0}};
 
 enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error) {
@@ -53,9 +55,20 @@ enum status option_choice(const struct option_row *row, const char *argument, vo
 enum status option_integer(const struct option_row *row, const char *argument, void *field, struct error *error) {
     char *end;
     long value = strtol(argument, &end, 10);
-    if (!(*argument >= '0' && *argument <= '9') || *end || value > 1000)
-        return fail(error, STATUS_USAGE, "--%s must be a whole number from 0 to 1000, not '%s'", row->name, argument);
+    if (!(*argument >= '0' && *argument <= '9') || *end || value > OPTION_MAX)
+        return fail(error, STATUS_USAGE, "--%s must be a whole number from 0 to %d, not '%s'", row->name, OPTION_MAX,
+                    argument);
     *(int *)field = (int)value;
+    return STATUS_OK;
+}
+
+enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error) {
+    char *end;
+    long value = strtol(argument, &end, 10);
+    if (!(*argument >= '0' && *argument <= '9') || *end || value > MAX_SECONDS)
+        return fail(error, STATUS_USAGE, "--%s must be a whole number of seconds, such as 3600, not '%s'", row->name,
+                    argument);
+    *(double *)field = (double)value;
     return STATUS_OK;
 }
 
@@ -91,6 +104,7 @@ static void make_tables(const struct option_row *rows, struct option longs[MAX_R
     *letters = '\0';
 }
 
+/* The row of the option for which getopt_long returned `code`; NULL: it refused the option. */
 static const struct option_row *find_row(const struct option_row *rows, int code) {
     if (code >= FIRST_CODE) return &rows[code - FIRST_CODE];
     for (; rows->name; rows++)
@@ -98,7 +112,7 @@ static const struct option_row *find_row(const struct option_row *rows, int code
     return NULL;
 }
 
-/* The option whose name is most like the one given ("--repaet=3"); NULL: none is like it. */
+/* The name of the option that `given`, "--repaet=3", is most like; NULL: no option is like it. */
 static const char *nearest_option(const struct option_row *rows, const char *given) {
     const char *names[MAX_ROWS];
     char word[32];
@@ -109,7 +123,7 @@ static const char *nearest_option(const struct option_row *rows, const char *giv
     return nearest_name(word, names, count);
 }
 
-/* Reports the option that getopt_long refuses by `code`: '?', unknown, or ':', without its argument. */
+/* Reports the option that getopt_long has refused by `code`: '?' is unknown, ':' lacks its argument. */
 static enum status fail_misused(const struct option_row *rows, const char *command, int code, char **argv,
                                 struct error *error) {
     char option[64];

@@ -13,15 +13,15 @@ enum word_kind { WORD_OTHER, WORD_JOB, WORD_RESULTS, WORD_FILE, WORD_FOLDER, WOR
 
 struct option_row {
     const char *name;     /* "output"; NULL ends the table */
-    char letter;          /* 'o' for `-o`; '\0': none */
-    const char *argument; /* "FILE"; NULL: the option takes none */
+    char letter;          /* 'o' for `-o`; '\0': the option has only a name */
+    const char *argument; /* "FILE"; NULL: the option takes no argument */
     const char *help;
     /* Checks the argument and stores it in `field`. A failure reads "--NAME ...": the parser puts the command in front.
      */
     enum status (*parse)(const struct option_row *row, const char *argument, void *field, struct error *error);
     size_t field;               /* its offset in the struct that the command's options fill */
     enum word_kind kind;        /* the argument's */
-    const char *const *choices; /* words that the argument may be, then NULL; NULL: unknown */
+    const char *const *choices; /* words that the argument may be, then NULL; NULL: they are not known */
     int number;                 /* what option_number stores; what option_choice stores for the first word */
 };
 extern const struct option_row no_options[]; /* the table of a command without options */
@@ -50,23 +50,28 @@ struct option_list {
     const char *items[64];
 };
 
-/* ---- for `parse` ---- */
+/* ---- for `parse`; STATUS_USAGE: the argument is wrong ---- */
 
+/* Stores true, row->number, the argument itself, or the argument as the next item of a list. */
 enum status option_flag(const struct option_row *row, const char *argument, void *field, struct error *error);
 enum status option_number(const struct option_row *row, const char *argument, void *field, struct error *error);
 enum status option_text(const struct option_row *row, const char *argument, void *field, struct error *error);
 enum status option_list(const struct option_row *row, const char *argument, void *field, struct error *error);
 /* One of row->choices, as an enum that begins with row->number. */
 enum status option_choice(const struct option_row *row, const char *argument, void *field, struct error *error);
-/* A whole number, from 0 to 1000, as an int. */
+/* A whole number, from 0 to OPTION_MAX, as an int. */
+#define OPTION_MAX 1000
 enum status option_integer(const struct option_row *row, const char *argument, void *field, struct error *error);
-/* "5%" or "0.05", from 0 to 10. */
+/* A whole number of seconds, as a double. */
+enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error);
+/* "5%" or "0.05", from 0 to 10, as a double; without a percent sign at most 1. */
 enum status option_share(const struct option_row *row, const char *argument, void *field, struct error *error);
 
 /* ---- the parser ---- */
 
 /* Takes the options among argv[1 .. argc-1] with getopt_long and stores them in `options`. Moves the operands to
- * argv[*operands] and after. `command` is for messages. */
+ * argv[*operands] and after. `command`: its name, for messages. STATUS_USAGE: an option is unknown or has a wrong
+ * argument. */
 enum status options_parse(const struct option_row *rows, const char *command, int argc, char **argv, void *options,
                           int *operands, struct error *error);
 

@@ -10,6 +10,7 @@
 
 static const char beginning[] = "# Written by tilerun run --pin: ";
 
+/* Has the variant, at the operation's combination, a finished run among the rows? A search records its winner only. */
 static bool has_won(const struct job_operation *operation, const struct job_variant *variant,
                     const struct result_row *rows, int count) {
     for (int i = 0; i < count; i++)

@@ -12,7 +12,7 @@ struct plan_settings {
     struct division_terms division; /* shards 0: --shards is not given */
 };
 
-/* Takes "40GB" into a double. */
+/* For option_row.parse: stores bytes a second, "40GB", as a double. */
 static enum status option_bandwidth(const struct option_row *row, const char *argument, void *field,
                                     struct error *error) {
     int64_t bytes;

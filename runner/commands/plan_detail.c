@@ -3,6 +3,7 @@
 #include "../base/text.h"
 #include "plan_print.h"
 
+/* Prints the tile and the extent of each loop that has more than one iteration, and the number of steps. */
 static void print_tiles(const struct geometry *geometry, const struct tiling *tiling, FILE *to) {
     static const char names[] = "bmnk";
     fprintf(to, "    tiles    ");

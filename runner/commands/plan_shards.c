@@ -31,6 +31,7 @@ struct row_texts {
     char cells[COLUMNS][32];
 };
 
+/* Formats a shard's row. */
 static struct row_texts texts_of(const struct numbered_load *numbered) {
     const struct shard_load *load = &numbered->load;
     struct row_texts texts = {{[TIME] = "-", [WAITS] = "-"}};
@@ -58,6 +59,7 @@ static void add_row(struct table *table, char *name, const struct numbered_load 
     free(name);
 }
 
+/* Orders the longest shards first, then by number. */
 static int compare_longest(const void *one, const void *other) {
     const struct numbered_load *a = one, *b = other;
     double one_s = a->load.seconds + a->waits_s, other_s = b->load.seconds + b->waits_s;
@@ -118,6 +120,7 @@ static const char *plural(int count) {
     return count == 1 ? "" : "s";
 }
 
+/* Prints how even the shards are, what they gain over one process, and how many are idle. */
 static void print_balance(const struct division *division, int width, FILE *to) {
     char a[32], b[32];
     plan_print_line(width, to, "longest %s%s, mean %s: longest / mean %.2f", duration_text(division->longest_s, a),
@@ -132,7 +135,8 @@ static void print_balance(const struct division *division, int width, FILE *to) 
                         plural(division->idle), division->idle == 1 ? "s" : "ve", division->shards - division->idle);
 }
 
-/* "'product n=4096' alone takes 61 % of the time; more than 2 shards do not help" */
+/* If the longest group of tasks limits the job: "'product n=4096' alone takes 61 % of the time; more than 2 shards do
+ * not help". */
 static void print_dominant(const struct division *division, int width, FILE *to) {
     bool more_would_help = division->shards < division->useful_shards, is_even = division->uneven <= UNITS_UNEVEN;
     if (more_would_help || is_even) return;
@@ -151,6 +155,7 @@ static void print_dominant(const struct division *division, int width, FILE *to)
                     division->tiles_help ? "; --by tiles divides it" : "");
 }
 
+/* Prints the time that the file system needs, and from how many shards on it limits the job. */
 static void print_files(const struct division *division, int width, FILE *to) {
     char a[32], b[32], c[32];
     if (division->files_s <= 0) return;

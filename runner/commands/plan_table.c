@@ -26,6 +26,7 @@ static const struct table_column columns[COLUMNS] = {
     [ROOF] = {.name = "of roof", .right = true, .priority = 1},
 };
 
+/* Adds a run's row, with the note as its remark. */
 static void add_row(struct table *table, const struct plan *plan, const struct run *run, const struct cost *cost) {
     const struct task *task = &plan->tasks[run->task];
     char text[32];
@@ -53,7 +54,8 @@ static bool printed_before(const struct plan *plan, int number) {
     return false;
 }
 
-/* "4 runs skipped: needs a CUDA GPU (naive, tiled)" */
+/* Prints about run `number` and the later ones skipped for its reason: "4 runs skipped: needs a CUDA GPU (naive,
+ * tiled)". Each variant is named once. */
 static void print_skipped(const struct plan *plan, int number, int width, FILE *to) {
     const char *why = plan->runs[number].skip;
     OWNED char *names = must_strdup("");

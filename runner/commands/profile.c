@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_WORDS 192
+#define MAX_WORDS 192 /* further ones are dropped: the fixed words, and 64 of --set */
 
 struct profile_settings {
     struct job_settings job;
@@ -38,7 +38,7 @@ struct profile {
     char *results, *running, *report; /* the results file, its name while the profiler runs, the profiler's report */
     int control[2], acknowledge[2];   /* pipes: the run starts and stops perf, which acknowledges */
     int word_count;
-    char *words[MAX_WORDS + 1];
+    char *words[MAX_WORDS + 1]; /* the profiler's command line, then NULL; words[0]: the profiler, "ncu" or "perf" */
 };
 
 /* ---- the run ----------------------------------------------------------------------------------------------------- */
@@ -88,7 +88,8 @@ static void add_words(struct profile *profile, const char *const *words) {
     while (*words) add_word(profile, must_strdup(*words++));
 }
 
-/* Makes the command line: the profiler, then this program with --here and the options of this call. */
+/* Makes the command line: the profiler, then this program with --here and the options of this call. For perf also makes
+ * the pipes, and passes the run's ends to it in the environment. STATUS_IO: a pipe cannot be made. */
 static enum status make_command(struct profile *profile, struct error *error) {
     const struct profile_settings *settings = profile->settings;
     const struct job_overrides *overrides = &settings->job.overrides;
@@ -133,7 +134,7 @@ static enum status print_command(const struct profile *profile) {
     return STATUS_OK;
 }
 
-/* Runs the profiler and waits for its end. *found: is it installed? If not, prints its command line instead. */
+/* Runs the profiler and waits for its end. *found: the profiler is installed; otherwise prints its command line. */
 static enum status run_profiler(struct profile *profile, bool *found, struct error *error) {
     pid_t child;
     int state = 0;
@@ -148,6 +149,7 @@ static enum status run_profiler(struct profile *profile, bool *found, struct err
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
+/* Computes the SHA-256 of a file. STATUS_RUN: it is missing or empty. */
 static enum status hash_file(const char *path, char sha256[65], struct error *error) {
     struct stat about;
     OWNED_DESCRIPTOR int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -159,7 +161,7 @@ static enum status hash_file(const char *path, char sha256[65], struct error *er
     return STATUS_OK;
 }
 
-/* Checks that the profiled run reached its end and its result was right. */
+/* Checks that the profiled run reached its end and its result was right; otherwise STATUS_RUN. */
 static enum status check_row(const struct profile *profile, struct error *error) {
     FREED_BY(results_file_release) struct results_file *file = NULL;
     const char *label = profile->run->label;
@@ -172,14 +174,16 @@ static enum status check_row(const struct profile *profile, struct error *error)
                 row ? row->message : "");
 }
 
-/* Records the report's path and hash in the results file, and renames that file from `running` to `results`. */
+/* Checks the run's row, records the report's path and hash in the results file, renames that file from `running` to
+ * `results`, and prints where both are. */
 static enum status record_report(const struct profile *profile, struct error *error) {
     char sha256[65];
     TRY(check_row(profile, error));
     TRY(hash_file(profile->report, sha256, error));
     TRY(results_write_report(profile->running, profile->words[0], profile->report, sha256, error));
     if (rename(profile->running, profile->results) != 0)
-        return fail(error, STATUS_IO, "%s cannot be written: %s", profile->results, strerror(errno));
+        return fail(error, STATUS_IO, "%s cannot be renamed to %s: %s", profile->running, profile->results,
+                    strerror(errno));
     text_print(stdout, "%s: the profile of one verified launch is in %s\n", profile->name, profile->report);
     text_print(stdout, "sha256 %s, recorded in %s\n", sha256, profile->results);
     return STATUS_OK;

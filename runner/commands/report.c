@@ -55,6 +55,7 @@ static enum status write_page(struct results_file *const *files, int count, FILE
     return report_write(files, count, &comparison, to, error);
 }
 
+/* Writes the report to the file `name`, whole or not at all; `names`: of the results files. */
 static enum status write_file(const char *name, bool overwrite, struct results_file *const *files, char *const names[],
                               int count, struct error *error) {
     FREED_BY(atomic_file_discard) struct atomic_file page = {.descriptor = -1};

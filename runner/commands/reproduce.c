@@ -10,6 +10,7 @@
 #include "command.h"
 #include "pin.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
@@ -40,18 +41,21 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
     return remove(path);
 }
 
-/* Makes a temporary folder beside the results or, if that folder is read-only, where temporary files go. */
+/* Makes a temporary folder beside the results or, if that folder is read-only, in TMPDIR. STATUS_USAGE: neither can be
+ * made. */
 static enum status make_folder(struct reproduction *r, struct error *error) {
-    const char *elsewhere = getenv("TMPDIR");
+    const char *given = getenv("TMPDIR"), *elsewhere = given && *given ? given : "/tmp";
     r->folder = path_beside(r->path, ".tilerun-reproduce-XXXXXX");
     if (mkdtemp(r->folder)) return STATUS_OK;
     free(r->folder);
-    r->folder = must_printf("%s/tilerun-reproduce-XXXXXX", elsewhere && *elsewhere ? elsewhere : "/tmp");
+    r->folder = must_printf("%s/tilerun-reproduce-XXXXXX", elsewhere);
     if (mkdtemp(r->folder)) return STATUS_OK;
+    int number = errno;
     free(r->folder);
     r->folder = NULL;
-    return fail(error, STATUS_USAGE, "%s: no temporary folder can be made beside it; -o names the new results file",
-                r->path);
+    return fail(error, STATUS_USAGE,
+                "%s: no temporary folder can be made beside it or in %s: %s; -o FILE writes the new results elsewhere",
+                r->path, elsewhere, strerror(number));
 }
 
 /* "results/run.h5" -> "results/run.reproduced.h5" */
@@ -60,6 +64,7 @@ static char *kept_name(const char *path) {
     return must_printf("%.*s.reproduced%s", (int)(suffix - path), path, *suffix ? suffix : ".h5");
 }
 
+/* Sets r->output: the file that -o or --keep names, else one in a temporary folder. */
 static enum status choose_output(struct reproduction *r, struct error *error) {
     if (r->settings->job.overrides.output) {
         r->output = must_strdup(r->settings->job.overrides.output);
@@ -112,6 +117,7 @@ static bool is_unsure(void *context, const struct result_row *row, const struct 
     return pair.ratio.verdict == RATIO_UNSURE;
 }
 
+/* Executes the job and opens its results as r->new. Failed runs are no error: the comparison names them. */
 static enum status run_again(struct reproduction *r, const struct plan *plan, const char *line, struct error *error) {
     const struct execute_options options = {.overwrite = r->settings->overwrite,
                                             .progress = r->settings->progress,
@@ -148,6 +154,7 @@ static bool promises_bits(const struct plan *plan, const struct run_pair *pair) 
     return run->kernel && !run->kernel->atomic_order;
 }
 
+/* Does the context, what differs between the two files, have an entry of this name? */
 static bool differs(const struct context *context, const char *what) {
     for (int i = 0; i < context->count; i++)
         if (strcmp(context->items[i].what, what) == 0) return true;
@@ -186,6 +193,7 @@ static void count_output(const struct plan *plan, struct run_pair *pair, struct 
     }
 }
 
+/* Counts the output of a run that both files have, if the run succeeded in the original. */
 static void count_pair(const struct comparison *comparison, const struct plan *plan, struct run_pair *pair,
                        struct tally *tally) {
     if (!result_row_done(pair->base)) return;
@@ -197,6 +205,7 @@ static void count_pair(const struct comparison *comparison, const struct plan *p
     tally->lost += !result_row_done(pair->new);
 }
 
+/* Counts the original's outputs, also those of runs that the new results lack. */
 static struct tally count_outputs(struct comparison *comparison, const struct plan *plan,
                                   const struct context *context) {
     struct tally tally = {.same_origin = same_program(context) && same_device(comparison, context)};
@@ -226,6 +235,7 @@ static void print_likely_cause(const struct comparison *comparison, const struct
             "each run.\n");
 }
 
+/* Prints one line with the counts of outputs and of times. */
 static void print_totals(const struct comparison *comparison, const struct tally *tally) {
     printf("outputs: %d of %d identical", tally->identical, tally->outputs);
     if (tally->within) printf(", %d within tolerance", tally->within);
@@ -244,6 +254,7 @@ static void print_totals(const struct comparison *comparison, const struct tally
     printf("\n");
 }
 
+/* Compares the new results with the original's, and prints the comparison. STATUS_RUN: an output or a time is worse. */
 static enum status judge(const struct reproduction *r, const struct plan *plan, struct error *error) {
     FREED_BY(comparison_free) struct comparison comparison = {0};
     comparison_pair(r->base, r->new, &comparison);

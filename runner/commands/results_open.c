@@ -45,8 +45,8 @@ static char *shards_state_text(const struct survey *survey, const char *output) 
         progress, word);
 }
 
-/* "shard 1 of 3 lacks 2 of 4 runs and panels; it is running on node n7, job 12_1; log: /x/12_1.out": a line for each
- * shard that lacks some. NULL: none does. The caller frees. */
+/* A line for each shard that lacks runs: "shard 1 of 3 lacks 2 of 4 runs and panels; it is running on node n7, job
+ * 12_1; log: /x/12_1.out". NULL: no shard lacks any. The caller frees. */
 static char *missing_of(const struct survey *survey) {
     enum { MAX_LINES = 20 };
     OWNED char *text = NULL;
@@ -73,6 +73,7 @@ static char *missing_of(const struct survey *survey) {
     return lines > 0 ? disown(&text) : NULL;
 }
 
+/* Describes how far the job is, "running: ..." or "unfinished: ...". The caller frees. */
 static char *state_text(const struct survey *survey, const char *output) {
     if (survey->shard_count > 0) return shards_state_text(survey, output);
     OWNED char *progress = progress_counts(survey);
@@ -80,7 +81,7 @@ static char *state_text(const struct survey *survey, const char *output) {
                            : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", progress);
 }
 
-/* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: there is nothing
+/* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: no job has left parts
  * there. */
 static bool read_parts(struct results_file *file) {
     FREED_BY(survey_free) struct survey survey = {0};

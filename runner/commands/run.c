@@ -34,6 +34,7 @@ static enum status validate(const void *settings, struct error *error) {
     return STATUS_OK;
 }
 
+/* Prints the notes of the runs, each once, and executes the units. */
 static enum status execute(const struct units *units, const struct execute_options *options, struct error *error) {
     const struct plan *plan = units->whole;
     OWNED char *latest = must_strdup("");
@@ -49,8 +50,8 @@ static enum status execute(const struct units *units, const struct execute_optio
     return command_execute(units, options, error);
 }
 
-/* Does a whole job. Long operations are divided into panels, so that an interrupted job keeps those that are finished.
- * With --resume a job that shards have begun is divided as they did, so that their results are found. */
+/* Does a whole job. Long operations are divided into panels, so that an interrupted job keeps the finished panels. With
+ * --resume a job that shards have begun is divided as they divided it, so that their results are found. */
 static enum status execute_whole(const struct plan *whole, const struct execute_options *options, struct error *error) {
     enum shard_by by = SHARD_AUTO;
     int divided = 1;

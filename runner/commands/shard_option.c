@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a number of at most nine digits and no sign at *text, and moves *text past it. */
+/* Reads a number of at most nine digits and no sign at *text, and moves *text past it. false: none stands there. */
 static bool read_count(const char **text, int *number) {
     char *end;
     if (!isdigit((unsigned char)**text)) return false;
@@ -23,7 +23,8 @@ static bool read_variable(const char *name, int *number) {
     return text && read_count(&text, number) && *text == '\0';
 }
 
-/* The user chooses the numbers of a Slurm array (--array=1-8): the smallest is shard 0. A step (0-6:2) parts them. */
+/* Reads the shard of a Slurm array, whose numbers the user chooses (--array=1-8): the smallest is shard 0. The numbers
+ * may have a step (0-6:2). *index -1: this task's number is below the smallest. false: this is no array. */
 static bool from_array(int *index, int *count) {
     int number, first, step = 1;
     if (!read_variable("SLURM_ARRAY_TASK_ID", &number) || !read_variable("SLURM_ARRAY_TASK_MIN", &first) ||
@@ -34,6 +35,8 @@ static bool from_array(int *index, int *count) {
     return true;
 }
 
+/* Reads the shard from the first batch system whose variables are set; *source: the variable of the index. false: none
+ * are set. */
 static bool from_batch_system(int *index, int *count, const char **source) {
     static const char *const ranks[][2] = {
         {"SLURM_PROCID", "SLURM_NTASKS"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}};
@@ -60,6 +63,7 @@ enum status option_shard_count(const struct option_row *row, const char *argumen
     return check_count(row, argument, *count, error);
 }
 
+/* Sets the shard from the batch system's variables. STATUS_USAGE: they are not set, or not the numbers of a shard. */
 static enum status shard_of_environment(struct shard *shard, struct error *error) {
     const char *source = NULL;
     if (!from_batch_system(&shard->index, &shard->count, &source))
@@ -83,15 +87,5 @@ enum status option_shard(const struct option_row *row, const char *argument, voi
     if (shard->index >= shard->count)
         return fail(error, STATUS_USAGE, "--shard %s: shards are numbered from 0, so the last of %d is %d/%d", argument,
                     shard->count, shard->count - 1, shard->count);
-    return STATUS_OK;
-}
-
-enum status option_seconds(const struct option_row *row, const char *argument, void *field, struct error *error) {
-    int number;
-    const char *rest = argument;
-    if (!read_count(&rest, &number) || *rest != '\0')
-        return fail(error, STATUS_USAGE, "--%s must be a whole number of seconds, such as 3600, not '%s'", row->name,
-                    argument);
-    *(double *)field = number;
     return STATUS_OK;
 }

@@ -12,7 +12,7 @@ struct show_settings {
     struct option_list where;
 };
 
-/* Does a program read the output? */
+/* Is the format for programs that read it? */
 static bool is_data(enum show_format format) {
     return format == FORMAT_CSV || format == FORMAT_JSON;
 }
@@ -23,6 +23,7 @@ static enum status validate(const void *settings, struct error *error) {
     return fail(error, STATUS_USAGE, "--baseline needs --columns here: --csv and --json print all columns of /runs");
 }
 
+/* Prints the rows in the wanted format; CSV and JSON without --columns have all columns of /runs. */
 static void print(const struct results_view *view, const struct show_settings *settings, FILE *to) {
     enum show_format format = settings->format;
     if (format == FORMAT_TABLE) {
