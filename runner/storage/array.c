@@ -111,7 +111,8 @@ bool array_seen_in_file(const struct array *array, int number, struct selection 
     return true;
 }
 
-/* Adds the absent sources of the data set in one file. */
+/* Adds the absent sources of the data set in file number `number`. STATUS_USAGE: there are some, and the job does not
+ * say `sources: fill`; or h5_find_absent's. */
 static enum status add_absent(struct array *array, int number, struct error *error) {
     const char *file = array_file(array, number), *name = array->from_job->dataset;
     struct h5_absent absent = {0};
@@ -229,6 +230,8 @@ static void describe_axes(const struct h5_dataset *dataset, int along, struct ar
     }
 }
 
+/* Describes what all files of a concatenated input share, by the first of them. STATUS_USAGE: it lacks the axis along
+ * which the files are joined. */
 static enum status describe_from_first(const struct h5_dataset *dataset, const struct job_input *input,
                                        struct array *array, struct error *error) {
     if (dataset->shape.rank <= input->concatenate)
@@ -243,7 +246,7 @@ static enum status describe_from_first(const struct h5_dataset *dataset, const s
     return STATUS_OK;
 }
 
-/* Does the data set have the type and the other axes of the first file? */
+/* STATUS_USAGE: the data set has another type, or other sizes of the other axes, than that of the first file. */
 static enum status check_fits(const struct h5_dataset *dataset, const struct job_input *input,
                               const struct array *array, const char *file, struct error *error) {
     bool fits = dataset->dtype == array->stored && dataset->shape.rank == array->shape.rank;
@@ -288,7 +291,7 @@ static char *stated_packing(const struct h5_dataset *dataset, const struct job_i
     return decoding ? decoding_key(decoding) : must_strdup("");
 }
 
-/* A remark if a file's units differ from those of the files before it; NULL: none. The caller frees. */
+/* A remark if a file's units differ from those of the files before it; NULL: they do not. The caller frees. */
 static char *units_remark(const struct array *array, const char *units, const char *file) {
     if (!array->units || !units || strcmp(array->units, units) == 0) return NULL;
     return must_printf("units differ: '%s' in %s, '%s' in %s; the numbers are joined without conversion", array->units,
@@ -315,6 +318,7 @@ static void add_meaning(const struct h5_dataset *dataset, int number, struct arr
     }
 }
 
+/* Do both decode each element equally? NULL: the elements are used as they are stored. */
 static bool decoded_equally(const struct decoding *one, const struct decoding *other) {
     if (!one || !other) return !one && !other;
     OWNED char *key = decoding_key(one), *other_key = decoding_key(other);

@@ -87,13 +87,13 @@ struct array array_copy(const struct array *array);
  * would change, if the job sets the input's type, and for integers that become floats: a job that asks for floats wants
  * decoded values. */
 bool array_can_pack(const struct array *array, enum dtype dtype);
-/* Makes its elements the stored numbers. */
+/* Lets an array with a decoding have the stored numbers as elements. */
 void array_pack(struct array *array);
-/* Makes its elements the decoded values again. */
+/* Lets the array have the decoded values as elements again. */
 void array_unpack(struct array *array);
 /* Narrows an axis to elements first .. first + count - 1. */
 void array_narrow(struct array *array, int axis, int64_t first, int64_t count);
-/* Applies the key `select`. STATUS_USAGE: it does not fit the shape of the data set. */
+/* Applies the key `select`. STATUS_USAGE: the key does not fit the shape of the data set. */
 enum status array_select(struct array *array, const struct job_select *select, struct error *error);
 /* For an input in a file, after narrowing. STATUS_USAGE: the job reads 64 GiB or more, and the file stores less than
  * 1/65536 of that. Elements that were never stored are cheap to read, and partly filled data sets are common; but a
@@ -103,7 +103,8 @@ enum status array_check_mostly_empty(const struct array *array, struct error *er
  * the elements that the job reads, and fills `absent`. STATUS_USAGE, naming the first: one is missing, and the input
  * does not set `sources: fill`. */
 enum status array_check_sources(struct array *array, struct error *error);
-/* Sets *seen to the elements that the job reads of the data set in file number `number`; false: none. */
+/* Sets *seen to the elements that the job reads of the data set in file number `number`; false: it reads none of
+ * them. */
 bool array_seen_in_file(const struct array *array, int number, struct selection *seen);
 /* The grid of chunks in the view; boxes are cut along it. */
 struct grid array_grid(const struct array *array);

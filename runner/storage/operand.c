@@ -57,6 +57,7 @@ struct operand_widening {
     char *to;
 };
 
+/* Widens WIDENED elements of a block. */
 static void widen_some(void *context, int64_t item, int thread) {
     (void)thread;
     const struct operand_widening *block = context;
@@ -105,6 +106,7 @@ static struct box box_in_array(const struct operand *operand, const struct box *
     return box;
 }
 
+/* Reads a box of the array; hashes and counts fresh elements as the reading wants it. */
 static enum status read_in_array(const struct operand_reading *reading, const struct box *box, bool fresh, void *data,
                                  struct error *error) {
     struct reader *reader = reading->reader;
@@ -117,6 +119,7 @@ static enum status read_in_array(const struct operand_reading *reading, const st
     return STATUS_OK;
 }
 
+/* Reads a box of the operand whose elements have the same order in the array. */
 static enum status read_in_order(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     const struct operand_reading *reading = transfer->reading;
@@ -140,10 +143,12 @@ struct rearrangement {
     int64_t count[MAX_RANK], from_stride[MAX_RANK], to_stride[MAX_RANK];
 };
 
+/* Copies a row of elements whose size is that of `type`. */
 #define COPY_ROW(type)                                                                                                 \
     for (int64_t i = 0; i < copy->length; i++)                                                                         \
     ((type *)to)[i * copy->to_step] = ((const type *)from)[i * copy->from_step]
 
+/* Copies about WIDENED elements, in whole rows; elements have 1, 2, 4 or 8 bytes. */
 static void rearrange_rows(void *context, int64_t item, int thread) {
     (void)thread;
     const struct rearrangement *copy = context;
@@ -189,7 +194,8 @@ static void rearrange(const struct axes *axes, const struct box *part, const str
     workers_run(ceil_div(copy.rows, ceil_div(WIDENED, copy.length)), rearrange_rows, &copy);
 }
 
-/* Reads pieces of whole chunks. A repeated element is fresh only where it is first read. */
+/* Reads a box of a rearranged operand, in pieces of whole chunks. A repeated element is fresh only where it is first
+ * read. */
 static enum status read_rearranged(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     const struct operand_reading *reading = transfer->reading;
@@ -222,6 +228,7 @@ enum status operand_read(const struct operand_reading *reading, const struct box
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* Passes a box of the array and its elements to the visitor. */
 static enum status transfer_box(void *context, const struct box *part, struct error *error) {
     struct transfer *transfer = context;
     struct box box = box_in_array(transfer->operand, part);

@@ -39,6 +39,7 @@ CPU_VERSIONS(philox, (uint64_t seed, uint64_t pair, uint64_t *bits), (seed, pair
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+/* The values of `uniform`: from low on, at most `max`. */
 CPU_BODY uniform_body(double low, double range, double max, const uint64_t *restrict bits, double *restrict values) {
 #pragma omp simd
     for (int i = 0; i < 2 * PAIRS; i++) {

@@ -20,6 +20,7 @@ enum { BLOCK = 1 << 16 };              /* elements that HDF5 reads and that are 
 #define PART_BYTES (INT64_C(16) << 20) /* bytes of a piece that are read at a time, unless a chunk is larger */
 
 /* A reader may have pieces, and each piece has a reader, so these functions and those of readers call each other. */
+/* The pieces of a concatenated input: data set `object` of each file. */
 static struct pieces *pieces_of_parts(const struct array *array, const char *object);
 static void pieces_close(struct pieces *pieces);
 static void pieces_free(struct pieces *pieces);
@@ -81,8 +82,8 @@ static void check_source_chunks(const char *path, const char *name, struct error
     if (check) rawread_check_chunks(check, &all, error);
 }
 
-/* Chunks that HDF5 will decode in another program's file must decode within bounds. For a virtual data set this checks
- * all chunks that the job reads, now; for others, reader_read checks each box before it reads it. */
+/* Chunks that HDF5 will decode in another program's file must decode within bounds. For a virtual data set, checks all
+ * chunks that the job reads now; for others, reader_read checks the chunks of each box before it reads the box. */
 static enum status prepare_chunk_check(struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     if (reader->raw || !reader->foreign) return STATUS_OK;
@@ -98,7 +99,7 @@ static enum status prepare_chunk_check(struct reader *reader, struct error *erro
     return h5_guard_check_open(&guard, reader->dataset->id, error);
 }
 
-/* Fails if sources of a virtual data set appeared or disappeared since it was described. Sets dataset->read to read
+/* STATUS_IO: sources of a virtual data set appeared or disappeared since it was described. Sets dataset->read to read
  * source by source if HDF5 itself cannot read the data set. */
 static enum status check_sources(const struct reader *reader, struct error *error) {
     struct h5_dataset *dataset = reader->dataset;
@@ -184,8 +185,8 @@ void pieces_set(struct pieces *pieces, int number, const struct box *box, const 
     piece->reader.version = *version;
 }
 
-/* Accepts another version of the piece's file if it is an input's, and values were read: reader_check then decides by
- * the hash of the whole array. */
+/* Accepts another version of the piece's file if the piece is an input's, and values were read: reader_check then
+ * decides by the hash of the whole array. STATUS_IO: does not accept it. */
 static enum status accept_version(struct reader *reader, const struct stat *version, struct error *error) {
     if (reader_same_version(version, &reader->version)) return STATUS_OK;
     if (!reader->foreign || !reader->used) return reader_fail_changed(reader, error);
@@ -388,7 +389,7 @@ char *reader_cast_losses(const struct reader *reader) {
         const char *what;
     } losses[] = {{casts->overflowed, "overflowed"},
                   {casts->wrapped, "wrapped around to"},
-                  {casts->truncated, "lost their fractions to"}};
+                  {casts->truncated, "lost their fractions in the conversion to"}};
     const char *type = dtype_name(reader->array->dtype);
     char *text = NULL;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {

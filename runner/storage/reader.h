@@ -24,8 +24,8 @@ struct pieces;
 
 struct reader {
     const struct array *array;
-    const struct decoding *decoding; /* applied to the elements; NULL: none */
-    char *file, *object;             /* the data set that holds the array; NULL: none (yet) */
+    const struct decoding *decoding; /* applied to the elements; NULL: they are used as they are stored */
+    char *file, *object;             /* the data set that holds the array; NULL: no file has it (yet) */
     const char *field;               /* the field of a table that the input reads; NULL: not a table */
     bool live;           /* another program appends to the file (SWMR); the reader reads the extent that was planned */
     bool foreign;        /* another program made the file: it is an input */
@@ -80,6 +80,7 @@ enum status reader_prepare(struct reader *reader, struct error *error);
 enum status reader_fail_open(struct reader *reader, struct error *error);
 /* Was the file written since it was opened? *now becomes its version. */
 bool reader_is_written(const struct reader *reader, struct stat *now);
+/* Fails because the file of a reader was written. Returns STATUS_IO. */
 enum status reader_fail_changed(const struct reader *reader, struct error *error);
 
 /* Remembers why an input cannot be read, if `status` is STATUS_IO. Returns `status`. */
@@ -90,7 +91,8 @@ enum status reader_note_failure(struct reader *reader, enum status status, const
 enum status reader_read(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                         struct error *error);
 
-/* To count what the conversion to the array's type loses: call begin, then read every box exactly once and add it. */
+/* Are conversion losses of the array possible, and not counted yet? To count what the conversion to the array's type
+ * loses: call reader_casts_begin, then read every box exactly once and add it. */
 bool reader_needs_casts(const struct reader *reader);
 void reader_casts_begin(struct reader *reader);
 /* Adds the losses of one box; `before` is a copy of `counts` from before the box was read. */
@@ -111,15 +113,17 @@ char *reader_decoding_text(const struct reader *reader);
 /* Sets *missing to the number of missing elements; false: not all elements are counted yet. */
 bool reader_missing_count(const struct reader *reader, int64_t *missing);
 
-/* To hash an array while it is read for another purpose, read every box once, in any order. If a box does not begin and
- * end at multiples of READER_SEGMENT along the last axis, reader_hash must read the whole array again. */
+/* Is the array an input in files whose hash is not known? To hash an array while it is read for another purpose: call
+ * reader_hash_begin, read every box once by reader_read_hashed, in any order, and call reader_hash_end. If a box does
+ * not begin and end at multiples of READER_SEGMENT along the last axis, reader_hash must read the whole array again. */
 bool reader_needs_hash(const struct reader *reader);
 void reader_hash_begin(struct reader *reader);
-/* reader_read, which also adds the box to the hash. For contiguous data sets each core hashes the elements that it has
- * just read. */
+/* Reads a box as reader_read does, and adds it to the hash. For contiguous data sets each core hashes the elements that
+ * it has just read. */
 enum status reader_read_hashed(struct reader *reader, const struct box *box, void *data, struct trace *trace,
                                struct error *error);
-void reader_hash_end(struct reader *reader); /* sets `hash` if all elements are hashed */
+/* Sets `hash` if all elements are hashed. */
+void reader_hash_end(struct reader *reader);
 /* Sets `hash` from the sum. */
 void reader_hash_set(struct reader *reader);
 /* Sets `hash`, if it is not known, by reading the whole array in bands of bounded size. STATUS_IO, at once, if a read

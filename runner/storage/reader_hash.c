@@ -1,6 +1,5 @@
 /* reader_hash.c - computes the hash of an array's values, a sum over its segments (reader.h), and the hashes of its
- * bands. Also opens readers and lists the open ones, because the hash decides whether a file that was written meanwhile
- * still holds the values that were read. Whoever opens a reader closes it. */
+ * bands. */
 #include "reader.h"
 
 #include "../../kernels/core/cpu.h"
@@ -10,7 +9,6 @@
 #include "../base/interrupt.h"
 #include "../base/workers.h"
 #include "raw/rawread.h"
-#include "untrusted/fence.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +16,11 @@
 
 enum {
     SEGMENT = READER_SEGMENT,
-    GROUP = 128,           /* segments that a worker hashes at a time */
-    BAND_BYTES = 16 << 20, /* bytes that reader_hash reads at a time, unless a chunk is larger */
-    MAX_REHASHES = 4       /* for a file that is written again and again */
+    GROUP = 128,          /* segments that a worker hashes at a time */
+    BAND_BYTES = 16 << 20 /* bytes that reader_hash reads at a time, unless a chunk is larger */
 };
 
-/* A sum modulo 2^128 does not depend on the order of boxes and threads. */
+/* Adds a term to a sum modulo 2^128, which does not depend on the order of boxes and threads. */
 static void hash_add(XXH128_hash_t *sum, XXH128_hash_t term) {
     uint64_t low = sum->low64 + term.low64;
     sum->high64 += term.high64 + (low < term.low64);
@@ -82,6 +79,7 @@ static void hash_group(void *context, int64_t group, int thread) {
     }
 }
 
+/* A sum for each thread, all 0; add_sums frees them. */
 static XXH128_hash_t *new_sums(void) {
     return must_zeroed((size_t)workers_count() * sizeof(XXH128_hash_t));
 }
@@ -96,6 +94,7 @@ static void add_sums(struct reader *reader, XXH128_hash_t *sums, int64_t element
     free(sums);
 }
 
+/* Does the box, which has an axis, consist of whole segments? */
 static bool box_is_whole_segments(const struct reader *reader, const struct box *box) {
     int last = box->rank - 1;
     int64_t end = box->start[last] + box->count[last];
@@ -111,6 +110,7 @@ void reader_hash_begin(struct reader *reader) {
     reader->hashed = 0;
 }
 
+/* Adds a packed box to the hash; reader->hashed becomes -1 if the box has parts of segments. */
 static void hash_box(struct reader *reader, const struct box *box, const void *data) {
     static const struct box single = {1, {0}, {1}}; /* a number without axes is hashed as a vector */
     if (box->rank > 0 && !box_is_whole_segments(reader, box)) reader->hashed = -1;
@@ -131,12 +131,13 @@ void reader_hash_set(struct reader *reader) {
              (unsigned long long)reader->hash_low);
 }
 
-/* Hashes a run of a contiguous data set. Runs and rows consist of whole segments, so numbers are consecutive. */
 struct run_hashing {
     const struct array *array;
     XXH128_hash_t *sums; /* one for each thread */
 };
 
+/* Hashes a run of a contiguous data set (struct rawread_visitor). Runs and rows consist of whole segments, so numbers
+ * are consecutive. */
 static void hash_run(void *context, int thread, int64_t first, int64_t elements, const void *data) {
     const struct run_hashing *hashing = context;
     const struct array *array = hashing->array;
@@ -214,122 +215,6 @@ enum status reader_hash(struct reader *reader, struct error *error) {
     if (status) reader->hash[0] = '\0';
     if (opened) reader_close(reader);
     return status;
-}
-
-/* ---- files that are written while the job runs ------------------------------------------------------------------ */
-
-/* Does the plan's description of an input still fit its file? Asked while nothing was read. */
-static bool described_alike(const struct array *array) {
-    FREED_BY(array_free) struct array again = {0};
-    if (!array->from_job || array->parts || array->from_job->field) return false;
-    bool alike = !array_describe(array->from_job, &again, IGNORED) && again.stored == array->stored &&
-                 again.shape.rank == array->shape.rank && again.filtered == array->filtered &&
-                 shape_equal(&again.chunk, &array->chunk) && !again.decoding == !array->decoding;
-    for (int i = 0; alike && i < array->shape.rank; i++)
-        alike = array->view.first[i] + (array->shape.size[i] - 1) * array->view.step[i] < again.shape.size[i];
-    OWNED char *one = alike && array->decoding ? decoding_key(array->decoding) : NULL;
-    OWNED char *other = one ? decoding_key(again.decoding) : NULL;
-    alike = alike && (!one || strcmp(one, other) == 0);
-    return alike;
-}
-
-/* Do the files hold the values whose hash is known? */
-static bool holds_its_values(const struct reader *reader, const struct stat *now) {
-    FREED_BY(reader_free) struct reader again = {0};
-    if (!reader->hash[0] || reader->rehashes == MAX_REHASHES) return false;
-    reader_init(&again, reader->array);
-    if (now) again.version = *now;
-    for (int i = 0; again.pieces && reader->pieces && i < again.pieces->count; i++)
-        again.pieces->items[i].reader.version = reader->pieces->items[i].reader.version;
-    again.rehashes = reader->rehashes + 1;
-    return !reader_hash(&again, IGNORED) && strcmp(again.hash, reader->hash) == 0;
-}
-
-/* Accepts another version of the file if it holds the values that were read or, while nothing was read, if the plan's
- * description fits it. STATUS_IO: it does not. */
-static enum status accept_version(struct reader *reader, const struct stat *now, struct error *error) {
-    const struct stat *version = &reader->version;
-    bool good = !reader->foreign || now->st_ino != version->st_ino || now->st_dev != version->st_dev ? false
-                : reader->used || reader->hash[0] ? holds_its_values(reader, now)
-                                                  : described_alike(reader->array);
-    if (!good) return reader_fail_changed(reader, error);
-    reader->version = *now;
-    return STATUS_OK;
-}
-
-static enum status check_pieces(struct reader *reader, struct error *error) {
-    const struct reader *doubted = NULL;
-    for (int i = 0; i < reader->pieces->count; i++)
-        if (reader->pieces->items[i].reader.doubted) doubted = &reader->pieces->items[i].reader;
-    if (!doubted || !reader->foreign) return STATUS_OK;
-    if (!holds_its_values(reader, NULL)) return reader_fail_changed(doubted, error);
-    for (int i = 0; i < reader->pieces->count; i++) reader->pieces->items[i].reader.doubted = false;
-    return STATUS_OK;
-}
-
-enum status reader_check(struct reader *reader, struct error *error) {
-    struct stat now;
-    if (reader->pieces) return check_pieces(reader, error);
-    return reader_is_written(reader, &now) ? accept_version(reader, &now, error) : STATUS_OK;
-}
-
-enum status reader_open(struct reader *reader, struct error *error) {
-    /* An input that could not be read stays unreadable, because keys may have been computed without its hash. */
-    if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable);
-    if (reader->dataset || !reader->file) return reader_check(reader, error);
-    FENCE(reader->file);
-    struct stat version;
-    enum status status = reader_open_dataset(reader, &version, error);
-    if (!status && !reader_same_version(&version, &reader->version)) status = accept_version(reader, &version, error);
-    if (!status) status = reader_prepare(reader, error);
-    return status ? reader_fail_open(reader, error) : STATUS_OK;
-}
-
-/* ---- the readers of a job ---- */
-
-void readers_init(struct readers *readers, const struct array *arrays, int count) {
-    *readers = (struct readers){.count = count};
-    readers->items = must_malloc((unsigned long)count * sizeof *readers->items + 1);
-    for (int i = 0; i < count; i++) reader_init(&readers->items[i], &arrays[i]);
-}
-
-void readers_free(struct readers *readers) {
-    for (int i = 0; i < readers->count; i++) reader_free(&readers->items[i]);
-    free(readers->items);
-}
-
-/* Removes an entry from the list of open readers. */
-static void remove_open(struct readers *readers, int entry) {
-    int behind = --readers->open_count - entry;
-    memmove(&readers->open[entry], &readers->open[entry + 1], (size_t)behind * sizeof *readers->open);
-}
-
-enum status readers_open(struct readers *readers, int array, struct error *error) {
-    struct reader *reader = &readers->items[array];
-    int entry = 0;
-    while (entry < readers->open_count && readers->open[entry] != reader) entry++;
-    if (entry == READERS_OPEN) {
-        entry = 0;
-        reader_close(readers->open[entry]);
-    }
-    if (entry < readers->open_count) remove_open(readers, entry);
-    readers->open[readers->open_count++] = reader;
-    return reader_open(reader, error);
-}
-
-void readers_forgive(struct readers *readers) {
-    for (int i = 0; i < readers->count; i++) {
-        free(readers->items[i].unreadable);
-        readers->items[i].unreadable = NULL;
-    }
-}
-
-void readers_close_before(struct readers *readers, int task) {
-    for (int entry = readers->open_count - 1; entry >= 0; entry--) {
-        if (readers->open[entry]->array->last_reader >= task) continue;
-        reader_close(readers->open[entry]);
-        remove_open(readers, entry);
-    }
 }
 
 /* ---- bands ------------------------------------------------------------------------------------------------------- */

@@ -81,8 +81,8 @@ struct selection view_selection(const struct data_view *view, const struct box *
     return selection;
 }
 
-/* A chunk's end is of use if it falls between two elements of the view, which happens at every size / gcd(size, step)
- * elements of the view. */
+/* A chunk's end is of use if it falls between two elements of the view, which happens after every size / gcd(size,
+ * step) elements of the view. Steps and chunks have at least one element. */
 struct shape view_grain(const struct data_view *view, const struct shape *chunk) {
     if (view->source.rank == 0 || chunk->rank == 0) return *chunk;
     struct shape grain = {.rank = 0};

@@ -64,6 +64,7 @@ static const struct registered_filter {
     {32033, "HTJ2K", true},
 };
 
+/* NULL: the registry has no such filter. */
 static const struct registered_filter *find_registered(int filter) {
     for (size_t i = 0; i < sizeof registered_filters / sizeof *registered_filters; i++)
         if (registered_filters[i].filter == filter) return &registered_filters[i];
@@ -106,6 +107,7 @@ static void load_libraries(void) {
     load_symbol("libblosc.so.1", "blosc_cbuffer_validate", (void *)&libraries.blosc_validate);
 }
 
+/* Opens the libraries at the first call; a function is NULL if its library is missing. */
 static const struct libraries *open_libraries(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load_libraries);
@@ -161,6 +163,7 @@ struct block_reader {
     size_t remaining; /* stored bytes from `at` on */
 };
 
+/* Begins to read such data; false: they are damaged. */
 static bool read_header(const void *from, size_t stored, struct block_reader *reader) {
     const unsigned char *header = from;
     if (stored < 12) return false;
@@ -182,6 +185,7 @@ static bool next_block(struct block_reader *reader, const unsigned char **block,
 
 /* ---- LZ4 --------------------------------------------------------------------------------------------------------- */
 
+/* codec_decompress for the LZ4 filter. */
 static size_t decode_lz4(const void *from, size_t stored, unsigned char *to, size_t capacity) {
     struct block_reader reader;
     const unsigned char *block;
@@ -261,6 +265,7 @@ static void unshuffle_bits(const unsigned char *from, unsigned char *to, size_t 
 
 enum { DEFAULT_BLOCK_BYTES = 8192, MIN_BLOCK = 128 /* elements */ };
 
+/* The elements of a block, of `size` bytes each, if the filter's parameter is 0. */
 static size_t default_block(size_t size) {
     size_t elements = DEFAULT_BLOCK_BYTES / size / 8 * 8;
     return elements < MIN_BLOCK ? MIN_BLOCK : elements;
@@ -274,6 +279,7 @@ static void unshuffle_chunk(const unsigned char *from, unsigned char *to, size_t
     memcpy(to + grouped * size, from + grouped * size, bytes - grouped * size);
 }
 
+/* Decodes bitshuffle with a compressor; `size`: bytes of an element. */
 static size_t decompress_and_unshuffle(const struct block_reader *header, unsigned compressor, size_t size,
                                        unsigned char *to) {
     struct block_reader reader = *header;
@@ -292,6 +298,7 @@ static size_t decompress_and_unshuffle(const struct block_reader *header, unsign
     return good ? reader.bytes : CODEC_DAMAGED;
 }
 
+/* codec_decompress for bitshuffle. */
 static size_t decode_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t capacity) {
     struct block_reader reader;
     size_t size = values[2], elements = values[3];

@@ -41,10 +41,12 @@ enum dtype cf_integer_dtype(size_t bytes, bool is_signed) {
     return integers[is_signed][width];
 }
 
+/* Is the number an integer? */
 static bool is_whole(const struct cf_number *number) {
     return !dtype_is_float(number->dtype) || (number->real == floor(number->real) && isfinite(number->real));
 }
 
+/* Is the number between the bounds of an integer type? */
 static bool is_within(double real, enum dtype dtype) {
     return real >= minimum_of(dtype) &&
            (real <= largest_of(dtype) && (dtype_size(dtype) < 8 || real < largest_of(dtype)));
@@ -182,12 +184,14 @@ struct decoded_block {
     unsigned char missing[BLOCK];
 };
 
+/* Is a mark compared as an integer? */
 static bool has_exact(const struct decoding *decoding) {
     bool exact = (decoding->has_low && decoding->low.exact) || (decoding->has_high && decoding->high.exact);
     for (int i = 0; i < decoding->mark_count; i++) exact = exact || decoding->marks[i].exact;
     return exact;
 }
 
+/* Marks the elements that equal a fill value or a missing value as missing. */
 static void mask_missing_numbers(const struct decoding *decoding, struct decoded_block *block) {
     for (int m = 0; m < decoding->mark_count; m++) {
         const struct decode_mark mark = decoding->marks[m];

@@ -41,7 +41,7 @@ struct decode_mark {
     double real;
     int64_t integer;
     bool decoded; /* the mark is a bound: compare it with decoded elements */
-    bool narrow;  /* these are rounded to float32, as the bound is */
+    bool narrow;  /* the decoded elements are rounded to float32, as the bound is */
 };
 
 /* The decoding of elements, derived from `attributes` and the stored type. */

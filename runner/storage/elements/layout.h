@@ -26,7 +26,7 @@ struct walk layout_between(const struct box *part, const struct box *from, const
 /* Copies `count` elements of `size` bytes, which are `step` elements apart, to adjacent memory. */
 void layout_gather(const void *from, int64_t count, int64_t step, size_t size, void *to);
 
-/* Writes an element of `size` bytes `count` times. */
+/* Writes an element of `size` bytes (1, 2, 4 or 8) `count` times. */
 void layout_repeat(const void *element, int64_t count, size_t size, void *to);
 
 /* ---- contiguous: a selection consists of rows, each a run in the data set ---------------------------------------- */
@@ -67,6 +67,7 @@ struct chunk_cells {
     int64_t count; /* number of cells */
 };
 
+/* Finds the cells of a selection of a data set of this shape and chunk, neither of which is empty. */
 struct chunk_cells layout_cells(const struct selection *selection, const struct shape *shape,
                                 const struct shape *chunk);
 
@@ -79,6 +80,7 @@ struct chunk_cell {
 };
 /* Cell number 0 .. count - 1. */
 struct chunk_cell layout_cell(const struct chunk_cells *cells, int64_t number);
+/* The number of elements of a cell. */
 int64_t layout_cell_elements(const struct chunk_cells *cells, const struct chunk_cell *cell);
 /* The walk from the chunk to the packed box. */
 struct walk layout_cell_walk(const struct chunk_cells *cells, const struct chunk_cell *cell, bool dense);

@@ -12,6 +12,7 @@ struct selection {
     int rank;
     int64_t start[MAX_RANK], count[MAX_RANK], step[MAX_RANK];
 };
+/* Selects all elements of a box. */
 struct selection selection_of_box(const struct box *box);
 /* The box of the packed elements; it starts at the origin. */
 struct box selection_packed(const struct selection *selection);
@@ -21,6 +22,7 @@ struct read_counts {
     int64_t bytes; /* bytes that were read from files */
     struct casts casts;
 };
+/* Adds `more` to *to. */
 void read_counts_add(struct read_counts *to, const struct read_counts *more);
 
 /* The destination of a read: packed elements of type `dtype`, decoded by `decoding` (NULL: not decoded). The read adds

@@ -38,6 +38,7 @@ struct file_mapping {
 /* Where mapping_write continues after SIGBUS; NULL: the thread is not in it. */
 static _Thread_local sigjmp_buf *volatile writing;
 
+/* The handler of SIGBUS. */
 static void bus_error(int number) {
     if (writing) siglongjmp(*writing, 1);
     signal(number, SIG_DFL); /* not caused by mapping_write: the process repeats the instruction and ends */
@@ -76,6 +77,7 @@ static int64_t wait_for_room(struct file_mapping *mapping, int64_t offset) {
     return offset;
 }
 
+/* The thread that populates pages, until the end of the range, the close or a failure. */
 static void *populate(void *argument) {
     struct file_mapping *mapping = argument;
     for (int64_t offset = 0; (offset = wait_for_room(mapping, offset)) < mapping->bytes; offset += STEP_BYTES) {

@@ -169,6 +169,7 @@ static void report_failure(struct reading *reading, const int64_t *corner, const
     pthread_mutex_unlock(&reading->mutex);
 }
 
+/* Adds a worker's counts to those of the reading. */
 static void add_counts(struct reading *reading, const struct read_counts *counts) {
     pthread_mutex_lock(&reading->mutex);
     read_counts_add(&reading->counts, counts);
@@ -217,7 +218,7 @@ static void store_run(const struct reading *reading, const char *from, int64_t c
     }
 }
 
-/* Reads `bytes` bytes at `address`. Returns NULL, or why it failed. */
+/* Reads `bytes` bytes at `address`. Returns NULL, or why they cannot be read. */
 static const char *read_bytes(int descriptor, void *data, int64_t bytes, haddr_t address) {
     ssize_t got = file_read_at(descriptor, data, (size_t)bytes, (off_t)address);
     return got < 0 ? strerror(errno) : got < bytes ? "the file ends before it" : NULL;
@@ -281,6 +282,7 @@ static void read_row_piece(struct reading *reading, int64_t piece, int thread) {
     add_counts(reading, &counts);
 }
 
+/* The work of one thread: takes pieces of a contiguous data set until none is left. */
 static void read_rows(void *context, int64_t lane, int thread) {
     (void)lane;
     struct reading *reading = context;
@@ -403,6 +405,7 @@ static void read_chunk(struct reading *reading, const struct chunk_cell *cell, i
     add_counts(reading, &counts);
 }
 
+/* The work of one lane: takes chunks until none is left. */
 static void read_lane(void *context, int64_t lane, int thread) {
     (void)thread;
     struct reading *reading = context;

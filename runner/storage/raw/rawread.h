@@ -14,14 +14,15 @@ struct rawread;
 
 /* Opens a data set, which must outlive the result. NULL: HDF5 must read it. Close with rawread_close. */
 struct rawread *rawread_open(const struct h5_dataset *dataset);
-/* Closes it, unless it is NULL, and sets it to NULL. */
+/* Closes *closed, unless it is NULL, and sets it to NULL. */
 void rawread_close(struct rawread **closed);
 
 /* Can the data set be read without HDF5? */
 bool rawread_can_read(const struct h5_dataset *dataset);
 
 /* For a compressed data set that HDF5 must read: prepares to decode chunks by the supported filters before HDF5 does,
- * because HDF5 allocates any amount of memory for a chunk that decodes to more than its size. NULL: none is needed. */
+ * because HDF5 allocates any amount of memory for a chunk that decodes to more than its size. NULL: no supported filter
+ * decompresses, or the chunks cannot be read without HDF5. */
 struct rawread *rawread_open_check(const struct h5_dataset *dataset);
 /* STATUS_IO: a chunk of the selection does not decode to the size of a chunk. */
 enum status rawread_check_chunks(struct rawread *raw, const struct selection *selection, struct error *error);

@@ -157,6 +157,7 @@ struct writing {
     struct error error;       /* first failure of HDF5 */
 };
 
+/* Writes bytes through the mapping or by pwrite; keeps the errno of a failure, after which pwrites are left out. */
 static void write_bytes(struct writing *writing, const char *from, int64_t bytes, haddr_t address) {
     if (writing->raw->mapping) {
         if (!mapping_write(writing->raw->mapping, address, from, bytes)) writing->failure = EIO;
@@ -193,6 +194,7 @@ static void write_elements(struct writing *writing, int64_t index, int64_t count
     }
 }
 
+/* Adds a thread's conversion losses to those of the source. */
 static void add_casts(struct writing *writing, const struct casts *casts) {
     if (!writing->converts) return;
     pthread_mutex_lock(&writing->mutex);
@@ -265,6 +267,7 @@ static void write_plain(struct writing *writing, void (*work)(void *context, int
 
 /* ---- filtered ---------------------------------------------------------------------------------------------------- */
 
+/* Keeps the first failure of HDF5. */
 static void keep_error(struct writing *writing, const struct error *error) {
     pthread_mutex_lock(&writing->mutex);
     if (writing->error.status == STATUS_OK) writing->error = *error;
@@ -294,6 +297,7 @@ static char *gather_chunk(const struct writing *writing, const struct chunk_cell
     return decoded;
 }
 
+/* Lets HDF5 allocate space for an encoded chunk of `bytes` bytes. */
 static enum status place_chunk(const struct writing *writing, const struct chunk_cell *cell, size_t bytes,
                                haddr_t *address, struct error *error) {
     const struct h5_dataset *dataset = writing->raw->dataset;

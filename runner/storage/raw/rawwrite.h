@@ -9,11 +9,12 @@
 
 struct rawwrite;
 
-/* `dataset` comes from h5_create and must outlive *result, which the caller frees with rawwrite_close; NULL: HDF5 must
- * write (scalars, empty arrays). If each box will follow the previous one, in the order of rows, pages are populated up
- * to `ahead` bytes before they are written; else pass 0. STATUS_IO: for example, the disk is full. */
+/* Prepares to write `dataset`, which comes from h5_create and must outlive *result; the caller frees *result with
+ * rawwrite_close. NULL: HDF5 must write it (scalars, empty arrays). If each box will follow the previous one, in the
+ * order of rows, pages are populated up to `ahead` bytes before they are written; else pass 0. STATUS_IO: for example,
+ * the disk is full. */
 enum status rawwrite_open(struct h5_dataset *dataset, int64_t ahead, struct rawwrite **result, struct error *error);
-/* Closes it, unless it is NULL, and sets it to NULL. */
+/* Closes *closed, unless it is NULL, and sets it to NULL. */
 void rawwrite_close(struct rawwrite **closed);
 
 /* The source of a write: packed elements of type `dtype`. The losses of their conversion to the type of the data set
