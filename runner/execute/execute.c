@@ -15,7 +15,8 @@
 
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-/* Clears the error that an input cannot be read: the runs that read it will report it. */
+/* Returns `status`; but STATUS_OK, and clears the error, if it is that an input cannot be read: the runs that read the
+ * input will report it. */
 static enum status unless_lost(const struct execution *execution, enum status status, struct error *error) {
     if (!execution_is_unreadable(execution, status, error)) return status;
     *error = (struct error){.status = STATUS_OK};
@@ -127,6 +128,7 @@ static enum status run_task(struct execution *execution, const struct task *task
     return STATUS_OK;
 }
 
+/* Does the runs of all tasks that this process has, and abandons the trials that a failure leaves. */
 static enum status run_all_tasks(struct execution *execution, struct error *error) {
     const struct plan *plan = execution->plan;
     enum status status = STATUS_OK;
@@ -211,6 +213,7 @@ static void note_stop(const struct execution *execution, enum status status, con
                                IGNORED);
 }
 
+/* Allocates what an execution records of the plan's arrays, tasks and runs; execution_end frees it. */
 static void execution_begin(struct execution *execution) {
     const struct plan *plan = execution->plan;
     readers_init(&execution->readers, plan->arrays, plan->array_count);
@@ -240,6 +243,7 @@ static void execution_end(struct execution *execution) {
     free(execution->rows);
 }
 
+/* Begins the progress display, in which runs of other shards have no work. */
 static void begin_progress(struct execution *execution) {
     const struct plan *plan = execution->plan;
     OWNED struct progress_work *work = plan_work(plan);

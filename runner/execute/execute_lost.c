@@ -13,7 +13,8 @@ bool execution_is_unreadable(const struct execution *execution, enum status stat
     return false;
 }
 
-/* "--only ra,rc": the operations with complete results; NULL: none, or too many for a line. The caller frees. */
+/* "--only ra,rc": the operations with complete results; NULL: there are none, or too many for a line. The caller
+ * frees. */
 static char *only_whole(const struct execution *execution) {
     const struct plan *plan = execution->plan;
     OWNED char *ids = must_strdup("");

@@ -44,8 +44,7 @@ bool execution_lacks_result(const struct plan *plan, const struct task *task, co
     return false;
 }
 
-/* Collects the rows of all runs, and the run that gave each task's result. A run that cannot run here does not make the
- * job fail, but one that was skipped after a failure does. */
+/* A run that cannot run here does not make the job fail, but one that was skipped after a failure does. */
 struct outcome execution_outcome(const struct execution *execution) {
     const struct plan *whole = execution->units->whole;
     struct outcome outcome = {.rows = must_malloc((unsigned long)whole->run_count * sizeof *outcome.rows + 1)};

@@ -83,10 +83,12 @@ enum status execution_settle_failure(struct execution *execution, const struct r
 
 /* ---- tries ------------------------------------------------------------------------------------------------------- */
 
+/* How often a run is tried again after a failure of its device or of files. */
 static int retries_of(const struct execution *execution, const struct run *run) {
     return execution->plan->tasks[run->task].operation->run.retries;
 }
 
+/* Pauses after that many failures. STATUS_INTERRUPTED: a signal came. */
 static enum status pause_before(int tries, struct error *error) {
     double until = now_s() + fmin(ldexp(MIN_PAUSE_S, tries - 1), MAX_PAUSE_S);
     while (now_s() < until) {
@@ -106,6 +108,7 @@ void execution_close_devices(struct execution *execution, enum kernel_device kin
     }
 }
 
+/* Prints that a run is tried again. */
 static void report_retry(struct execution *execution, const struct run *run, const char *why) {
     char name[320];
     execution_name_run(execution, run, name);
@@ -113,9 +116,9 @@ static void report_retry(struct execution *execution, const struct run *run, con
                   execution->failures[run->number], retries_of(execution, run) + 1, why);
 }
 
-/* Prepares to retry `count` runs that have failed and hold nothing any more; results as of execution_retry_trials.
- * Reports the retry, closes files and a failed device, abandons the device's waiting trials, clears the error and waits
- * a moment. */
+/* Prepares to retry `count` runs that have failed and hold nothing any more; returns what execution_retry_trials does.
+ * Reports the retry, closes files and a failed device, abandons the trials that wait on a failed device, clears the
+ * error and waits a moment. */
 static enum status try_again(struct execution *execution, const struct run *const runs[], int count, int *again,
                              enum status status, struct error *error) {
     bool may = count > 0 && (status == STATUS_IO || status == STATUS_DEVICE);
@@ -150,7 +153,7 @@ static enum status settle_inputs(struct execution *execution, const struct task 
     return execution_hash_task(execution, (int)(task - execution->plan->tasks), error);
 }
 
-/* Keeps a timed trial as a part. */
+/* Keeps a timed trial as a part: completes its row, checks that its inputs have not changed, and frees the trial. */
 static enum status keep_trial(struct execution *execution, struct trial *trial, struct error *error) {
     const struct run *run = trial->run;
     const struct task *task = &execution->plan->tasks[run->task];

@@ -21,7 +21,8 @@ struct watched_part {
     struct host_reader reader;
     struct progress *progress;
     struct overflows overflows; /* of the pass */
-    /* A reduction that counts NaNs in and whose results so far are all NaN; NULL: it is none, or has had a number. */
+    /* A reduction that passes NaNs on and whose results so far are all NaN; NULL: another operation, or a result was a
+     * number. */
     const struct geometry *all_nan;
 };
 
@@ -72,7 +73,7 @@ struct execution {
     bool incomplete;          /* of `merge`: units are missing */
 };
 
-/* The clock of a trial runs while it is streamed, verified and timed; its timeout ends the trial. */
+/* The clock of a trial runs while the trial is streamed, verified and timed; its timeout ends the trial. */
 void execution_clock_start(struct execution *execution, struct trial *trial);
 void execution_clock_stop(struct execution *execution, struct trial *trial);
 /* Did the run exceed its present timeout in an earlier call? If so, fills its row. */
@@ -96,13 +97,14 @@ enum status execution_settle_run(struct execution *execution, const struct run *
 /* Begins a run: afterwards its row is final, or one more trial waits. *again as in execution_time_trials.
  * STATUS_MEMORY: the memory does not suffice beside the trials that wait. */
 enum status execution_begin_run(struct execution *execution, const struct run *run, int *again, struct error *error);
-/* Streams and verifies a run: it becomes a trial, or its row is final. */
+/* Streams and verifies a run: the run becomes a trial, or its row is final. */
 enum status execution_begin_trial(struct execution *execution, const struct run *run, struct trial *trial,
                                   struct error *error);
 /* Can the run wait beside the waiting trials: on the same device, within its memory? */
 bool execution_fits_beside(const struct execution *execution, const struct run *run);
-/* Times and keeps all trials. If the one whose output is the task's result cannot be timed, the later ones, which have
- * dropped their outputs, must be repeated: *again becomes the number of the first. */
+/* Times and keeps all trials. If the trial whose output is the task's result cannot be timed, the later trials, which
+ * have dropped their outputs, must be repeated: *again becomes the number of the first. If trials are retried, *again
+ * is as in execution_retry_trials. */
 enum status execution_time_trials(struct execution *execution, int *again, struct error *error);
 /* Frees what a trial holds. `keep`: its output stays on the device as a resident. */
 void execution_release_trial(struct trial *trial, bool keep);
@@ -123,17 +125,19 @@ enum status execution_search(struct execution *execution, const struct run *firs
 
 /* Lets a signal end the job in order: the table and how to continue are printed (execute_signal.c). */
 void execution_watch_signals(struct execution *execution);
-/* For `merge`: fills all rows from the parts. STATUS_IO: parts are missing, and it has printed which. */
+/* For `merge`: fills all rows from the parts. STATUS_IO: prints which parts are missing, and `partial` is not given; or
+ * a later job has parts too. */
 enum status execution_collect(struct execution *execution, struct error *error);
 /* The outcome of the job: a row for each run of the whole, and for each of its tasks the run that gave its result; -1:
- * none. `failed`: a run that could run made no result. The caller frees rows and result_run. */
+ * no run did. `failed`: a run that could run made no result. The caller frees rows and result_run. */
 struct outcome {
     struct result_row *rows;
     int *result_run;
     bool failed;
 };
 struct outcome execution_outcome(const struct execution *execution);
-/* Does the task read a result that does not exist? `result_run`: by task; -1: none. */
+/* Does the task read a result that does not exist? `result_run`: by task, the run that gave its result; -1: no run
+ * did. */
 bool execution_lacks_result(const struct plan *plan, const struct task *task, const int *result_run);
 /* Hashes all that a task's key depends on: its inputs, and the inputs of the results that it reads. */
 enum status execution_hash_task(struct execution *execution, int number, struct error *error);
@@ -147,14 +151,14 @@ enum status execution_await(struct execution *execution, const struct run *run, 
 enum status execution_measure(struct execution *execution, struct error *error);
 /* Times the waiting trials with `samples` samples each, and fills the times of their rows. */
 enum status execution_measure_briefly(struct execution *execution, int64_t samples, struct error *error);
-/* "product tiled n=512" */
+/* Writes the name of a run, "product tiled n=512". */
 void execution_name_run(const struct execution *execution, const struct run *run, char name[320]);
 /* Is the error that an input of the job cannot be read, so that only the runs that read it are lost? */
 bool execution_is_unreadable(const struct execution *execution, enum status status, const struct error *error);
 /* Why an input cannot be read; NULL: none has failed so far. */
 const char *execution_unreadable(const struct execution *execution);
-/* STATUS_IO if runs are lost; the error names the unreadable input, the number of lost runs, and how to get the
- * others. */
+/* STATUS_IO: runs are lost, or operations were left out; the error names the unreadable input, the number of lost runs,
+ * and how to get the others. */
 enum status execution_report_lost(const struct execution *execution, struct error *error);
 /* Frees the trials that still wait. */
 void execution_abandon(struct execution *execution);

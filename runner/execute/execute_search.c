@@ -62,6 +62,7 @@ static int by_seconds(const void *one, const void *other) {
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
+/* The trial of a run, if it waits; else NULL. */
 static struct trial *trial_of(const struct variant_search *search, const struct run *run) {
     for (int i = 0; i < search->execution->waiting; i++)
         if (search->execution->trials[i].run == run) return &search->execution->trials[i];
@@ -75,8 +76,9 @@ static void drop_trial(struct trial *trial) {
     trial->timed = true; /* an empty place is not measured */
 }
 
-static enum status keep(const struct variant_search *search, const struct search_candidate *candidate,
-                        const char *status, const char *message, struct error *error) {
+/* Sets the status of a candidate's row, and keeps the row for a later call. */
+static enum status keep_status(const struct variant_search *search, const struct search_candidate *candidate,
+                               const char *status, const char *message, struct error *error) {
     struct result_row *row = row_of(search, candidate);
     execution_set_status(row, status, message);
     return execution_keep_row(search->execution, candidate->run, row, error);
@@ -84,19 +86,20 @@ static enum status keep(const struct variant_search *search, const struct search
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
 
-/* Takes the latest samples of a candidate, whose trial waits. */
+/* Takes the time of a candidate, whose trial waits, from its latest samples; settles its failure. */
 static enum status settle_candidate(struct variant_search *search, struct search_candidate *candidate,
                                     struct trial *trial, struct error *error) {
     enum status status = trial->measurement.status;
     candidate->finished = true;
     candidate->seconds = status ? NAN : trial->row->kernel_median_s;
-    if (!status) return keep(search, candidate, "interrupted", "search: tried", error);
+    if (!status) return keep_status(search, candidate, "interrupted", "search: tried", error);
     const char *word = trial->measurement.wrong ? "wrong" : "failed";
     *error = trial->measurement.error;
     drop_trial(trial);
     return execution_settle_failure(search->execution, candidate->run, status, word, error);
 }
 
+/* Times the candidates whose trials wait. */
 static enum status time_candidates(struct variant_search *search, int64_t samples, struct error *error) {
     int again;
     enum status status = execution_measure_briefly(search->execution, samples, error);
@@ -127,7 +130,7 @@ static enum status begin_candidate(struct variant_search *search, struct search_
     return execution_begin_run(execution, run, &again, error);
 }
 
-/* The first candidate that must begin in this round; NULL: none. */
+/* The first candidate that must begin in this round; NULL: no candidate must. */
 static struct search_candidate *find_next(const struct variant_search *search) {
     for (int i = 0; i < search->remaining; i++) {
         struct search_candidate *candidate = &search->candidates[i];
@@ -185,7 +188,7 @@ static enum status halve(struct variant_search *search, struct error *error) {
 
 /* ---- the winner -------------------------------------------------------------------------------------------------- */
 
-/* Runs the candidates, the fastest first, until one gives a result. *winner NULL: none did. */
+/* Runs the candidates, the fastest first, until one gives a result. *winner NULL: no candidate did. */
 static enum status choose_winner(struct variant_search *search, const struct search_candidate **winner,
                                  struct error *error) {
     struct execution *execution = search->execution;
@@ -208,6 +211,7 @@ static enum status choose_winner(struct variant_search *search, const struct sea
     return status;
 }
 
+/* Prints how many combinations were tried, and which is the fastest. `winner` NULL: none gave a result. */
 static void report_winner(const struct variant_search *search, const struct search_candidate *winner) {
     struct execution *execution = search->execution;
     char name[320], time[32] = "", took[32];
@@ -227,8 +231,8 @@ static void report_winner(const struct variant_search *search, const struct sear
 
 /* Collects the runs of the search that are not skipped, and the findings of an earlier search. *known: that search was
  * complete. */
-static enum status collect(struct variant_search *search, const struct run *first, int count, bool *known,
-                           struct error *error) {
+static enum status collect_candidates(struct variant_search *search, const struct run *first, int count, bool *known,
+                                      struct error *error) {
     struct execution *execution = search->execution;
     bool done = false, all = true, timed = job_is_timed(&execution->plan->tasks[first->task].operation->run);
     uint64_t seed = (uint64_t)first->variant->search.seed;
@@ -255,6 +259,7 @@ static enum status collect(struct variant_search *search, const struct run *firs
     return STATUS_OK;
 }
 
+/* Settles the candidates that did not win as skipped. `known`: an earlier search has found that. */
 static enum status conclude_rest(struct variant_search *search, bool known, struct error *error) {
     for (int i = 0; i < search->count; i++) {
         struct search_candidate *candidate = &search->candidates[i];
@@ -266,9 +271,10 @@ static enum status conclude_rest(struct variant_search *search, bool known, stru
     return STATUS_OK;
 }
 
+/* Searches, unless an earlier search has found the winner. An untimed job takes the first right combination. */
 static enum status search_runs(struct variant_search *search, const struct run *first, int count, struct error *error) {
     bool known, timed = job_is_timed(&search->execution->plan->tasks[first->task].operation->run);
-    TRY(collect(search, first, count, &known, error));
+    TRY(collect_candidates(search, first, count, &known, error));
     if (known || search->count == 0) return conclude_rest(search, true, error);
     const struct search_candidate *winner;
     if (timed) TRY(halve(search, error));

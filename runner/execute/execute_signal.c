@@ -88,8 +88,8 @@ static char *summarize(const struct plan *plan, const struct result_row *rows, c
     return text;
 }
 
-/* Fills a row for each run of the shard, or of the job, as it is now, and *kept: for each run, whether its part exists
- * although its row is "interrupted". `hanging`: the run that does not stop at its timeout; -1: none. */
+/* Fills a row for each run of the shard, or of the job, as the run is now, and `kept`: for each run, whether its part
+ * exists although its row is "interrupted". `hanging`: the run that does not stop at its timeout; -1: no run hangs. */
 static void fill_rows(const struct execution *execution, int hanging, struct result_row *rows, bool *kept) {
     const struct plan *plan = execution->plan;
     const bool *seen = atomic_load(&execution->looked) ? results_seen(execution->results) : NULL;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* Fills in the times of the pass and of the samples, and what disturbed the samples. */
 static void fill_times(struct result_row *row, const struct stage_times *times, const struct samples *samples) {
     result_row_times(row, samples);
     row->busy_samples = samples_busy(samples);
@@ -34,6 +35,8 @@ struct timed {
     struct trial *trials[MAX_TRIALS];
 };
 
+/* Callbacks of measure_kernels: show_repeat reports to the progress display, run_clock lets a trial's clock run during
+ * its turns. */
 static void show_repeat(void *context, int which, int done, int max_repeats, double seconds_each) {
     const struct timed *timed = context;
     progress_repeat(&timed->execution->progress, timed->trials[which]->run->number, done, max_repeats, seconds_each);

@@ -27,6 +27,7 @@ static enum status open_team(struct execution *execution, enum kernel_device kin
     return STATUS_OK;
 }
 
+/* Are all elements NaN? */
 static bool is_all_nan(enum dtype dtype, const char *data, int64_t count) {
     enum { SLICE = 256 };
     double values[SLICE];
@@ -39,6 +40,8 @@ static bool is_all_nan(enum dtype dtype, const char *data, int64_t count) {
     return true;
 }
 
+/* The functions of a watched part: they refuse boxes after a signal, and pass them on. watched_write also looks for
+ * overflows and numbers in the result. */
 static enum status watched_write(void *context, const struct box *box, const void *data, struct error *error) {
     struct watched_part *part = context;
     TRY(interrupt_check(error));
@@ -113,7 +116,7 @@ static void fill_counts(struct execution *execution, const struct trial *trial, 
     }
 }
 
-/* Counts the elements of a right result that overflowed, and reports it for the first variant only. */
+/* Counts the elements of a right result that overflowed, and reports their number for the first variant only. */
 static enum status settle_overflow(struct execution *execution, struct trial *trial, const struct host_reader *reader,
                                    struct error *error) {
     const struct task *task = &execution->plan->tasks[trial->run->task];
@@ -131,8 +134,8 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     return STATUS_OK;
 }
 
-/* Returns the geometry of a reduction that is NaN because of its input; NULL: it is none, or skips NaN, or `ddof`
- * leaves no element. */
+/* Returns the geometry of a reduction whose result is NaN only because of its input; NULL: another operation, or it
+ * skips NaN, or `ddof` leaves no element. */
 static const struct geometry *passes_nan_on(const struct run *run, const struct geometry *geometry) {
     const struct op_options *options = &geometry->options;
     double results = (double)shape_elements(&geometry->out.shape);
@@ -218,6 +221,7 @@ void execution_abandon(struct execution *execution) {
     while (execution->waiting > 0) execution_release_trial(&execution->trials[--execution->waiting], false);
 }
 
+/* Opens the inputs of a run, begins its part, streams and verifies it, and prepares its measurement if it is right. */
 static enum status open_and_stream(struct execution *execution, struct trial *trial, struct error *error) {
     const struct task *task = &execution->plan->tasks[trial->run->task];
     TRY(interrupt_check(error));

@@ -44,7 +44,7 @@ enum status execution_hash_task(struct execution *execution, int number, struct 
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Is the result in several parts, or made by other shards? */
+/* Must the result be looked for in parts: is it in several parts, or made by another shard? */
 static bool is_made_elsewhere(const struct execution *execution, int producer) {
     return execution->plan->tasks[producer].panel || !shard_has(execution->options->shard, producer);
 }
@@ -95,7 +95,7 @@ static enum status give_up(struct execution *execution, const struct awaited *aw
 }
 
 /* Sleeps for this many seconds, or until a signal. */
-static enum status rest(double seconds, struct error *error) {
+static enum status sleep_for(double seconds, struct error *error) {
     for (double until = now_s() + seconds, remaining; (remaining = fmin(until - now_s(), NAP_S)) > 0;) {
         struct timespec nap = {.tv_nsec = (long)(remaining * 1e9)};
         nanosleep(&nap, NULL);
@@ -104,15 +104,16 @@ static enum status rest(double seconds, struct error *error) {
     return interrupt_check(error);
 }
 
+/* STATUS_IO: the missing part is one of this shard itself. */
 static enum status fail_lost_part(const struct awaited *awaited, struct error *error) {
     OWNED char *name = awaited_name(awaited);
     return fail(error, STATUS_IO, "the part of %s, which this shard made, is gone or damaged; --resume makes it again",
                 name);
 }
 
-/* STATUS_IO if this user may not read the parts of the shard that makes the result, or if that shard has ended without
- * the result and will not go back into a queue: the runs that read the result are lost, as if it were an input that
- * cannot be read. A shard that ended before this one began gets some time, because both may be started again. */
+/* STATUS_IO: this user may not read the parts of the shard that makes the result, or that shard has ended without the
+ * result and will not go back into a queue: the runs that read the result are lost, as if it were an input that cannot
+ * be read. A shard that ended before this one began gets some time, because both may be started again. */
 static enum status check_maker(struct execution *execution, struct awaited *awaited, double passed, int *result_run,
                                struct reader *reader, struct error *error) {
     bool earlier;
@@ -149,7 +150,7 @@ static enum status wait_for(struct execution *execution, struct awaited *awaited
             shown = passed;
         }
         double pause = fmin(fmax(POLL_SHARE * passed, MIN_POLL_S), MAX_POLL_S);
-        TRY(rest(fmin(pause, options->wait_s - passed), error));
+        TRY(sleep_for(fmin(pause, options->wait_s - passed), error));
     }
     return STATUS_OK;
 }
