@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_FIGURES = 24 };
-enum { BY_VARIANT = -1 }; /* else the horizontal axis shows the swept column of that number */
+enum { MAX_FIGURES = 24 }; /* of rates */
+enum { BY_VARIANT = -1 };  /* else the horizontal axis shows the swept column of that number */
 
+/* A figure while it is made. */
 struct figure {
     const struct report *report;
     const struct figure_kind *kind;
@@ -18,12 +19,13 @@ struct figure {
     bool *varying;                  /* for each swept column: has it several values among the operation's rows? */
     const char **categories;        /* the plot's */
     const struct report_run **runs; /* the runs that are drawn, in the report's order */
-    int count;
-    struct plot_series *series; /* all series; the plot gets the ones with the highest weights */
+    int count;                      /* number of `runs` */
+    struct plot_series *series;     /* all series; the plot gets the ones with the highest weights */
     int series_count;
     struct plot plot;
 };
 
+/* How a kind of figure is made of runs. */
 struct figure_kind {
     const char *title, *about;
     struct plot_axis x, y;
@@ -36,22 +38,29 @@ struct figure_kind {
     char *(*caption)(const struct figure *figure); /* NULL: `about` alone; the caller frees */
 };
 
-static bool drawable(double value) { /* a damaged file may hold other values */
+/* Can a rate, or an error, be drawn on a logarithmic scale? A damaged file may hold any value. */
+static bool drawable(double value) {
     return value > 1e-30 && value < 1e30;
+}
+
+static bool drawable_error(double value) {
+    return value > 1e-300 && value < 1e300;
 }
 
 /* ---- rates ---- */
 
+/* A run's FLOP/s or B/s; NaN: it has no time, or the rate cannot be drawn. */
 static double rate_of(const struct result_row *row) {
     double rate = row_timed(row) ? (view_counts_flops(row) ? row->flops : row->bytes) / row->kernel_median_s : NAN;
     return drawable(rate) ? rate : NAN;
 }
 
+/* Is the run one of the operation, with a rate? */
 static bool has_rate(const struct report_run *run, const char *operation) {
     return strcmp(run->row->operation, operation) == 0 && isfinite(rate_of(run->row));
 }
 
-/* A run's value of a swept parameter; "": it does not depend on that. */
+/* A run's value of a swept parameter; "": the run does not depend on the parameter. */
 static const char *swept_text(const struct report *report, int column, const struct report_run *run) {
     return report->swept.columns[column].text[run - report->runs];
 }
@@ -73,7 +82,7 @@ static bool place_rate(struct figure *figure, const struct report_run *run, stru
         point->x = report->swept.columns[figure->by].number[run - report->runs];
         return isfinite(point->x);
     }
-    point->x = report_number_of(text, figure->categories, &figure->plot.x.category_count);
+    point->x = report_find_or_add(text, figure->categories, &figure->plot.x.category_count);
     return true;
 }
 
@@ -136,8 +145,8 @@ static const struct report_run *count_wins(const struct figure *figure, double *
     return best;
 }
 
-/* "blocked is the fastest in 4 of 6 cases, cpu in 2." A variant is called the fastest, with no number, only if it loses
- * none of the cases shown. */
+/* The caption "blocked is the fastest in 4 of 6 cases, cpu in 2. Highest rate: ..." A variant that wins all cases is
+ * called the fastest without a number. The caller frees. */
 static char *caption_rates(const struct figure *figure) {
     const struct report *report = figure->report;
     OWNED double *wins = must_zeroed((size_t)report->variant_count * sizeof *wins);
@@ -174,6 +183,7 @@ static double work_of(const struct result_row *row) {
     return NAN;
 }
 
+/* Computes the point of a run in the roofline: work a second over work per byte. false: it has none. */
 static bool place_in_roofline(struct figure *figure, const struct report_run *run, struct plot_point *point) {
     const struct result_row *row = run->row;
     (void)figure;
@@ -232,6 +242,7 @@ static void draw_roof(struct plot *plot, const struct roof roofs[], int count, c
                               view_rate_text(roof->value, !roof->memory, rate)));
 }
 
+/* Draws the roofs that limit the runs. */
 static void finish_roofline(struct figure *figure) {
     struct roof roofs[PLOT_LINES];
     int count = 0;
@@ -247,15 +258,17 @@ static void finish_roofline(struct figure *figure) {
 
 /* ---- error against speed ---- */
 
+/* Computes the point of a run in a plot of errors: its error over its rate, in the plot's unit. false: it has none. */
 static bool place_error(struct figure *figure, const struct report_run *run, struct plot_point *point) {
     const struct result_row *row = run->row;
     point->x = rate_of(row);
     point->y = row->error;
-    if (row->tolerance > 1e-300 && row->tolerance < 1e300) point->mark = row->tolerance;
+    if (drawable_error(row->tolerance)) point->mark = row->tolerance;
     return view_counts_flops(row) == (figure->kind->x.unit == UNIT_FLOPS) && isfinite(point->x) &&
-           (row->error == 0 || (row->error > 1e-300 && row->error < 1e300));
+           (row->error == 0 || drawable_error(row->error));
 }
 
+/* Names a series by the variant alone. */
 static char *name_variant(const struct figure *figure, const struct report_run *run) {
     (void)figure;
     return must_strdup(run->row->variant);
@@ -289,6 +302,7 @@ static const struct figure_kind limits[] = {
 
 /* ---- from runs to a plot ---- */
 
+/* The series that a run belongs to, which is added if it is new. */
 static struct plot_series *series_of(struct figure *figure, const struct report_run *run) {
     char *name = figure->kind->series(figure, run);
     for (int i = 0; i < figure->series_count; i++)
@@ -299,6 +313,7 @@ static struct plot_series *series_of(struct figure *figure, const struct report_
     return series;
 }
 
+/* Adds a run's point to its series. Plots of rates prefer series with high rates, others those with many points. */
 static void add_point(struct figure *figure, const struct report_run *run, struct plot_point point) {
     struct plot_series *series = series_of(figure, run);
     OWNED char *name = report_run_name(run);
@@ -315,7 +330,8 @@ static int by_x(const void *first, const void *second) {
     return a->x < b->x ? -1 : a->x > b->x;
 }
 
-/* Moves the series of the highest weights into the plot, in their order, the others' points as one grey series. */
+/* Moves the series of the highest weights into the plot, in their order, and the points of the others as one grey
+ * series. */
 static void choose_series(struct figure *figure) {
     struct plot *plot = &figure->plot;
     int count = figure->series_count, shown = count > PLOT_SERIES ? PLOT_SERIES - 1 : count;
@@ -415,7 +431,7 @@ void report_speed(const struct report *report, FILE *to) {
     for (int row = 0; row < report->count; row++) {
         const char *operation = report->runs[row].row->operation;
         int known_before = count;
-        bool is_new = report_number_of(operation, known, &count) == known_before; /* adds it to `known` */
+        bool is_new = report_find_or_add(operation, known, &count) == known_before;
         if (is_new) wanted += write_operation(report, operation, wanted, to);
     }
     if (wanted > MAX_FIGURES && !report->alone)

@@ -7,22 +7,21 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Does HTML allow a character? It forbids noncharacters, and C0 and C1 control characters except tab and newline. */
-static bool is_allowed(const unsigned char *c, int size) {
-    if (size == 1) return c[0] >= 0x20 ? c[0] != 0x7f : c[0] == '\t' || c[0] == '\n';
-    if (size == 2) return c[0] != 0xc2 || c[1] >= 0xa0;
-    bool ends_a_plane = c[size - 2] == 0xbf && c[size - 1] >= 0xbe && (c[size - 3] & 0x0f) == 0x0f;
-    bool last_of_three = size == 3 && c[0] == 0xef && c[1] == 0xbf && c[2] >= 0xbe;
-    bool in_the_middle = size == 3 && c[0] == 0xef && c[1] == 0xb7 && c[2] >= 0x90 && c[2] <= 0xaf;
-    return !last_of_three && !in_the_middle && !(size == 4 && ends_a_plane);
+/* Does HTML allow a character of `size` bytes of UTF-8? It forbids noncharacters (U+FDD0 to U+FDEF and the last two
+ * code points of each plane), and C0 and C1 control characters except tab and newline. */
+static bool is_allowed(const char *c, int size) {
+    unsigned code = text_code(c, size);
+    bool control = (code < 0x20 && code != '\t' && code != '\n') || (code >= 0x7f && code < 0xa0);
+    return !control && !(code >= 0xfdd0 && code <= 0xfdef) && (code & 0xfffe) != 0xfffe;
 }
 
+/* Writes a text, escaped as html does it. */
 static void html_text(FILE *to, const char *text) {
     static const char *const escapes[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;", ['\''] = "&#39;"};
     for (size_t remaining = strlen(text); remaining > 0;) {
         int size = utf8_length(text, remaining);
-        if (size == 0 || !is_allowed((const unsigned char *)text, size))
+        if (size == 0 || !is_allowed(text, size))
             fputs("\xef\xbf\xbd", to);
         else if (size == 1 && escapes[(unsigned char)*text])
             fputs(escapes[(unsigned char)*text], to);

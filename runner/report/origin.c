@@ -14,6 +14,7 @@ enum { MAX_LISTED_INPUTS = 200, MAX_NUMBERS = 8 };
 
 /* ---- attributes, whatever their names ---- */
 
+/* The attributes of an object in a file. */
 struct attributes {
     struct attribute {
         char *name, *value; /* `value` is the shown text */
@@ -55,6 +56,7 @@ static char *numbers_value(hid_t attribute, const char *name, hssize_t count) {
     return good ? disown(&value) : NULL;
 }
 
+/* For H5Aiterate2: adds an attribute that is a text or a few numbers to the attributes at `to`. */
 static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *about, void *to) {
     (void)about;
     OWNED char *value = h5_get_text(object, name);
@@ -69,6 +71,7 @@ static herr_t add_attribute(hid_t object, const char *name, const H5A_info_t *ab
     return 0;
 }
 
+/* Adds the attributes of an object, in the order of their creation if the file has it. */
 static void read_attributes(const struct results_file *file, const char *path, struct attributes *attributes) {
     FENCE(file->path);
     OWNED_ID hid_t object = file->id < 0 ? H5I_INVALID_HID : H5Oopen(file->id, path, H5P_DEFAULT);
@@ -80,6 +83,7 @@ static void read_attributes(const struct results_file *file, const char *path, s
 
 /* ---- a row for each fact, a column for each file ---- */
 
+/* Writes the row of a fact; with several files also whether they differ in it. */
 static void write_fact(const struct report *report, const char *name, const struct attributes *facts, FILE *to) {
     int count = report->file_count;
     const char *first = find(&facts[0], name);
@@ -131,16 +135,16 @@ void report_facts(const struct report *report, FILE *to) {
     int inputs = 0;
     for (int f = 0; f < report->file_count; f++) {
         facts[f] = (struct attributes){0};
-        read_attributes(report->files[f].file, "/environment", &facts[f]);
-        read_attributes(report->files[f].file, "/", &facts[f]);
+        read_attributes(report->files[f].results, "/environment", &facts[f]);
+        read_attributes(report->files[f].results, "/", &facts[f]);
     }
     write_facts(report, facts, "Environment", to);
     for (int f = 0; f < report->file_count; f++) {
-        FREED_BY(texts_clear) struct texts paths = results_file_inputs(report->files[f].file);
+        FREED_BY(texts_clear) struct texts paths = results_file_inputs(report->files[f].results);
         facts[f] = (struct attributes){0};
         for (int i = 0; i < paths.count; i++) {
             OWNED char *text =
-                inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].file, paths.items[i]) : NULL;
+                inputs++ < MAX_LISTED_INPUTS ? describe_input(report->files[f].results, paths.items[i]) : NULL;
             if (text) add(&facts[f], paths.items[i] + strlen("/inputs/"), text);
         }
     }
@@ -154,10 +158,10 @@ void report_facts(const struct report *report, FILE *to) {
 void report_jobs(const struct report *report, FILE *to) {
     char **texts = must_malloc((size_t)report->file_count * sizeof *texts);
     for (int i = 0; i < report->file_count; i++) {
-        OWNED char *path = results_file_text(report->files[i].file, "/job", "path");
+        OWNED char *path = results_file_text(report->files[i].results, "/job", "path");
         const char *letter = report->files[i].letter;
         int same = 0;
-        texts[i] = results_file_job(report->files[i].file, false);
+        texts[i] = results_file_job(report->files[i].results, false);
         while (same < i && !(texts[i] && texts[same] && strcmp(texts[same], texts[i]) == 0)) same++;
         if (texts[i] && same < i)
             html(to, "<p>%s: the same job as %s.</p>\n", letter, report->files[same].letter);

@@ -21,9 +21,10 @@ enum {
     TILT_DEGREES = 50,
     TILTED_HEIGHT = 56 /* pixels that tilted names add to the drawing */
 };
-enum { DASHES = 4, MAX_TICKS = 24, MAX_TITLES = 300, TICK_BYTES = 64 };
-#define MARGIN    0.06 /* from the extreme values to the edges, as a share of the range */
-#define CHARACTER 6.2  /* mean width of a character in the style sheet's font size, in pixels */
+enum { DASHES = 4, MAX_TICKS = 24, TICK_BYTES = 64 };
+enum { MAX_TITLES = 300 }; /* with more points none has a tooltip, which would make the page large */
+#define MARGIN    0.06     /* from the extreme values to the edges, as a share of the range */
+#define CHARACTER 6.2      /* mean width of a character in the style sheet's font size, in pixels */
 
 /* Maps an axis' values to positions in the drawing. */
 struct scale {
@@ -110,6 +111,7 @@ static void round_out(struct scale *scale, bool from_zero) {
     scale->unit_name = axis->unit == UNIT_NONE ? "" : axis->unit == UNIT_BYTES ? "GB/s" : tera ? "TFLOP/s" : "GFLOP/s";
 }
 
+/* Sets both scales to hold all points. */
 static void widen_all(const struct plot *plot, struct scale *x, struct scale *y) {
     for (int s = 0; s < plot->series_count; s++)
         for (int i = 0; i < plot->series[s].count; i++) {
@@ -172,7 +174,7 @@ static void find_ticks(const struct plot *plot, struct scale *scale, bool at_poi
     }
 }
 
-/* "0.5", or in powers "5·10⁻⁷". */
+/* Writes a tick's label, "0.5", or in powers "5·10⁻⁷", into `text` and returns it. */
 static const char *tick_text(const struct scale *scale, double tick, char text[TICK_BYTES]) {
     static const char *const raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
     double value = tick / scale->unit;
@@ -189,13 +191,16 @@ static const char *tick_text(const struct scale *scale, double tick, char text[T
     return text;
 }
 
-/* "rate (GFLOP/s, log scale)" */
-static void write_axis_title(const struct scale *scale, FILE *to) {
+/* Writes an axis' title, "rate (GFLOP/s, log scale)", as an element <text>; `place`: the attributes that place it. */
+static void write_axis_title(const struct scale *scale, const char *place, FILE *to) {
     bool log = scale->log, unit = *scale->unit_name;
+    fprintf(to, "<text class=\"mid\" %s>", place);
     html(to, "%s%s%s%s%s%s</text>\n", scale->axis->title, unit || log ? " (" : "", scale->unit_name,
          unit && log ? ", " : "", log ? "log scale" : "", unit || log ? ")" : "");
 }
 
+/* Writes the vertical axis: a line across the drawing for each tick, and for zeros on a logarithmic scale; the title.
+ * */
 static void write_y_axis(const struct scale *y, int right, FILE *to) {
     char text[TICK_BYTES];
     for (int i = -y->zero; i < y->tick_count; i++) {
@@ -204,15 +209,16 @@ static void write_y_axis(const struct scale *y, int right, FILE *to) {
                 i < 0 ? "floor" : "grid", LEFT, height, right, LEFT - 6, height + 4,
                 i < 0 ? "0" : tick_text(y, y->ticks[i], text));
     }
-    fprintf(to, "<text class=\"mid\" transform=\"translate(11 %d) rotate(-90)\">", (TOP + BOTTOM) / 2);
-    write_axis_title(y, to);
+    OWNED char *place = must_printf("transform=\"translate(11 %d) rotate(-90)\"", (TOP + BOTTOM) / 2);
+    write_axis_title(y, place, to);
 }
 
-/* Leaves out a tick whose text would meet the last one's. */
-static void write_x_tick(double x_pixels, const char *text, bool tilted, double *free_from, FILE *to) {
+/* Writes a tick and its text, unless the text would begin before *next_free_x, where the last one ends; then sets
+ * *next_free_x to the end of this one. */
+static void write_x_tick(double x_pixels, const char *text, bool tilted, double *next_free_x, FILE *to) {
     double half = tilted ? 6 : characters_of(text) * CHARACTER / 2 + 2;
-    if (x_pixels - half < *free_from) return;
-    *free_from = x_pixels + half;
+    if (x_pixels - half < *next_free_x) return;
+    *next_free_x = x_pixels + half;
     fprintf(to, "<path class=\"axis\" d=\"M%.1f %dv5\"/><text class=\"tick %s\" ", x_pixels, BOTTOM,
             tilted ? "end" : "mid");
     if (tilted)
@@ -251,19 +257,20 @@ static const char *category_text(const char *name, bool tilted, size_t head, siz
     return text;
 }
 
+/* Writes the horizontal axis: a tick for each category or number, if there is room; the title. */
 static void write_x_axis(const struct scale *x, bool tilted, FILE *to) {
-    char text[4 * UPRIGHT_CHARACTERS + 4 + TICK_BYTES];
-    double free_from = 0;
+    char category[4 * UPRIGHT_CHARACTERS + 4], number[TICK_BYTES];
+    double next_free_x = 0;
     const char *const *names = x->axis->categories;
     size_t head = tilted ? shared_bytes(x->axis, false) : 0, tail = tilted ? shared_bytes(x->axis, true) : 0;
     fprintf(to, "<path class=\"axis\" d=\"M%d %dH%.0f\"/>\n", LEFT, BOTTOM, x->to);
     for (int i = 0; i < (names ? x->axis->category_count : x->tick_count); i++)
         write_x_tick(pixel_of(x, names ? i : x->ticks[i]),
-                     names ? category_text(names[i], tilted, head, tail, text) : tick_text(x, x->ticks[i], text),
-                     tilted, &free_from, to);
-    fprintf(to, "<text class=\"mid\" x=\"%.0f\" y=\"%d\">", (LEFT + x->to) / 2,
-            HEIGHT - 12 + (tilted ? TILTED_HEIGHT : 0));
-    write_axis_title(x, to);
+                     names ? category_text(names[i], tilted, head, tail, category) : tick_text(x, x->ticks[i], number),
+                     tilted, &next_free_x, to);
+    int height = HEIGHT - 12 + (tilted ? TILTED_HEIGHT : 0);
+    OWNED char *place = must_printf("x=\"%.0f\" y=\"%d\"", (LEFT + x->to) / 2, height);
+    write_axis_title(x, place, to);
 }
 
 /* Are the categories' names too long to fit side by side? */
@@ -278,6 +285,7 @@ static bool needs_tilt(const struct plot_axis *axis, int width) {
 
 /* ---- series ---- */
 
+/* Draws the marker of a series around (x, y), in pixels. */
 static void write_marker(FILE *to, const struct plot_series *series, double x, double y) {
     static const char *const shapes[PLOT_SHAPES] = {
         "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* circle */
@@ -295,6 +303,7 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
     fprintf(to, "<path class=\"%s k%d\" d=\"M%.1f %.1f%s\"/>", style, series->colour, x, y, shapes[series->shape]);
 }
 
+/* Draws a point: its interval as a bar, its limit as a dash, and its marker; `titled`: with a tooltip. */
 static void write_point(const struct plot_series *series, const struct plot_point *point, const struct scale *x,
                         const struct scale *y, bool titled, FILE *to) {
     double x_pixels = pixel_of(x, point->x);

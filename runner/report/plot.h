@@ -15,8 +15,8 @@ enum {
 
 struct plot_point {
     double x, y;
-    double low, high; /* the interval of y; NaN: none */
-    double mark;      /* a limit of y, such as an error's tolerance; NaN: none */
+    double low, high; /* the interval of y; NaN: unknown */
+    double mark;      /* a limit of y, such as an error's tolerance; NaN: there is none */
     char *about;      /* the tooltip; NULL: the series' label */
 };
 struct plot_series {
@@ -24,7 +24,7 @@ struct plot_series {
     enum plot_kind { PLOT_POINTS, PLOT_JOINED, PLOT_LINE } kind; /* PLOT_LINE: a straight line, such as a roof */
     int colour, shape;
     int dash;      /* number of earlier series of the same colour and shape */
-    double weight; /* the caller sorts series by it; plot_write ignores it */
+    double weight; /* for the caller, to choose series; plot_write ignores it */
     struct plot_point *points;
     int count;
 };

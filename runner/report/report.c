@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DEVICES_NAMED = 6, MAX_MESSAGES = 20 };
+enum { MAX_DEVICES_NAMED = 6, MAX_MESSAGES = 20 }; /* in the head of the page */
 
 const char report_plot_beginning[] = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"tilerun\"";
 const char report_beginning[] = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -36,7 +36,7 @@ char *report_run_name(const struct report_run *run) {
                        run->row->parameters[0] ? " " : "", run->row->parameters, run->row->variant);
 }
 
-int report_number_of(const char *text, const char **known, int *count) {
+int report_find_or_add(const char *text, const char **known, int *count) {
     int number = 0;
     while (number < *count && strcmp(known[number], text) != 0) number++;
     if (number == *count) known[(*count)++] = text;
@@ -71,19 +71,20 @@ const char *file_letter(int number, char text[8]) {
 static enum status add_file(struct report *report, int number, struct error *error) {
     static const struct view_options as_they_are = {0};
     struct report_file *report_file = &report->files[number];
-    const struct results_file *file = report_file->file;
+    const struct results_file *file = report_file->results;
     struct report_run *runs = &report->runs[report_file->first];
     if (report->file_count > 1) file_letter(number, report_file->letter);
     TRY(view_make(file->rows, file->count, &as_they_are, &report_file->view, error));
     for (int i = 0; i < file->count; i++) {
         runs[i] = (struct report_run){.row = &file->rows[i], .file = report_file, .spread = NAN};
-        runs[i].variant = report_number_of(runs[i].row->variant, report->variants, &report->variant_count);
+        runs[i].variant = report_find_or_add(runs[i].row->variant, report->variants, &report->variant_count);
         report->count++;
     }
     for (int i = 0; i < file->count && !report->alone; i++) TRY(report_read_samples(&runs[i], error));
     return STATUS_OK;
 }
 
+/* Splits the parameters of all runs, whichever file they are from, into columns. */
 static void find_swept(struct report *report) {
     OWNED struct result_row *rows = must_malloc((size_t)report->count * sizeof *rows + 1);
     for (int i = 0; i < report->count; i++) rows[i] = *report->runs[i].row;
@@ -97,7 +98,7 @@ static enum status gather(struct results_file *const *files, int file_count, con
     *report = (struct report){.file_count = file_count, .alone = alone};
     report->files = must_malloc((size_t)file_count * sizeof *report->files);
     for (int f = 0; f < file_count; count += files[f++]->count)
-        report->files[f] = (struct report_file){.file = files[f], .first = count};
+        report->files[f] = (struct report_file){.results = files[f], .first = count};
     report->runs = must_malloc((size_t)count * sizeof *report->runs + 1);
     report->variants = must_malloc((size_t)count * sizeof *report->variants + 1);
     for (int f = 0; f < file_count; f++) TRY(add_file(report, f, error));
@@ -107,32 +108,33 @@ static enum status gather(struct results_file *const *files, int file_count, con
 
 /* ---- the head of the page ---- */
 
-/* "30 runs in 2 files: 28 ok, 2 skipped; measured on NVIDIA H200 and AMD EPYC." */
+/* Writes "30 runs in 2 files: 28 ok, 2 skipped; measured on NVIDIA H200, AMD EPYC." */
 static void write_summary(const struct report *report, FILE *to) {
-    /* Numbers of runs: first by status, then by device. */
-    OWNED const char **names = must_malloc((size_t)report->count * sizeof *names + 1);
-    OWNED int *runs = must_zeroed((size_t)report->count * sizeof *runs);
-    int statuses = 0, devices = 0;
-    for (int i = 0; i < report->count; i++) runs[report_number_of(report->runs[i].row->status, names, &statuses)]++;
+    OWNED const char **statuses = must_malloc((size_t)report->count * sizeof *statuses + 1);
+    OWNED const char **devices = must_malloc((size_t)report->count * sizeof *devices + 1);
+    OWNED int *runs_of_status = must_zeroed((size_t)report->count * sizeof *runs_of_status);
+    int status_count = 0, device_count = 0;
+    for (int i = 0; i < report->count; i++)
+        runs_of_status[report_find_or_add(report->runs[i].row->status, statuses, &status_count)]++;
     fprintf(to, "<p class=\"lead\">%d run%s", report->count, report->count == 1 ? "" : "s");
     if (report->file_count > 1) fprintf(to, " in %d files", report->file_count);
-    for (int status = 0; status < statuses; status++)
-        html(to, "%s%d %s", status ? ", " : ": ", runs[status], *names[status] ? names[status] : "without a status");
+    for (int i = 0; i < status_count; i++)
+        html(to, "%s%d %s", i ? ", " : ": ", runs_of_status[i], *statuses[i] ? statuses[i] : "without a status");
     for (int i = 0; i < report->count; i++) {
         const struct result_row *row = report->runs[i].row;
         const char *name = row->device_name[0] ? row->device_name : row->device;
-        int before = devices;
-        if (!result_row_done(row) || !*name || report_number_of(name, names, &devices) < before) continue;
+        int before = device_count;
+        if (!result_row_done(row) || !*name || report_find_or_add(name, devices, &device_count) < before) continue;
         if (before < MAX_DEVICES_NAMED) html(to, "%s%s", before ? ", " : "; measured on ", name);
     }
-    fputs(devices > MAX_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);
+    fputs(device_count > MAX_DEVICES_NAMED ? " and others.</p>\n" : ".</p>\n", to);
 }
 
-/* Writes of each file its letter, its path, when and where it was made, and how far its job is. */
+/* Writes for each file its letter, its path, when it was made, and how far its job is. */
 static void write_files(const struct report *report, FILE *to) {
     fputs("<ul class=\"files\">\n", to);
     for (int i = 0; i < report->file_count; i++) {
-        const struct results_file *file = report->files[i].file;
+        const struct results_file *file = report->files[i].results;
         OWNED char *created = results_file_text(file, "/", "created");
         html(to, "<li><b>%s</b> <code>%s</code>", report->files[i].letter, file->path);
         if (created) html(to, ", %s", created);
@@ -171,7 +173,7 @@ static char *title_of(const struct report *report) {
     char *title = NULL;
     bool others = false;
     for (int i = 0; i < report->file_count; i++) {
-        OWNED char *name = results_file_text(report->files[i].file, "/job", "name");
+        OWNED char *name = results_file_text(report->files[i].results, "/job", "name");
         if (!title)
             title = must_strdup(name && *name ? name : "results");
         else
@@ -181,7 +183,7 @@ static char *title_of(const struct report *report) {
     return title;
 }
 
-/* Counts the verdicts on two files. */
+/* Writes how many runs of the second file are faster, slower, ... than those of the first. */
 static void write_verdicts(const struct comparison *comparison, FILE *to) {
     fputs("<p>B beside A: ", to);
     for (enum ratio_verdict verdict = RATIO_FASTER; verdict <= RATIO_UNSURE; verdict++)
@@ -194,8 +196,8 @@ static void write_verdicts(const struct comparison *comparison, FILE *to) {
 
 /* ---- the page ---- */
 
-/* Writes the page. `comparison`: NULL or without pairs: files are not compared. `contents`: the body of each section;
- * "": the section is omitted. */
+/* Writes the page. `comparison`: of the second file with the first, or NULL. `contents`: the body of each section; "":
+ * the section is omitted. */
 static void write_page(const struct report *report, const struct comparison *comparison, char *const contents[SECTIONS],
                        FILE *to) {
     OWNED char *title = title_of(report);

@@ -144,7 +144,7 @@ static const char *const script[] = {
 };
 // clang-format on
 
-/* The lines of one or two of these arrays. The caller frees. */
+/* Joins the lines of one or two arrays (`other` may be NULL). The caller frees. */
 static char *joined(const char *const *one, const char *const *other) {
     char *text = NULL;
     for (; *one; one++) must_append(&text, "%s", *one);
@@ -166,7 +166,7 @@ void report_script(FILE *to) {
     fprintf(to, "<script>%s</script>\n", text);
 }
 
-/* Writes the hash of lines, 'sha256-...' in base64, by which the policy permits them. */
+/* Writes the hash of joined lines, 'sha256-...' in base64, by which the policy permits them. */
 static void write_hash(const char *const *one, const char *const *other, FILE *to) {
     OWNED char *text = joined(one, other);
     unsigned char digest[EVP_MAX_MD_SIZE] = {0}, base64[2 * EVP_MAX_MD_SIZE];

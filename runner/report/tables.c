@@ -12,7 +12,7 @@
 
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]) {
     const struct results_view *view = run->file->view;
-    int row = (int)(run->row - run->file->file->rows);
+    int row = (int)(run->row - run->file->results->rows);
     struct view_column found;
     struct error error;
     text[0] = '\0';
@@ -31,8 +31,9 @@ bool row_timed(const struct result_row *row) {
 
 /* ---- samples in time ---- */
 
-enum { BINS = 80, STRIP_WIDTH = 240, STRIP_HEIGHT = 28 };
+enum { BINS = 80, STRIP_WIDTH = 240, STRIP_HEIGHT = 28 }; /* bars of a drawing; its size in pixels */
 
+/* The sample at the share `part` of sorted samples; `count` is at least 1. */
 static double quantile(const double *sorted, int count, double part) {
     return sorted[(int)(part * (count - 1) + 0.5)];
 }
@@ -40,7 +41,7 @@ static double quantile(const double *sorted, int count, double part) {
 enum status report_read_samples(struct report_run *run, struct error *error) {
     FREED_BY(samples_free) struct samples samples = {0};
     if (!row_timed(run->row)) return STATUS_OK;
-    TRY(results_file_samples(run->file->file, run->row, &samples, error));
+    TRY(results_file_samples(run->file->results, run->row, &samples, error));
     run->deviation = must_malloc((size_t)samples.count * sizeof *run->deviation + 1);
     for (int i = 0; i < samples.count; i++) {
         double deviation = samples.seconds[i] / run->row->kernel_median_s - 1;
@@ -85,7 +86,7 @@ static void draw_samples(const struct report_run *run, double reach, FILE *to) {
 
 /* ---- columns ---- */
 
-/* Writes a cell's text and returns the number by which it sorts; NaN: none. */
+/* Writes a cell's text and returns the number by which the cell sorts; NaN: it sorts by its text. */
 typedef double fill_run(const struct report_run *run, char text[VIEW_CELL]);
 
 static fill_run fill_file, fill_spread, fill_drawing, fill_change, fill_verdict, fill_reason;
@@ -152,6 +153,7 @@ static double fill_drawing(const struct report_run *run, char text[VIEW_CELL]) {
     return NAN;
 }
 
+/* Writes the ratio of the run's time in B to that in A, with its interval. */
 static double fill_change(const struct report_run *run, char text[VIEW_CELL]) {
     if (!run->pair || isnan(run->pair->ratio.value)) return NAN;
     const struct ratio *ratio = &run->pair->ratio;
@@ -177,6 +179,7 @@ static double fill_reason(const struct report_run *run, char text[VIEW_CELL]) {
 
 /* ---- the table of runs ---- */
 
+/* Like fill_run, for run number `number` in any column. */
 static double fill_cell(const struct report *report, const struct run_column *column, int number,
                         char text[VIEW_CELL]) {
     const struct report_run *run = &report->runs[number];
@@ -213,6 +216,7 @@ static struct run_column *columns_of_runs(const struct report *report, int *coun
     return columns;
 }
 
+/* Writes a run's row; marks bad statuses and verdicts. `reach`: of the drawings of samples. */
 static void write_run(const struct report *report, const struct run_column *columns, int count, int number,
                       double reach, FILE *to) {
     static const char *const bad[] = {"wrong", "failed", "timeout", "SLOWER", "WORSE"};
