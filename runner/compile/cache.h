@@ -9,10 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* A file of compiled code. */
 struct cache_entry {
-    char *path;      /* of the file named by its key */
+    char *path;      /* of the file named by its key; NULL: there is no folder that only this user writes */
     char *temporary; /* of the temporary file to write; NULL: cache_begin was not called */
-    char *folder;    /* a temporary folder, which cache_end removes; NULL: none */
+    char *folder;    /* the temporary folder of `temporary`, which cache_end removes; NULL: it is in the cache's */
 };
 
 /* Names the entry for a key (hexadecimal) and a suffix, "so". The caller calls cache_end. */
@@ -21,12 +22,13 @@ void cache_name(const char *key, const char *suffix, struct cache_entry *entry);
 bool cache_holds(const struct cache_entry *entry);
 /* Names the file to write, entry->temporary. STATUS_IO: no folder can be made. */
 enum status cache_begin(struct cache_entry *entry, struct error *error);
-/* Renames the written file to its key if possible; otherwise cache_end removes it. A process that has opened it can
- * still use it. */
+/* Renames the written file to its key if possible; otherwise cache_end removes the file. A process that has opened it
+ * can still use it. */
 void cache_put(struct cache_entry *entry);
+/* Removes what is temporary, and frees the entry's members. */
 void cache_end(struct cache_entry *entry);
 
-/* Makes a new temporary folder; the caller frees the name and removes the folder. NULL: it failed. */
+/* Makes a new temporary folder; the caller frees the name and removes the folder. NULL, with errno: it failed. */
 char *cache_temporary_folder(void);
 
 #endif

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOG_INDENT 2 /* spaces that NVRTC puts in front of the source line and the caret */
+#define LOG_INDENT 2 /* spaces that NVRTC puts before the source line and the caret */
 
+/* Reports that there is no NVRTC. Returns STATUS_DEVICE. */
 static enum status fail_absent(struct error *error) {
     return fail(
         error, STATUS_DEVICE,
@@ -48,7 +49,7 @@ struct compiler_message {
     long number;
 };
 
-/* Does a line have this form, with one of `kinds`? Then fills the diagnostic. */
+/* Does a line have the form of a compiler_message, with one of `kinds` (ends at NULL)? Then fills the diagnostic. */
 static bool read_diagnostic(const char *line, const char *const *kinds, struct compiler_message *diagnostic) {
     const char *end = line + line_length(line);
     for (; *kinds; kinds++) {
@@ -77,7 +78,7 @@ static char *diagnostic_text(const struct compiler_message *diagnostic, const ch
     return text;
 }
 
-/* Reports the first error of a log. */
+/* Reports the first error of a log at its position. Returns STATUS_USAGE. */
 static enum status fail_located(const struct nvrtc_source *source, const char *log, struct error *error) {
     struct compiler_message diagnostic = {.file = NULL};
     for (const char *line = log; *line && !diagnostic.file; line = next_line(line))
@@ -103,11 +104,13 @@ void nvrtc_warnings(const char *log, char **warnings) {
 
 /* ---- one compilation --------------------------------------------------------------------------------------------- */
 
+/* Reports a failed call of NVRTC. */
 static enum status check(int result, const char *call, struct error *error) {
     if (result == NVRTC_SUCCESS) return STATUS_OK;
     return FAIL_CALL(error, STATUS_DEVICE, call, nvrtc_library()->error_text(result));
 }
 
+/* Sets cubin->log to the program's log. */
 static void keep_log(void *program, struct cubin *cubin) {
     size_t size = 0;
     free(cubin->log);
@@ -119,6 +122,7 @@ static void keep_log(void *program, struct cubin *cubin) {
     if (!cubin->log) cubin->log = must_strdup("");
 }
 
+/* Sets the code and the kernel's name inside it. */
 static enum status keep_code(void *program, const struct nvrtc_source *source, struct cubin *cubin,
                              struct error *error) {
     const struct nvrtc_library *nvrtc = nvrtc_library();
@@ -188,6 +192,7 @@ void cubin_free(struct cubin *cubin) {
 
 /* ---- maps -------------------------------------------------------------------------------------------------------- */
 
+/* Compiles and loads a map's kernel; for map_compiler. */
 static enum status compile_map(const char *text, int capability, struct loaded_kernel *loaded, struct error *error) {
     const struct nvrtc_source source = {
         .name = "map.cu", .text = text, .options = {"--fmad=false"}, .option_count = 1, .capability = capability};

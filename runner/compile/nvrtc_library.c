@@ -47,13 +47,14 @@ static bool resolve(void *file) {
     return true;
 }
 
+/* Adds a file or pattern to those that were tried. */
 static void note_tried(const char *path) {
     size_t used = strlen(library.tried);
     snprintf(library.tried + used, sizeof library.tried - used, "%s%s", used ? ", " : "", path);
 }
 
-/* Sets `include` to the first of the usual folders that holds the toolkit's headers: those beside the library first,
- * which are of its version. */
+/* Sets `include` to the first of the usual folders that holds the toolkit's headers: first those beside the library
+ * `file`, which have its version. */
 static void find_headers(const char *file) {
     char real[512] = "", *end;
     const char *home = getenv("CUDA_HOME");
@@ -77,6 +78,7 @@ static void find_headers(const char *file) {
     }
 }
 
+/* Opens a file as the library. false: it cannot be opened, is too old, or is newer than `max_major` (0: any). */
 static bool try_file(const char *path, int max_major) {
     int major = 0, minor = 0;
     void *file = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open */
@@ -94,6 +96,7 @@ static bool try_file(const char *path, int max_major) {
     return true;
 }
 
+/* Tries the names of the library in a folder. */
 static bool try_folder(const char *folder, int max_major) {
     bool found = false;
     for (int i = 0; i < NAMES && !found; i++) {
@@ -114,6 +117,7 @@ static bool try_pattern(const char *pattern, int max_major) {
     return found;
 }
 
+/* Tries the folders of a toolkit at `home`, which may be NULL. */
 static bool try_home(const char *home, int max_major) {
     if (!home || !*home) return false;
     bool found = false;
@@ -125,6 +129,7 @@ static bool try_home(const char *home, int max_major) {
     return found;
 }
 
+/* Looks for the library, until one is found. */
 static void library_load(void) {
     int max_major = driver_major();
     library.found = try_home(getenv("CUDA_HOME"), max_major);

@@ -11,7 +11,7 @@ enum nvrtc_result { NVRTC_SUCCESS = 0, NVRTC_ERROR_INVALID_OPTION = 5, NVRTC_ERR
 struct nvrtc_library {
     bool found;
     char identity[1200]; /* version, file and headers */
-    char include[512];   /* the folder of the toolkit's headers; "": none */
+    char include[512];   /* the folder of the toolkit's headers; "": not found */
     char tried[1024];    /* the names and files that were tried */
     const char *(*error_text)(int result);
     int (*version)(int *major, int *minor);
@@ -27,7 +27,7 @@ struct nvrtc_library {
     int (*cubin)(void *program, char *bytes);
 };
 
-/* Opens the library once a process; it stays open. `found` is false if there is none. */
+/* Opens the library at the first call; it stays open. `found` is false if there is none. */
 const struct nvrtc_library *nvrtc_library(void);
 
 #endif

@@ -21,9 +21,9 @@
 
 enum { DONE = 77, CHANGED, FORKED, MODES }; /* the child's exit codes, which a kernel that calls `exit` hardly uses */
 
-#define MIN_NAP_S 50e-6 /* between two looks at the child */
-#define MAX_NAP_S 0.01
-#define LATE_S    60.0
+#define MIN_NAP_S 50e-6 /* between two looks at the child, at first... */
+#define MAX_NAP_S 0.01  /* ...and at last */
+#define LATE_S    60.0  /* until `late` is printed */
 
 static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
 enum { CRASHES = sizeof crashes / sizeof *crashes };
@@ -34,6 +34,7 @@ struct rehearsal {
     const struct launch_inputs *inputs;
 };
 
+/* A hash of all inputs, word by word. */
 static uint64_t hash_of(const struct launch_inputs *inputs) {
     uint64_t hash = 0, word;
     for (int i = 0; i < inputs->count; i++)
@@ -48,11 +49,13 @@ static uint64_t hash_of(const struct launch_inputs *inputs) {
     return hash;
 }
 
-/* Ends the child before the handlers of its parent, which would take `exit` in the kernel for that of a library. */
-static void exited(void) {
+/* At `exit` in the kernel: ends the child before its parent's handlers run, which would take this exit for that of a
+ * library. */
+static void end_at_exit(void) {
     _exit(0);
 }
 
+/* The child's thread: runs the launch, and ends the child if it changed floating-point modes or left a process. */
 static void *rehearsal_main(void *argument) {
     const struct rehearsal *rehearsal = argument;
     femode_t before = {0}, after = {0}, restored = {0};
@@ -79,12 +82,12 @@ static pid_t begin_child(void) {
     for (int i = 0; i < CRASHES; i++) signal(crashes[i], SIG_DFL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    atexit(exited);
+    atexit(end_at_exit);
     return child;
 }
 
-/* Waits for the child until a signal or the deadline ends the work, and ends its process group. Prints `late` when it
- * has lasted for LATE_S. What became of the child, as rehearse returns it. */
+/* Waits for the child, until a signal or the deadline ends the work, and ends its process group. Prints `late` when the
+ * child has run for LATE_S. Returns what became of the child, as rehearse does. */
 static int end_child(pid_t child, const char *late) {
     int state = 0;
     siginfo_t ended = {.si_pid = 0};

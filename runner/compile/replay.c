@@ -68,10 +68,10 @@ static double largest_of(enum dtype dtype, const void *data, int64_t count) {
     return largest;
 }
 
-/* The first element that differs by more than the allowed error; -1: none does. `rounding`: added to the allowed error,
- * because sums of large terms may cancel. */
+/* The first element that differs by more than the allowed error; -1: no element does. `rounding`: added to the allowed
+ * error, because sums of large terms may cancel. */
 static int64_t find_difference(enum dtype dtype, const void *right, const void *got, int64_t count, double rounding) {
-    double tolerance = fmax(TOLERANCE, 16 * dtype_epsilon(dtype));
+    double tolerance = fmax(TOLERANCE, 16 * dtype_epsilon(dtype)); /* of a coarse type a few roundings */
     double allowed = dtype_is_float(dtype) ? tolerance * largest_of(dtype, right, count) + rounding : 0;
     for (int64_t i = 0; i < count; i++) {
         double a = dtype_load(dtype, right, i), b = dtype_load(dtype, got, i);

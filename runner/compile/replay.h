@@ -18,12 +18,13 @@ struct replay {
     int64_t in_bytes[2];
     int64_t summed; /* elements that are added to an output; 0: not a reduction */
 };
-/* Makes the replay of a launch. false: the launch is not checked, because the simplest variant cannot do it or would
+/* Makes the replay of a launch. false: the launch cannot be checked, because the simplest variant cannot do it or would
  * take long. */
 bool replay_make(const struct launch *launch, struct replay *replay);
-/* Changes every third element: the sign of a float, the lowest bit of an integer. */
+/* Changes every third element of `data`: the sign of a float, the lowest bit of an integer. */
 void replay_change(enum dtype dtype, char *data, int64_t bytes);
-/* STATUS_RUN: `got` differs from the simplest variant's result. */
+/* Runs the simplest variant and compares `got`, a result of `out_bytes` bytes in type `out`, with its result.
+ * STATUS_RUN: they differ. */
 enum status replay_judge(const struct replay *replay, const void *got, enum dtype out, int64_t out_bytes,
                          struct error *error);
 

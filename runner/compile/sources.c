@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MAX_BYTES (4 << 20) /* of one file */
-#define MAX_FOUND 4096      /* headers of the toolkit */
+#define MAX_FOUND 4096      /* headers of the toolkit that count for the key */
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
@@ -65,7 +65,8 @@ struct include {
     int length;
 };
 
-/* Finds the next include at or after *at, in line *line. */
+/* Finds the next include at or after *at, in line *line or later, and moves both behind its line. false: there are no
+ * more. */
 static bool next_include(const char **at, int *line, struct include *include) {
     while (**at) {
         const char *c = *at + strspn(*at, " \t");
@@ -129,12 +130,14 @@ static bool add_if_readable(struct sources *sources, const char *name, const cha
     return text != NULL;
 }
 
-/* The path that an include in the file `name` names, relative to the same folder as `name`; the caller frees. */
+/* The path of the file that an include in the file `name` means, relative to the folder that `name` is relative to. The
+ * caller frees. */
 static char *name_beside(const char *name, const struct include *include) {
     return must_printf("%.*s%.*s", (int)(path_name(name) - name), name, include->length, include->name);
 }
 
-/* Adds the file that an include of `from` names, if it is there. */
+/* Adds the file that an include of file number `from` names, if the file exists. STATUS_USAGE: it lies outside of the
+ * folder, or there are too many files. */
 static enum status add_include(struct sources *sources, int from, const char *folder, const struct include *include,
                                struct error *error) {
     const char *includer = sources->files[from].path;
@@ -150,7 +153,8 @@ static enum status add_include(struct sources *sources, int from, const char *fo
     return STATUS_OK;
 }
 
-/* Adds the files that file number `from` includes in quotes, except tilerun.h. */
+/* Adds the files that file number `from` includes in quotes, except tilerun.h. STATUS_USAGE: see add_include; or an
+ * include is a macro. */
 static enum status add_includes(struct sources *sources, int from, const char *folder, struct error *error) {
     OWNED char *text = must_strdup(sources->files[from].text);
     const char *at = text;

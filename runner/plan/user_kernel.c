@@ -9,8 +9,8 @@
 #include "../base/interrupt.h"
 #include "../base/text.h"
 #include "../compile/cache.h"
+#include "../compile/cc.h"
 #include "../compile/embedded.h"
-#include "../compile/host.h"
 #include "../compile/nvrtc.h"
 #include "../compile/rehearse.h"
 #include "../job/expression/expression.h"
@@ -49,7 +49,7 @@ struct user_kernel {
     struct expression *numbers[NUMBERS]; /* NULL: 1, of `shared` 0 */
     /* set when it is built: */
     bool built;
-    struct host_code host;
+    struct cc_code host;
     struct loaded_kernel loaded;
     /* the launches that were rehearsed: */
     int shape_count;
@@ -367,7 +367,7 @@ const char *user_kernel_idle_parameter(const struct kernel *kernel, const struct
 void user_kernel_free(const struct kernel *kernel) {
     if (!kernel || !kernel->user_kernel) return;
     struct user_kernel *user = (struct user_kernel *)kernel->user_kernel;
-    host_code_free(&user->host);
+    cc_code_free(&user->host);
     loaded_close(&user->loaded);
     sources_free(&user->sources);
     for (int i = 0; i < user->macro_count; i++) free(user->macros[i]);
@@ -476,9 +476,9 @@ static enum status build_cuda(struct user_kernel *user, int capability, char **w
 
 /* Compiles and loads a C source. STATUS_USAGE also if its files changed since the job was planned. */
 static enum status build_host(struct user_kernel *user, char **warnings, struct error *error) {
-    struct host_source source = {.path = user->sources.files[0].path, .kernel = user->source->kernel};
+    struct cc_source source = {.path = user->sources.files[0].path, .kernel = user->source->kernel};
     for (int i = 0; i < user->macro_count; i++) source.macros[source.macro_count++] = user->macros[i];
-    TRY(host_compile(&source, warnings, &user->host, error));
+    TRY(cc_compile(&source, warnings, &user->host, error));
     /* The compiler has read the files itself: did they change since they were read here? */
     FREED_BY(sources_free) struct sources now = {.count = 0};
     char before[65], after[65];

@@ -1,7 +1,7 @@
-/* host.c - runs the compiler twice. First `-E -dD` prints the text with all that it includes and all macros, which
+/* cc.c - runs the compiler twice. First `-E -dD` prints the text with all that it includes and all macros, which
  * contain the compiler's version and the processor's instructions; the hash of this is the cache's key. Then it
  * compiles, unless the cache has the code. */
-#include "host.h"
+#include "cc.h"
 
 #include "../base/fail.h"
 #include "../base/file_io.h"
@@ -22,7 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_WORDS 64
+#define MAX_WORDS   64  /* of a command line; further ones are dropped */
+#define MAX_MESSAGE 900 /* bytes of the compiler's messages that an error keeps */
 
 /* A kernel that would end the process at once calls `exit`, which fence_catch_exits reports. */
 static const char *const flags[] = {
@@ -50,7 +51,8 @@ static void free_command(struct command_words *command) {
     free(command->compiler);
 }
 
-static void begin_command(const struct host_source *source, const char *folder, struct command_words *command) {
+/* Begins a command line: $CC, the flags, the macros, and `folder` for tilerun.h. free_command frees. */
+static void begin_command(const struct cc_source *source, const char *folder, struct command_words *command) {
     const char *compiler = getenv("CC");
     *command = (struct command_words){.compiler = must_strdup(compiler && *compiler ? compiler : "cc")};
     char *rest = command->compiler;
@@ -61,8 +63,9 @@ static void begin_command(const struct host_source *source, const char *folder, 
     ADD_WORDS(command, "-I", folder);
 }
 
-/* Runs the command. *out: its stdout (`out` NULL: not kept); *messages: its stderr, which goes through a file in
- * `folder`. Returns its exit status; -1, with errno: it could not be started. */
+/* Runs the command. *out: its stdout, of *length bytes (`out` NULL: stdout is this process's); *messages: its stderr,
+ * which goes through a file in `folder`, or NULL. The caller frees both. Returns the exit status, 1 after a signal; -1,
+ * with errno: the command could not be started. */
 static int run_command(struct command_words *command, const char *folder, char **out, size_t *length, char **messages) {
     OWNED char *path = must_printf("%s/messages", folder);
     posix_spawn_file_actions_t actions;
@@ -90,8 +93,8 @@ static int run_command(struct command_words *command, const char *folder, char *
     return WIFEXITED(state) ? WEXITSTATUS(state) : 1;
 }
 
-/* Reports the compiler's messages, from the first error on. */
-static enum status fail_compile(const struct host_source *source, const struct command_words *command, int code,
+/* Reports the compiler's messages, from the first error on; `code` -1: that it cannot be run. Returns STATUS_USAGE. */
+static enum status fail_compile(const struct cc_source *source, const struct command_words *command, int code,
                                 const char *messages, struct error *error) {
     if (code < 0)
         return fail(error, STATUS_USAGE, "%s cannot be compiled: '%s' cannot be run: %s; set CC to another compiler",
@@ -102,11 +105,11 @@ static enum status fail_compile(const struct host_source *source, const struct c
     if (!first) first = messages && *messages ? messages : "the compiler failed without a message";
     size_t length = strlen(first);
     while (length > 0 && first[length - 1] == '\n') length--;
-    return fail(error, STATUS_USAGE, "%.*s", (int)(length < 900 ? length : 900), first);
+    return fail(error, STATUS_USAGE, "%.*s", (int)(length < MAX_MESSAGE ? length : MAX_MESSAGE), first);
 }
 
 /* Writes tilerun.h. It declares the kernel too, so that the compiler refuses a definition with other parameters. */
-static enum status write_header(const struct host_source *source, const char *folder, struct error *error) {
+static enum status write_header(const struct cc_source *source, const char *folder, struct error *error) {
     OWNED char *path = must_printf("%s/tilerun.h", folder);
     FILE *to = fopen(path, "w");
     bool good = to && fprintf(to, "%s#ifndef __cplusplus\nint %s(const struct launch *launch);\n#endif\n",
@@ -116,7 +119,7 @@ static enum status write_header(const struct host_source *source, const char *fo
 }
 
 /* The key of the cache: the hash of the preprocessed text and of the flags. */
-static enum status find_key(const struct host_source *source, const char *folder, char key[65], struct error *error) {
+static enum status find_key(const struct cc_source *source, const char *folder, char key[65], struct error *error) {
     FREED_BY(free_command) struct command_words command;
     OWNED char *text = NULL, *messages = NULL;
     size_t length = 0;
@@ -133,7 +136,8 @@ static enum status find_key(const struct host_source *source, const char *folder
     return STATUS_OK;
 }
 
-static enum status compile(const struct host_source *source, const char *folder, const char *to, char **warnings,
+/* Compiles to the shared library `to`; `warnings`: as for cc_compile. */
+static enum status compile(const struct cc_source *source, const char *folder, const char *to, char **warnings,
                            struct error *error) {
     FREED_BY(free_command) struct command_words command;
     OWNED char *messages = NULL;
@@ -147,9 +151,9 @@ static enum status compile(const struct host_source *source, const char *folder,
     return STATUS_OK;
 }
 
-/* Loads a compiled library, in a rehearsal first, and finds the function. */
-static enum status load(const struct host_source *source, const char *path, struct host_code *code,
-                        struct error *error) {
+/* Loads a compiled library, in a rehearsal first, and finds the function. STATUS_USAGE: loading crashes or ends the
+ * process, or the function is missing. */
+static enum status load(const struct cc_source *source, const char *path, struct cc_code *code, struct error *error) {
     OWNED char *late = must_printf("%s: its code has been loading for 1 min; Ctrl-C ends that", source->path);
     int code_of_child = rehearse_load(path, late);
     if (code_of_child == REHEARSE_STOPPED) return interrupt_check(error);
@@ -169,8 +173,9 @@ static enum status load(const struct host_source *source, const char *path, stru
                 source->path, source->kernel, source->kernel);
 }
 
-static enum status compile_and_load(const struct host_source *source, const char *folder, struct cache_entry *entry,
-                                    char **warnings, struct host_code *code, struct error *error) {
+/* Compiles, loads the code, and puts it into the cache. */
+static enum status compile_and_load(const struct cc_source *source, const char *folder, struct cache_entry *entry,
+                                    char **warnings, struct cc_code *code, struct error *error) {
     TRY(cache_begin(entry, error));
     TRY(compile(source, folder, entry->temporary, warnings, error));
     TRY(load(source, entry->temporary, code, error));
@@ -178,9 +183,9 @@ static enum status compile_and_load(const struct host_source *source, const char
     return STATUS_OK;
 }
 
-/* Compiles in a temporary folder, or loads the cached code. */
-static enum status compile_in(const struct host_source *source, const char *folder, char **warnings,
-                              struct host_code *code, struct error *error) {
+/* Loads the cached code or, if there is none or warnings are wanted, compiles in the temporary folder. */
+static enum status compile_in(const struct cc_source *source, const char *folder, char **warnings, struct cc_code *code,
+                              struct error *error) {
     char key[65];
     FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};
     struct error stale = {.status = STATUS_OK};
@@ -188,15 +193,16 @@ static enum status compile_in(const struct host_source *source, const char *fold
     TRY(find_key(source, folder, key, error));
     cache_name(key, "so", &entry);
     if (!warnings && cache_holds(&entry) && load(source, entry.path, code, &stale) == STATUS_OK) return STATUS_OK;
-    host_code_free(code);
+    cc_code_free(code);
     return compile_and_load(source, folder, &entry, warnings, code, error);
 }
 
-enum status host_compile(const struct host_source *source, char **warnings, struct host_code *code,
-                         struct error *error) {
-    *code = (struct host_code){.library = NULL};
+enum status cc_compile(const struct cc_source *source, char **warnings, struct cc_code *code, struct error *error) {
+    *code = (struct cc_code){.library = NULL};
     OWNED char *folder = cache_temporary_folder();
-    if (!folder) return fail(error, STATUS_IO, "cannot make a temporary folder in TMPDIR, which compiling needs");
+    if (!folder)
+        return fail(error, STATUS_IO, "cannot make a temporary folder in TMPDIR, which compiling needs: %s",
+                    strerror(errno));
     enum status status = compile_in(source, folder, warnings, code, error);
     OWNED char *header = must_printf("%s/tilerun.h", folder);
     unlink(header);
@@ -204,7 +210,7 @@ enum status host_compile(const struct host_source *source, char **warnings, stru
     return status;
 }
 
-void host_code_free(struct host_code *code) {
+void cc_code_free(struct cc_code *code) {
     if (code->library) dlclose(code->library);
-    *code = (struct host_code){.library = NULL};
+    *code = (struct cc_code){.library = NULL};
 }

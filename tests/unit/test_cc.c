@@ -1,5 +1,5 @@
-/* test_host_compile.c - a compiler that cannot be started is an error, not a crash. */
-#include "../../runner/compile/host.h"
+/* test_cc.c - a compiler that cannot be started is an error, not a crash. */
+#include "../../runner/compile/cc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 
 /* With one descriptor left tilerun.h can be written, but the compiler's pipe needs two. */
 static void test_no_pipe(void **state) {
-    const struct host_source source = {.path = "mine.c", .kernel = "mine"};
-    struct host_code code;
+    const struct cc_source source = {.path = "mine.c", .kernel = "mine"};
+    struct cc_code code;
     struct error error = {.status = STATUS_OK};
     struct rlimit before, few;
     int free_one = dup(STDIN_FILENO);
@@ -21,9 +21,9 @@ static void test_no_pipe(void **state) {
     few = before;
     few.rlim_cur = (rlim_t)free_one + 1;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    enum status status = host_compile(&source, NULL, &code, &error);
+    enum status status = cc_compile(&source, NULL, &code, &error);
     setrlimit(RLIMIT_NOFILE, &before);
-    host_code_free(&code);
+    cc_code_free(&code);
     assert_int_equal(status, STATUS_USAGE);
     assert_non_null(strstr(error.text, "cannot be run"));
 }
