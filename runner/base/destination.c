@@ -15,6 +15,11 @@ bool path_is_file(const char *path, const struct stat *file) {
     return path && stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
 }
 
+char *path_absolute(const char *path) {
+    char *resolved = must_realpath(path);
+    return resolved ? resolved : must_strdup(path);
+}
+
 const char *path_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;

@@ -35,6 +35,8 @@ enum status destination_put(const struct destination *destination, const char *f
 
 /* Does `path`, links followed, lead to this very file? `path` may be NULL, which leads nowhere. */
 bool path_is_file(const char *path, const struct stat *file);
+/* The absolute path without symbolic links; a copy of the path itself if no file exists there. The caller frees. */
+char *path_absolute(const char *path);
 /* What follows the last slash of a path. */
 const char *path_name(const char *path);
 /* The suffix of a file's name, from its last dot, which is not the name's first character; "": it has none. */

@@ -10,7 +10,7 @@
 #include "../base/text.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include "../show/result_view.h"
 #include "command.h"
 
@@ -180,7 +180,7 @@ static enum status record_report(const struct profile *profile, struct error *er
     char sha256[65];
     TRY(check_row(profile, error));
     TRY(hash_file(profile->report, sha256, error));
-    TRY(results_write_report(profile->running, profile->words[0], profile->report, sha256, error));
+    TRY(provenance_write_report(profile->running, profile->words[0], profile->report, sha256, error));
     if (rename(profile->running, profile->results) != 0)
         return fail(error, STATUS_IO, "%s cannot be renamed to %s: %s", profile->running, profile->results,
                     strerror(errno));

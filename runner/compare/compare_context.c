@@ -4,7 +4,7 @@
 #include "../base/fail.h"
 #include "../base/sort.h"
 #include "../base/texts.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

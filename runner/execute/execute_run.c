@@ -168,7 +168,7 @@ static enum status keep_trial(struct execution *execution, struct trial *trial, 
                                        : "";
     execution_set_status(trial->row, checked ? "ok" : "unchecked", remark);
     if (is_roof)
-        snprintf(trial->row->message, sizeof trial->row->message, "a roof, not a %s",
+        snprintf(trial->row->message, sizeof trial->row->message, ROOF_MESSAGE "not a %s",
                  operations[task->geometry.op]->name);
     execution_add_values(execution, task, trial->row);
     if (trial->times_measured > 1) {

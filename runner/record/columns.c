@@ -62,8 +62,8 @@ const struct column fixed_columns[] = {
 };
 const int fixed_column_count = sizeof fixed_columns / sizeof *fixed_columns;
 
-/* The column of a swept parameter, whose name gets the prefix. If a row does not depend on it, a column of integers
- * holds reals, because only these have a value for "absent", NaN. */
+/* Makes the column of a swept parameter, with the prefix before its name. If a row does not depend on the parameter, a
+ * column of integers holds reals, because only these have a value for "absent", NaN. */
 static struct column swept_as_column(const struct swept_column *swept, const char *prefix, int rows) {
     struct column column = {.kind = COLUMN_TEXT, .size = 1, .swept = swept};
     snprintf(column.name, sizeof column.name, "%s%s", prefix, swept->name);
@@ -91,6 +91,7 @@ struct columns columns_of(const struct result_row *rows, int count) {
     return columns;
 }
 
+/* Makes a column for each swept parameter, with the prefix before its name; the columns own `swept`. */
 static struct columns columns_of_swept(struct swept swept, const char *prefix, int rows) {
     struct columns columns = {.count = swept.count, .swept = swept};
     columns.items = must_malloc((size_t)(swept.count + 1) * sizeof *columns.items);
@@ -125,6 +126,7 @@ static size_t whole_length(const char *text, size_t size) {
     return length - last + 1 < wanted ? last - 1 : length;
 }
 
+/* The value of row number `number` in the column of a swept parameter. */
 static struct column_value swept_cell(const struct column *column, int number) {
     const struct swept_column *swept = column->swept;
     struct column_value cell = {.kind = column->kind, .text = swept->text[number], .real = swept->number[number]};

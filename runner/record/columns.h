@@ -7,12 +7,13 @@
 
 enum column_kind { COLUMN_TEXT, COLUMN_INT32, COLUMN_INT64, COLUMN_REAL };
 
+/* A column of /runs, or one made of labels or tags in its form. */
 struct column {
     char name[4 + JOB_NAME_BYTES]; /* "status"; "p_n"; "v_tile"; "tag.card" */
     enum column_kind kind;
     size_t size;                      /* bytes of an element; of a text, with its NUL */
-    size_t offset;                    /* the field's in struct result_row; not for swept parameters */
-    const struct swept_column *swept; /* or a tag's, the same in all rows; NULL: a fixed column */
+    size_t offset;                    /* of the field in struct result_row, for a fixed column */
+    const struct swept_column *swept; /* the swept parameter, or a tag, the same in all rows; NULL: a fixed column */
 };
 
 /* The columns of every file, in their order. */
@@ -24,7 +25,7 @@ struct columns {
     struct column *items;
     struct swept swept;
 };
-/* The columns of some rows. The caller frees with columns_free. */
+/* Makes the columns of /runs for some rows. The caller frees with columns_free. */
 struct columns columns_of(const struct result_row *rows, int count);
 /* A tag of the file that rows are from. */
 struct tag {
@@ -45,7 +46,7 @@ struct column_value {
     int64_t integer;
     double real;
 };
-/* `number`: the row's index in the rows that were passed to columns_of. */
+/* Reads the value of a row in a column. `number`: the row's index in the rows for which the column was made. */
 struct column_value column_cell(const struct column *column, const struct result_row *row, int number);
 
 #endif

@@ -22,6 +22,7 @@ const char tilerun_git_commit[] = TILERUN_COMMIT;
 
 const char tilerun_sources[] = TILERUN_SOURCES;
 
+/* Appends an entry without a value. */
 static struct environment_entry *append_entry(struct environment *environment, const char *name) {
     struct environment_entry *entry = APPEND(environment->entries, environment->count);
     entry->name = name;
@@ -42,6 +43,7 @@ static void add_real(struct environment *environment, const char *name, double n
     if (!isnan(number)) append_entry(environment, name)->number = number;
 }
 
+/* Adds the facts about this machine. */
 static void add_host(struct environment *environment) {
     struct utsname system;
     if (uname(&system) == 0) {
@@ -60,6 +62,7 @@ static void add_host(struct environment *environment) {
     if (getloadavg(&load, 1) == 1) add_real(environment, "load_average", load);
 }
 
+/* Adds the facts about a GPU. */
 static void add_gpu(struct environment *environment, const struct device_facts *facts,
                     const struct device_provenance *gpu) {
     char capability[16];
@@ -110,7 +113,8 @@ static void add_recorded(struct environment *environment) {
         add_text(environment, recorded[i].name, getenv(recorded[i].variable));
 }
 
-/* Adds the libraries that the job's baselines call: library_blas, library_cublas. */
+/* Adds the libraries that the registry's baselines call on this machine, whether the job uses them or not:
+ * library_blas, library_cublas, library_cub. */
 static void add_libraries(struct environment *environment) {
     for (int i = 0; i < kernel_count; i++) {
         const struct kernel *kernel = kernel_registry[i];

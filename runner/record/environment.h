@@ -4,6 +4,7 @@
 
 #include "../plan/plan.h"
 
+/* A fact: a text or a number. */
 struct environment_entry {
     const char *name; /* "gpu_name", "power_limit_w", "slurm_job_id"; a number's name ends in its unit */
     char *text;       /* NULL: the value is `number` */
@@ -20,7 +21,8 @@ struct environment {
  * frees with environment_free. */
 void environment_collect(const struct device_facts *facts, const struct device_provenance *gpu,
                          struct environment *environment);
-/* Adds environment variables, each by its own name; those that are not set are left out. The names must outlive it. */
+/* Adds environment variables, each by its own name, but not those that are not set. `names` must outlive the
+ * environment. */
 void environment_add_variables(struct environment *environment, char *const names[], int count);
 /* The name of the environment variable number `index` (0, 1, ...) whose value is recorded; NULL: there are no more. */
 const char *environment_recorded(int index);

@@ -31,6 +31,7 @@ static const struct fact facts_table[] = {
 enum { FACTS = sizeof facts_table / sizeof *facts_table };
 static const char *const device_groups[2] = {[DEVICE_CPU] = "/devices/cpu", [DEVICE_CUDA] = "/devices/cuda"};
 
+/* Writes one member of the facts as an attribute of the group. */
 static enum status write_fact(hid_t group, const struct fact *fact, const struct device_facts *facts,
                               struct error *error) {
     const char *member = (const char *)facts + fact->offset;
@@ -43,7 +44,7 @@ static enum status write_fact(hid_t group, const struct fact *fact, const struct
     return STATUS_OK;
 }
 
-/* Reads one member of the facts. false: the group lacks it. */
+/* Reads one member of the facts. false: the group lacks this member. */
 static bool read_fact(hid_t group, const struct fact *fact, struct device_facts *facts) {
     char *member = (char *)facts + fact->offset;
     OWNED char *text = fact->type == TEXT ? h5_get_text(group, fact->name) : NULL;

@@ -10,7 +10,7 @@
 
 /* Writes the facts into an open file. */
 enum status facts_write(hid_t file, const struct device_facts *facts, struct error *error);
-/* Reads the facts of a kind of device. false: the file has none, because the job could not use such a device. */
+/* Reads the facts of a kind of device. false: the file lacks them, because the job could not use such a device. */
 bool facts_read(hid_t file, enum kernel_device kind, struct device_facts *facts);
 
 #endif

@@ -1,5 +1,5 @@
-/* linked.c - checks that a linked results file finds its parts. The readers of the files of `to` check those
- * themselves. */
+/* linked.c - checks that a linked results file finds its parts. (Whether the files of `to` exist, result_file.c finds
+ * out.) */
 #include "linked.h"
 
 #include "../base/fail.h"
@@ -14,7 +14,7 @@ struct missing_sources {
     int outputs;      /* how many lack their source */
 };
 
-/* Adds an output to the missing sources if its part is missing. */
+/* For h5_visit: counts an output whose part is missing; one that shows a file of `to` does not count. */
 static herr_t check_output(hid_t group, const char *name, const H5L_info_t *about, void *context) {
     struct missing_sources *missing = context;
     if (about->type != H5L_TYPE_HARD) return 0;
@@ -30,7 +30,7 @@ static herr_t check_output(hid_t group, const char *name, const H5L_info_t *abou
 }
 
 char *link_broken(hid_t file, const char *path) {
-    static const char *const roots[] = {"outputs", "variants"};
+    static const char *const roots[] = {"outputs", "variants"}; /* groups that hold outputs */
     struct missing_sources missing = {.path = path};
     for (int i = 0; i < 2 && h5_is_linked(file); i++) {
         OWNED_ID hid_t group = H5Oopen(file, roots[i], H5P_DEFAULT);

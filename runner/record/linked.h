@@ -11,7 +11,7 @@
 #include <hdf5.h>
 
 /* Why outputs of the open file at `path` cannot be read: "its parts are missing: '/output' in out.h5.parts/..."; NULL:
- * they can, or the file is not linked. Opens all parts. The caller frees. */
+ * they can be read, or the file is not linked. Opens all parts. The caller frees. */
 char *link_broken(hid_t file, const char *path);
 
 #define LINK_TO_FILE    "to_file"

@@ -5,9 +5,24 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- names ---- */
+
+const struct sample_kind sample_kinds[SAMPLE_KINDS] = {
+    [SAMPLE_SECONDS] = {"seconds", ""},
+    [SAMPLE_TURN] = {"turn", "_turn"},
+    [SAMPLE_CLOCK_MHZ] = {"clock_mhz", "_clock_mhz"},
+    [SAMPLE_POWER_W] = {"power_w", "_power_w"},
+    [SAMPLE_TEMPERATURE_C] = {"temperature_c", "_temperature_c"},
+    [SAMPLE_MARKS] = {"marks", "_marks"},
+};
+
+char *result_path_of(const char *root, const char *label, const char *name) {
+    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
+}
+
 /* ---- initial rows ---- */
 
-/* Copies a text and truncates it to the column's fixed width of `size` bytes. */
+/* Copies a text into a field of `size` bytes and truncates it to fit. */
 static void copy_text(char *to, size_t size, const char *from) {
     size_t length = strnlen(from, size - 1);
     memcpy(to, from, length);
@@ -86,8 +101,8 @@ void result_row_bound(struct result_row *row, const struct kernel *kernel, const
 
 /* ---- devices of the rows ---- */
 
-/* The *distinct devices, with numbers of threads, on which the runs on one kind of device were measured: "; H200 with
- * 16 threads; H200 with 8 threads; ". The caller frees. */
+/* Lists the devices, with numbers of threads, on which the runs on one kind of device were measured: "; H200 with 16
+ * threads; H200 with 8 threads; ". *distinct: their number. The caller frees. */
 static char *list_conditions(const struct result_row *rows, int count, bool on_cpu, int *distinct) {
     char *list = must_strdup("; ");
     *distinct = 0;
@@ -150,6 +165,7 @@ static hid_t row_type(const struct column *columns, int count, bool packed) {
     return type;
 }
 
+/* Stores a value in the packed row at `to`, whose texts are zeroed. */
 static void pack_cell(const struct column *column, const struct column_value *cell, char *to) {
     double real = cell->kind == COLUMN_INT64 ? (double)cell->integer : cell->real;
     int32_t small = (int32_t)cell->integer;
@@ -161,7 +177,8 @@ static void pack_cell(const struct column *column, const struct column_value *ce
     }
 }
 
-/* Packs the rows. If HDF5 packed them, searching for the conversion at each write would take most of the time. */
+/* Packs the rows as they are stored; the caller frees. If HDF5 packed them, searching for the conversion at each write
+ * would take most of the time. */
 static char *pack_rows(const struct column *columns, int column_count, const struct result_row *rows, int count) {
     size_t bytes = (size_t)count * packed_bytes(columns, column_count);
     char *packed = must_zeroed(bytes), *to = packed; /* zeros behind the end of texts */
@@ -175,6 +192,7 @@ static char *pack_rows(const struct column *columns, int column_count, const str
 
 enum { CHUNK_ROWS = 256 /* most rows of a chunk */ };
 
+/* Creates the table `name` with these columns of the rows. */
 static enum status write_table(hid_t file, const char *name, const struct column *columns, int column_count,
                                const struct result_row *rows, int count, struct error *error) {
     OWNED char *packed = pack_rows(columns, column_count, rows, count);

@@ -1,5 +1,5 @@
-/* row.h - defines a row of the table /runs: everything that is recorded about one run. A row is initialized from the
- * plan and stored in HDF5. */
+/* row.h - defines a row of the table /runs: everything that is recorded about one run, and where its samples and
+ * outputs lie. A row is initialized from the plan and stored in HDF5. */
 #ifndef RUNNER_ROW_H
 #define RUNNER_ROW_H
 
@@ -41,7 +41,9 @@ struct result_row {
 
 /* Does the run have a result: is its status ok or unchecked? */
 bool result_row_done(const struct result_row *row);
-/* Is the run a combination that lost its search? If it was tried, its row has the time. */
+/* The message of a roof's run, which has no result to store, begins with this. */
+#define ROOF_MESSAGE "a roof, "
+/* Is the run a combination that lost its search? If the combination was tried, its row has the time. */
 bool result_row_lost(const struct result_row *row);
 /* Flags of samples_flags that other files test. */
 #define FLAG_BUSY    "busy"
@@ -65,8 +67,8 @@ void result_row_bound(struct result_row *row, const struct kernel *kernel, const
                       const struct device_limits *limits);
 
 /* Lists the devices and numbers of host threads with which the rows were measured, if rows of one kind of device differ
- * (after a job was resumed on another machine): "H200 with 16 threads; H200 with 8 threads". NULL: they do not differ.
- * The caller frees. */
+ * (after a job was resumed on another machine): "H200 with 16 threads; H200 with 8 threads". Ignores variants for which
+ * the job chooses the threads. NULL: no rows differ. The caller frees. */
 char *result_mixed_conditions(const struct result_row *rows, int count);
 
 /* Writes the row of a part as its table /runs, without columns for swept parameters. */
@@ -74,7 +76,27 @@ enum status result_write_row(hid_t file, const struct result_row *row, struct er
 /* Writes rows as the table `name` of a file. */
 enum status result_write_rows(hid_t file, const char *name, const struct result_row *rows, int count,
                               struct error *error);
-/* Reads the table "runs"; `path` is for messages. The caller frees *rows. */
+/* Reads the table /runs; `path` is for messages. STATUS_USAGE: there is no such table, or it is damaged. The caller
+ * frees *rows. */
 enum status result_load_rows(hid_t file, const char *path, struct result_row **rows, int *count, struct error *error);
+
+/* The data sets that store a run's samples. */
+enum {
+    SAMPLE_SECONDS,
+    SAMPLE_TURN,
+    SAMPLE_CLOCK_MHZ,
+    SAMPLE_POWER_W,
+    SAMPLE_TEMPERATURE_C,
+    SAMPLE_MARKS,
+    SAMPLE_KINDS
+};
+struct sample_kind {
+    const char *in_part; /* the data set's name in a part: "power_w" */
+    const char *suffix;  /* what follows /samples/RUN in the results file: "_power_w" */
+};
+extern const struct sample_kind sample_kinds[SAMPLE_KINDS];
+
+/* The path of an object in a results file: "/outputs/n=512/product". The caller frees. */
+char *result_path_of(const char *root, const char *label, const char *name);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the column of a parameter, or adds it, with no value in any row. */
+/* Finds the column of a parameter, or adds one without a value in any row. */
 static struct swept_column *find_column(struct swept *swept, const char *name, int length, int rows) {
     for (int i = 0; i < swept->count; i++) {
         const char *known = swept->columns[i].name;
@@ -24,7 +24,7 @@ static struct swept_column *find_column(struct swept *swept, const char *name, i
 }
 
 /* The kind of a value: an integer that fits into 64 bits, another decimal number, or a text. Hexadecimal, inf and nan
- * are texts. */
+ * are texts. Sets *number; NaN for a text. */
 static enum swept_kind value_kind(const char *text, double *number) {
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
@@ -72,6 +72,7 @@ static void add_label(struct swept *swept, const char *label, int row, int rows)
     }
 }
 
+/* Splits the labels of parameters, or with `of_variants` those of variants, into columns. */
 static struct swept split_labels(const struct result_row *rows, int count, bool of_variants) {
     struct swept swept = {0};
     for (int i = 0; i < count; i++) {

@@ -22,7 +22,7 @@ struct swept {
 /* Splits the rows' labels ("n=512,dtype=float32") into columns, in the order in which the labels name them. The caller
  * frees with swept_free. */
 struct swept swept_of(const struct result_row *rows, int count);
-/* The same of the labels of variants ("tiled,tile=16"). */
+/* Like swept_of, but splits the labels of variants ("tiled,tile=16"). */
 struct swept swept_of_variants(const struct result_row *rows, int count);
 /* Adds a column that has the same text in all rows. */
 void swept_add(struct swept *swept, const char *name, const char *text, int rows);

@@ -6,23 +6,22 @@
 #include "../base/match.h"
 #include "../base/text.h"
 #include "../base/texts.h"
-#include "../record/origin.h"
 #include "../storage/reader.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NAMED 3 /* inputs that a message names, at most */
+#define MAX_NAMED 3 /* inputs that a message names */
 
-/* Appends a text to *list. */
+/* Appends a text to *list, after the separator unless it is the first. */
 static void append_text(char **list, const char *separator, const char *more) {
     must_append(list, "%s%s", **list ? separator : "", more);
 }
 
-/* Appends a sentence to *list if it is among the first NAMED, and frees it. */
+/* Appends sentence number `number` (0, 1, ...) to *list, "..." for the first after MAX_NAMED. Frees the sentence. */
 static void append_sentence(char **list, int number, char *sentence) {
-    if (number < NAMED) append_text(list, "\n", sentence);
-    if (number == NAMED) append_text(list, "\n", "...");
+    if (number < MAX_NAMED) append_text(list, "\n", sentence);
+    if (number == MAX_NAMED) append_text(list, "\n", "...");
     free(sentence);
 }
 
@@ -58,10 +57,11 @@ static char *first_readable(char *paths[], int count, char **tried) {
     return found;
 }
 
-/* The path where the input is found; NULL: it is not. The caller frees. */
+/* The path where an input is found; NULL: nowhere. Appends the paths without a readable file to *tried. The caller
+ * frees. */
 static char *find_input(const struct results_file *file, const struct job_input *input, const char *folder,
                         char **tried) {
-    OWNED char *object = results_path_of("inputs", input->label, input->name);
+    OWNED char *object = result_path_of("inputs", input->label, input->name);
     char *paths[3];
     OWNED char *recorded = results_file_text(file, object, "file");
     if (!recorded) recorded = must_strdup(input->file);
@@ -92,7 +92,7 @@ enum status recorded_inputs_find(const struct results_file *file, struct job *jo
     return *missing ? fail(error, STATUS_USAGE, "%s\n--inputs DIR sets the folder of the inputs", missing) : STATUS_OK;
 }
 
-/* Computes the hash of an input's present values. */
+/* Computes the hash of an input's present values, as its text. */
 static enum status hash_now(const struct array *array, char hash[READER_HASH_TEXT], struct error *error) {
     FREED_BY(reader_free) struct reader reader = {0};
     reader_init(&reader, array);
@@ -109,7 +109,7 @@ enum status recorded_inputs_check(const struct results_file *file, const struct 
         if (!array->from_job || array->from_job->random) continue;
         char hash[READER_HASH_TEXT];
         OWNED char *title = array_title(array);
-        OWNED char *object = results_path_of("inputs", array->label, array->name);
+        OWNED char *object = result_path_of("inputs", array->label, array->name);
         OWNED char *recorded = results_file_text(file, object, "xxh3");
         if (!recorded) {
             text_print_stderr("tilerun: no hash of %s is recorded, so it may have changed\n", title);

@@ -4,7 +4,7 @@
 
 #include "../base/fail.h"
 #include "../compile/cache.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ static char *path_within(const char *folder, const char *name) {
     return path;
 }
 
+/* Writes a file, and the folders in its path that are missing; `path` is changed meanwhile. */
 static enum status write_file(char *path, const char *text, struct error *error) {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -35,6 +36,7 @@ static enum status write_file(char *path, const char *text, struct error *error)
     return good ? STATUS_OK : fail_write(error, path, errno);
 }
 
+/* Writes all recorded sources into the folder. */
 static enum status place_files(const struct results_file *file, const char *folder, struct error *error) {
     for (int i = 0;; i++) {
         OWNED char *object = must_printf("%s/%d", OWN_SOURCES, i);
@@ -45,7 +47,7 @@ static enum status place_files(const struct results_file *file, const char *fold
     }
 }
 
-/* Makes the variants of an operation use the files in the folder. */
+/* Makes the variants of an operation use the files in the folder. STATUS_USAGE: the folder lacks one. */
 static enum status use_files(const struct results_file *file, struct job_operation *operation, const char *folder,
                              struct error *error) {
     for (int i = 0; i < operation->variant_count; i++) {

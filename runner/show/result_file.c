@@ -1,10 +1,10 @@
-/* result_file.c - reads a results file. */
+/* result_file.c - opens a results file and reads its rows, attributes and samples; finds the stored outputs. */
 #include "result_file.h"
 
 #include "../base/fail.h"
 #include "../base/texts.h"
 #include "../record/linked.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include "../storage/h5/h5attribute.h"
 #include "../storage/untrusted/fence.h"
 #include "../storage/untrusted/h5open.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The `store` of an operation in the resolved job. */
+/* The `store` of operation `id` in `list`, the operations of the resolved job; STORE_NONE: it is not there. */
 static enum job_store store_of(const struct yaml_node *list, const char *id) {
     for (int i = 0; list && i < list->count; i++) {
         const struct yaml_node *found_id = yaml_get(list->items[i], "id"), *store = yaml_get(list->items[i], "store");
@@ -29,7 +29,7 @@ static enum job_store store_of(const struct yaml_node *list, const char *id) {
 
 /* Does the run have a result? A roof is recognized by its message, and has none. */
 static bool makes_result(const struct result_row *row) {
-    return result_row_done(row) && strncmp(row->message, "a roof, ", strlen("a roof, ")) != 0;
+    return result_row_done(row) && strncmp(row->message, ROOF_MESSAGE, strlen(ROOF_MESSAGE)) != 0;
 }
 
 /* Reads the tags. Omits those with names that a job refuses: another program may have made the file. */
@@ -63,6 +63,8 @@ static void read_job(struct results_file *file) {
     if (job) yaml_close(job);
 }
 
+/* Opens the file at file->path and reads its rows and job. STATUS_USAGE: it is no results file or part, or outputs of a
+ * linked file are missing. */
 static enum status read_file(struct results_file *file, struct error *error) {
     FENCE(file->path);
     hid_t id;
@@ -119,6 +121,7 @@ static bool exists(hid_t file, const char *path) {
     return true;
 }
 
+/* Opens an object, which the caller closes; negative: it does not exist. */
 static hid_t open_object(const struct results_file *file, const char *path) {
     return file->id >= 0 && exists(file->id, path) ? H5Oopen(file->id, path, H5P_DEFAULT) : H5I_INVALID_HID;
 }
@@ -138,14 +141,14 @@ double results_file_number(const struct results_file *file, const char *object, 
 
 char *results_file_source(const struct results_file *file, const char *path) {
     FENCE(file->path);
-    return file->id >= 0 && exists(file->id, path) ? results_read_text(file->id, path) : NULL;
+    return file->id >= 0 && exists(file->id, path) ? provenance_read_text(file->id, path) : NULL;
 }
 
 char *results_file_job(const struct results_file *file, bool resolved) {
     return results_file_source(file, resolved ? "/job_resolved" : "/job");
 }
 
-/* Adds a group with an attribute `dtype`, which marks an input. */
+/* For h5_visit: adds the path of a group with an attribute `dtype`, which marks an input. */
 static herr_t add_input(hid_t group, const char *name, const H5L_info_t *link, void *to) {
     if (link->type != H5L_TYPE_HARD || H5Aexists_by_name(group, name, "dtype", H5P_DEFAULT) <= 0) return 0;
     texts_add(to, must_printf("/inputs/%s", name));
@@ -160,7 +163,7 @@ struct texts results_file_inputs(const struct results_file *file) {
     return paths;
 }
 
-/* Reads a vector of `count` doubles into `to`; false: there is none of that length. */
+/* Reads a vector of `count` doubles into `to`; false: there is no vector of that length. */
 static bool read_vector(const struct results_file *file, const char *path, int count, double *to) {
     OWNED_ID hid_t id = open_object(file, path);
     if (id < 0) return false;
@@ -169,6 +172,7 @@ static bool read_vector(const struct results_file *file, const char *path, int c
            H5Dread(id, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) >= 0;
 }
 
+/* The number of elements of a data set; 0: there is no such data set. */
 static int vector_length(const struct results_file *file, const char *path) {
     OWNED_ID hid_t id = open_object(file, path);
     if (id < 0) return 0;
@@ -177,10 +181,8 @@ static int vector_length(const struct results_file *file, const char *path) {
     return length > 0 && length < INT32_MAX ? (int)length : 0;
 }
 
-/* The numbers of the sample_kinds (record/origin.h). */
-enum { SECONDS, TURN, CLOCK_MHZ, POWER_W, TEMPERATURE_C, MARKS };
-
-/* Reads the samples of run number `run` in /samples; -1: of the run in a part. */
+/* Reads the samples of run number `run` in /samples, or with `run` -1 those of the only run in a part. None, if the
+ * file has no times. STATUS_IO: the times cannot be read. Unknown conditions are NaN or 0. */
 static enum status read_samples(const struct results_file *file, int run, struct samples *samples,
                                 struct error *error) {
     char path[SAMPLE_KINDS][64];
@@ -189,7 +191,7 @@ static enum status read_samples(const struct results_file *file, int run, struct
             snprintf(path[i], sizeof path[i], "/%s", sample_kinds[i].in_part);
         else
             snprintf(path[i], sizeof path[i], "/samples/%d%s", run, sample_kinds[i].suffix);
-    int count = vector_length(file, path[SECONDS]);
+    int count = vector_length(file, path[SAMPLE_SECONDS]);
     if (count == 0) return STATUS_OK;
     OWNED double *numbers = must_malloc((size_t)count * SAMPLE_KINDS * sizeof *numbers);
     double *values[SAMPLE_KINDS];
@@ -197,19 +199,21 @@ static enum status read_samples(const struct results_file *file, int run, struct
     for (int i = 0; i < SAMPLE_KINDS; i++) {
         values[i] = numbers + (size_t)i * (size_t)count;
         known[i] = read_vector(file, path[i], count, values[i]);
-        if (i == SECONDS && !known[SECONDS])
-            return fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SECONDS], h5_error_text());
+        if (i == SAMPLE_SECONDS && !known[SAMPLE_SECONDS])
+            return fail(error, STATUS_IO, "%s: %s cannot be read: %s", file->path, path[SAMPLE_SECONDS],
+                        h5_error_text());
     }
     for (int i = 0; i < count; i++) {
         struct sample_conditions conditions = {
-            .clock_mhz = known[CLOCK_MHZ] ? (float)values[CLOCK_MHZ][i] : NAN,
-            .power_w = known[POWER_W] ? (float)values[POWER_W][i] : NAN,
-            .temperature_c = known[TEMPERATURE_C] ? (float)values[TEMPERATURE_C][i] : NAN,
-            .throttle = known[MARKS] ? (unsigned)values[MARKS][i] & (MARK_OUTLIER - 1) : 0,
-            .busy = known[MARKS] && ((unsigned)values[MARKS][i] & MARK_BUSY),
+            .clock_mhz = known[SAMPLE_CLOCK_MHZ] ? (float)values[SAMPLE_CLOCK_MHZ][i] : NAN,
+            .power_w = known[SAMPLE_POWER_W] ? (float)values[SAMPLE_POWER_W][i] : NAN,
+            .temperature_c = known[SAMPLE_TEMPERATURE_C] ? (float)values[SAMPLE_TEMPERATURE_C][i] : NAN,
+            .throttle = known[SAMPLE_MARKS] ? (unsigned)values[SAMPLE_MARKS][i] & (MARK_OUTLIER - 1) : 0,
+            .busy = known[SAMPLE_MARKS] && ((unsigned)values[SAMPLE_MARKS][i] & MARK_BUSY),
             .probe_s = NAN,
         };
-        samples_append(samples, values[SECONDS][i], &conditions, known[TURN] ? (int)values[TURN][i] : i);
+        samples_append(samples, values[SAMPLE_SECONDS][i], &conditions,
+                       known[SAMPLE_TURN] ? (int)values[SAMPLE_TURN][i] : i);
     }
     return STATUS_OK;
 }
@@ -225,8 +229,8 @@ enum status results_file_samples(const struct results_file *file, const struct r
     return read_samples(&(struct results_file){.path = file->path, .id = id}, -1, samples, error);
 }
 
-/* Why there is no array of numbers at `path`: "/outputs/x in out.h5 is missing..."; NULL: there is one. The caller
- * frees. */
+/* Why there is no readable array of numbers at `path`: "/outputs/x in out.h5 is missing..."; NULL: there is one. The
+ * caller frees. */
 static char *why_missing(const struct results_file *file, const char *path) {
     OWNED_ID hid_t id = open_object(file, path);
     OWNED_ID hid_t type = id >= 0 && H5Iget_type(id) == H5I_DATASET ? H5Dget_type(id) : H5I_INVALID_HID;
@@ -242,8 +246,9 @@ static bool is_stored(const struct results_file *file, const char *path) {
     return !why;
 }
 
+/* The path of a row's output under its variant. The caller frees. */
 static char *variant_path(const struct result_row *row) {
-    OWNED char *variants = results_path_of("variants", row->parameters, row->operation);
+    OWNED char *variants = result_path_of("variants", row->parameters, row->operation);
     return must_printf("%s/%s", variants, row->variant);
 }
 
@@ -258,7 +263,7 @@ char *results_file_output(const struct results_file *file, const struct result_r
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
     OWNED char *variant_output = variant_path(row);
-    OWNED char *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    OWNED char *operation_output = result_path_of("outputs", row->parameters, row->operation);
     if (is_stored(file, variant_output)) return disown(&variant_output);
     if (expected.variant) return NULL;
     OWNED char *by = results_file_text(file, operation_output, "variant");
@@ -270,7 +275,7 @@ char *results_file_missing(const struct results_file *file, const struct result_
     FENCE(file->path);
     struct stored_outputs expected = expected_of(file, row);
     OWNED char *variant_output = variant_path(row);
-    OWNED char *operation_output = results_path_of("outputs", row->parameters, row->operation);
+    OWNED char *operation_output = result_path_of("outputs", row->parameters, row->operation);
     char *why = expected.variant ? why_missing(file, variant_output) : NULL;
     return why || !expected.result ? why : why_missing(file, operation_output);
 }

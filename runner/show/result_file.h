@@ -8,6 +8,7 @@
 #include "../base/texts.h"
 #include "../record/columns.h"
 
+/* An open results file, or the finished runs of an unfinished job. */
 struct results_file {
     char *path;
     int64_t id;              /* the HDF5 file, for show/ only; negative: no file exists at `path` yet */
@@ -18,8 +19,8 @@ struct results_file {
     } * expected;             /* one for each row, according to the job; NULL: not known */
     int tag_count;            /* number of the job's tags; 0 while it is unfinished */
     struct tag *tags;
-    char *standing; /* of an unfinished job, for people: "unfinished: 2 of 4 runs are done; ..."; NULL: it is done */
-    char *missing;  /* a line about each shard that lacks units; NULL: none does */
+    char *standing; /* how far an unfinished job is: "unfinished: 2 of 4 runs are done; ..."; NULL: it is done */
+    char *missing;  /* a line about each shard that lacks units; NULL: no shard does */
     char **parts;   /* the path of each row's part; NULL: all runs are in the file */
 };
 
@@ -29,21 +30,23 @@ enum status results_file_open(const char *path, struct results_file **file, stru
 void results_file_close(struct results_file *file); /* NULL: does nothing */
 RELEASED_BY(results_file, results_file_close)
 
-/* Read an attribute of an object ("/", "/environment", "/outputs/n=512/product") as a text, which the caller frees
- * (NULL: none), or as a number (NaN: none). */
+/* Read an attribute of an object ("/", "/environment", "/outputs/n=512/product") as a text, which the caller frees, or
+ * as a number. NULL, NaN: there is no such attribute. */
 char *results_file_text(const struct results_file *file, const char *object, const char *attribute);
 double results_file_number(const struct results_file *file, const char *object, const char *attribute);
-/* The text of the job: verbatim, or with `resolved` after parameters and defaults; NULL: the file has none. The caller
- * frees. */
+/* The text of the job: verbatim, or with `resolved` after parameters and defaults; NULL: the file has no job. The
+ * caller frees. */
 char *results_file_job(const struct results_file *file, bool resolved);
-/* A recorded source (record/origin.h); NULL: there is none. The caller frees. */
+/* The text of a recorded source, a data set such as OWN_SOURCES/0 (record/provenance.h); NULL: there is none. The
+ * caller frees. */
 char *results_file_source(const struct results_file *file, const char *path);
 
 /* Lists the paths of the inputs ("/inputs/n=512/A"), sorted, for results_file_text and results_file_number. Free with
  * texts_clear. */
 struct texts results_file_inputs(const struct results_file *file);
 
-/* Reads the samples of a row's run, if it has any. The caller frees them with samples_free. */
+/* Reads the samples of a row's run, if it has any. STATUS_IO: they cannot be read. The caller frees them with
+ * samples_free. */
 enum status results_file_samples(const struct results_file *file, const struct result_row *row, struct samples *samples,
                                  struct error *error);
 /* The path at which a row's output is stored: "/outputs/n=512/product"; NULL: it is not stored. The caller frees. */

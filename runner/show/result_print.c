@@ -57,6 +57,7 @@ struct data {
     struct columns all;
 };
 
+/* Prints the names of the columns in CSV, then each row. */
 static void print_data(const struct data *data, int rows, int columns, bool json, FILE *to) {
     const struct results_view *view = data->view;
     char text[VIEW_CELL];

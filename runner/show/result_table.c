@@ -11,9 +11,9 @@
 #include <string.h>
 
 enum {
-    MAX_HEADING = 14,
+    MAX_HEADING = 14,   /* characters of a variant's name in the heading of ratios */
     MANY_REMARKS = 3,   /* from this many rows with one message on, they share a line below the table */
-    ROOF_EXCEEDED = 105 /* percent */
+    ROOF_EXCEEDED = 105 /* percent of the roof from which a run is faster, and not just noisy */
 };
 
 /* ---- lines below the table ---- */
@@ -42,6 +42,7 @@ struct group {
     } * variant;
 };
 
+/* Counts a row in its group, and under its variant. */
 static void group_add(struct group *group, const struct result_row *row) {
     int i = 0;
     group->runs++;
@@ -74,6 +75,7 @@ struct groups {
     struct group *items;
 };
 
+/* The group that a row belongs to; NULL: there is none yet. */
 static struct group *groups_find(const struct groups *groups, const struct result_row *row) {
     for (int i = 0; i < groups->count; i++) {
         const struct result_row *first = groups->items[i].first;
@@ -113,7 +115,7 @@ static struct groups groups_of(const struct results_view *view, bool omitted) {
     return groups;
 }
 
-/* Does the row have a time but its baseline none? */
+/* Is a ratio expected for the row, which has a time, but missing because its baseline has none? */
 static bool lacks_ratio(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row], *base = view->base[row];
     bool compared = base && result_row_done(base) && !isnan(base->kernel_median_s);
@@ -237,7 +239,8 @@ static struct texts lines_below(const struct results_view *view, const struct gr
 
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
-/* Writes the heading of the ratio's column, "x naive"; a long name is cut in its middle. */
+/* Writes the heading of the ratio's column, "x naive", or "x reference blas" if the baseline runs on that library; a
+ * long name is cut in its middle. */
 static void name_ratio(const struct results_view *view, char heading[VIEW_CELL]) {
     const char *name = view->baseline ? view->baseline : "first";
     for (int i = 0; i < view->count; i++)

@@ -17,6 +17,7 @@ static bool begins_task(const struct results_view *view, int row) {
     return row == 0 || strcmp(one->operation, other->operation) != 0 || strcmp(one->parameters, other->parameters) != 0;
 }
 
+/* Reports that no row has the variant `name`. Returns STATUS_USAGE. */
 static enum status no_such_variant(const struct results_view *view, const char *name, struct error *error) {
     OWNED const char **names = must_malloc((size_t)view->count * sizeof *names + 1);
     for (int i = 0; i < view->count; i++) names[i] = view->rows[i].variant;
@@ -25,8 +26,8 @@ static enum status no_such_variant(const struct results_view *view, const char *
                 : fail(error, STATUS_USAGE, "no variant '%s'; --columns variant lists them", name);
 }
 
-/* Finds the named variant among the rows [first, end) of a task: by its label, or by its name if that is
- * unambiguous. */
+/* Finds the variant called `name` among the rows [first, end) of a task: by its label, or by its name if only one
+ * variant has that. *found NULL: the task lacks the variant. STATUS_USAGE: several variants have the name. */
 static enum status find_base(const struct results_view *view, int first, int end, const char *name,
                              const struct result_row **found, struct error *error) {
     const struct result_row *other = NULL;
@@ -81,6 +82,7 @@ static const struct {
     enum comparison comparison;
 } signs[] = {{"!=", UNEQUAL}, {"<=", AT_MOST}, {">=", AT_LEAST}, {"==", EQUAL}, {"=", EQUAL}, {"<", LESS}, {">", MORE}};
 
+/* A condition of --where: COLUMN, comparison, VALUE. */
 struct condition {
     struct view_column column;
     enum comparison comparison;
@@ -90,6 +92,7 @@ struct condition {
     int64_t integer;
 };
 
+/* Reads a text that is an integer of 64 bits. */
 static bool read_integer(const char *text, int64_t *integer) {
     char *end;
     errno = 0;
@@ -189,6 +192,7 @@ static bool meets_condition(const struct results_view *view, int row, const stru
     return false;
 }
 
+/* Lists, in the order of the rows, those that meet all conditions. */
 static enum status choose_rows(struct results_view *view, const struct view_options *options, struct error *error) {
     OWNED struct condition *conditions = must_malloc((size_t)options->where_count * sizeof *conditions + 1);
     for (int i = 0; i < options->where_count; i++) TRY(read_condition(view, options->where[i], &conditions[i], error));
@@ -234,6 +238,7 @@ static int compare_rows(const void *one, const void *other, void *context) {
     return result ? sorting->sign * (result > 0 ? 1 : -1) : (a > b) - (a < b);
 }
 
+/* Sorts the view's rows by a column; '-' before its name: the largest first. */
 static enum status sort_rows(struct results_view *view, const char *by, struct error *error) {
     struct sorting sorting = {.view = view, .sign = *by == '-' ? -1 : 1};
     TRY(view_column_find(view, by + (*by == '-'), &sorting.column, error));
@@ -243,6 +248,7 @@ static enum status sort_rows(struct results_view *view, const char *by, struct e
 
 /* ---- columns ---- */
 
+/* Appends a column to those that are shown. */
 static enum status add_column(struct results_view *view, const char *name, int priority, struct error *error) {
     struct view_column *column = &view->shown[view->shown_count];
     TRY(view_column_find(view, name, column, error));

@@ -8,6 +8,7 @@
 
 #include "../record/columns.h"
 
+/* What a view shows, as the options of `show` say. */
 struct view_options {
     const char *columns;      /* "variant,median"; NULL: the usual ones */
     const char *baseline;     /* a variant's label or name; NULL: the first variant of each operation */
@@ -36,11 +37,12 @@ struct result_row *view_rows(const struct results_view *view, int *count);
 void view_print(const struct results_view *view, int width, const char *hint, FILE *to);
 /* Like view_print, but prints GitHub's Markdown. */
 void view_print_markdown(const struct results_view *view, FILE *to);
-/* The rows and columns of the view for programs, as numbers without units: as CSV or JSON. */
+/* Prints the rows and columns of the view for programs, as numbers without units: as JSON or CSV. */
 void view_print_data(const struct results_view *view, bool json, FILE *to);
 
 /* Prints the table at the end of `run`, in the terminal's width; `tilerun show` without options prints the same. */
 void result_print_table(const struct result_row *rows, int count, FILE *to);
+/* Print all columns of rows, as CSV or JSON. */
 void result_print_csv(const struct result_row *rows, int count, FILE *to);
 void result_print_json(const struct result_row *rows, int count, FILE *to);
 

@@ -42,6 +42,7 @@ void view_seconds_text(double seconds, char text[VIEW_CELL]) {
         snprintf(text, VIEW_CELL, seconds < 1e6 ? "%.3f s" : "%.4g s", seconds);
 }
 
+/* Writes a share with its sign, "+-3.1%"; nothing if it is unknown. */
 static void write_percent(const char *sign, double percent, char text[VIEW_CELL]) {
     if (isnan(percent)) return;
     if (percent < 9.95)
@@ -52,6 +53,7 @@ static void write_percent(const char *sign, double percent, char text[VIEW_CELL]
 
 /* ---- computed columns ---- */
 
+/* The median of a run that has a result, or that lost its search; NaN: it has no time. */
 static double median(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return result_row_done(result) || result_row_lost(result) ? result->kernel_median_s : NAN;
@@ -63,8 +65,8 @@ static double interval(const struct results_view *view, int row) {
     return 50 * (result->kernel_ci_high_s - result->kernel_ci_low_s) / median(view, row);
 }
 
-/* "±3.1%"; if one side is more than twice as long as the other, "-5.0/+31%". An upper side of ten medians or more is
- * ">10x". */
+/* Writes half the width of the interval, "±3.1%"; if one side is more than twice as long as the other, both sides,
+ * "-5.0/+31%". An upper side of ten medians or more is ">10x". */
 static void interval_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     const struct result_row *result = &view->rows[row];
     double middle = median(view, row), down = 100 * (1 - result->kernel_ci_low_s / middle);
@@ -84,6 +86,7 @@ bool view_counts_flops(const struct result_row *row) {
     return operation && operation->rate == RATE_FLOPS;
 }
 
+/* GFLOP/s, or GB/s of an operation whose rate is not counted in FLOP/s. */
 static double rate(const struct results_view *view, int row) {
     const struct result_row *result = &view->rows[row];
     return result_row_done(result) ? view_counts_flops(result) ? result->gflops : result->gbytes_per_s : NAN;
@@ -114,6 +117,7 @@ static void roof_cell(const struct results_view *view, int row, char text[VIEW_C
     write_percent("", roof(view, row), text);
 }
 
+/* The speed-up over the baseline; NaN: one of the times is unknown or that of a first launch. */
 static double ratio_number(const struct results_view *view, int row) {
     const struct result_row *base = view->base[row];
     if (!base || !result_row_done(base) || result_row_is_cold(base) || result_row_is_cold(&view->rows[row])) return NAN;
@@ -139,7 +143,7 @@ static void error_cell(const struct results_view *view, int row, char text[VIEW_
     if (!isnan(view->rows[row].error)) snprintf(text, VIEW_CELL, "%.1e", view->rows[row].error);
 }
 
-/* The letter of each flag: "t", "to". */
+/* Writes the letter of each flag: "t", "to". */
 static void flags_cell(const struct results_view *view, int row, char text[VIEW_CELL]) {
     size_t length = 0;
     for (const char *flag = view->rows[row].flags; *flag; flag += strcspn(flag, ","), flag += *flag == ',')
@@ -173,7 +177,8 @@ static const struct column *find_without_prefix(const struct columns *columns, c
     return NULL;
 }
 
-/* A name without its prefix is a parameter of the job before it is one of a variant. */
+/* The column of this name; NULL: there is none. A name without its prefix is a parameter of the job before it is one of
+ * a variant. */
 static const struct column *find_in_runs(const struct results_view *view, const char *name) {
     const struct column *found = find_in(&view->tags, name);
     if (!found) found = find_in(&view->columns, name);

@@ -4,7 +4,7 @@
 
 #include "result_view.h"
 
-enum { VIEW_CELL = 320 };
+enum { VIEW_CELL = 320 }; /* bytes of a cell's text */
 
 /* A column that is computed for the table. */
 struct measure {
@@ -16,6 +16,7 @@ struct measure {
     bool seconds; /* `number` is a time */
 };
 
+/* A column of a view. */
 struct view_column {
     const struct measure *measure; /* NULL: a column of /runs */
     const struct column *column;   /* a column of /runs, or a tag; NULL: /runs has no column with the measure's name */
@@ -32,10 +33,10 @@ struct results_view {
     const char *baseline;           /* the baseline of all rows; NULL: the first variant of each task */
     bool baseline_chosen;           /* the user has chosen it */
     int *order;                     /* indices of the view's rows */
-    int chosen;                     /* their number */
+    int chosen;                     /* number of these rows */
     struct view_column *shown;      /* the table's columns */
     int shown_count;
-    bool columns_chosen; /* the user has chosen them */
+    bool columns_chosen; /* the user has chosen the columns */
 };
 
 /* Finds the column of this name ("median", "p_n", "n", "v_tile"), which blanks may surround. STATUS_USAGE: there is
@@ -49,7 +50,7 @@ bool view_column_is_text(const struct view_column *column);
 bool view_column_is_time(const struct view_column *column);
 /* A row's number in a column of numbers; NaN: unknown. */
 double view_column_number(const struct results_view *view, const struct view_column *column, int row);
-/* A row's number as an exact integer; false: it is not one. */
+/* A row's number as an exact integer; false: the number is not known as an integer. */
 bool view_column_integer(const struct results_view *view, const struct view_column *column, int row, int64_t *integer);
 /* A row's text in a column of texts; "" in a column of numbers. */
 void view_column_text(const struct results_view *view, const struct view_column *column, int row, char text[VIEW_CELL]);
@@ -69,6 +70,7 @@ struct flag_advice {
     char letter; /* printed in the column of flags; '?': the flag is not known */
     const char *words;
 };
+/* The advice about the flag in the first `length` bytes of a text. Never returns NULL. */
 const struct flag_advice *flag_advice(const char *flag, size_t length);
 
 /* Is `name` the variant's label ("tiled,tile=16"), or the name at its beginning? */

@@ -81,8 +81,8 @@ static enum status write_manifest(hid_t file, const struct results *results, con
     if (stopped) TRY(h5_set_text(file, "stopped", stopped, error));
     if ((log = log_file())) TRY(h5_set_text(file, "log", log, error));
     TRY(write_units(file, results, error));
-    TRY(results_write_job(file, plan->job, NULL, error));
-    TRY(results_write_environment(file, &environment, error));
+    TRY(provenance_write_job(file, plan->job, NULL, error));
+    TRY(provenance_write_environment(file, &environment, error));
     for (int kind = 0; kind < 2; kind++)
         if (plan->present[kind]) TRY(facts_write(file, &plan->facts[kind], error));
     return STATUS_OK;
@@ -129,7 +129,7 @@ char *manifest_resolved(const char *folder, const char *sha256) {
     FENCE(folder);
     OWNED_ID hid_t file = open_manifest(folder);
     OWNED char *found = file < 0 ? NULL : h5_get_text_of(file, "job_resolved", "sha256");
-    return found && (!sha256 || strcmp(found, sha256) == 0) ? results_read_text(file, "job_resolved") : NULL;
+    return found && (!sha256 || strcmp(found, sha256) == 0) ? provenance_read_text(file, "job_resolved") : NULL;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -155,8 +155,8 @@ static void read_job(hid_t file, struct shard_job *job) {
     *job = (struct shard_job){.partial = h5_get_integer(file, "partial", 0) != 0,
                               .by = (enum shard_by)h5_get_integer(file, "by", 0)};
     job->path = h5_get_text_of(file, "job", "path");
-    job->text = results_read_text(file, "job");
-    job->resolved = results_read_text(file, "job_resolved");
+    job->text = provenance_read_text(file, "job");
+    job->resolved = provenance_read_text(file, "job_resolved");
     job->shards = get_count(file, "shards", 1);
     job->divided = get_count(file, "divided", job->shards);
     for (int kind = 0; kind < 2; kind++)

@@ -134,7 +134,7 @@ static char *relative_to(const char *folder, const char *path) {
 }
 
 char *relative_path(const struct results *results, const char *path) {
-    OWNED char *folder = results_absolute(results->output.folder);
+    OWNED char *folder = path_absolute(results->output.folder);
     return relative_to(folder, path);
 }
 

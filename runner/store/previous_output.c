@@ -7,7 +7,7 @@
 #include "../plan/plan_user_kernels.h"
 #include "../record/environment.h"
 #include "../record/linked.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include "../storage/h5/h5virtual.h"
 #include "../storage/operand.h"
 #include "../storage/untrusted/fence.h"
@@ -145,7 +145,7 @@ char *results_difference(const struct results *results, hid_t file, const char *
 static enum status refuse_output(const struct results *results, hid_t file, struct error *error) {
     OWNED char *state = h5_get_text(file, "status"), *name = h5_get_text_of(file, "job", "name");
     OWNED char *sha256 = h5_get_text_of(file, "job_resolved", "sha256");
-    OWNED char *resolved = results_read_text(file, "job_resolved");
+    OWNED char *resolved = provenance_read_text(file, "job_resolved");
     OWNED char *why = results_difference(results, file, sha256, resolved);
     return fail(
         error, STATUS_USAGE,
@@ -195,8 +195,8 @@ static bool holds_outputs(const struct results *results, const struct previous *
     enum job_store store = operation->run.store;
     bool all = true, first = true;
     if (store == STORE_NONE) return true;
-    OWNED char *result = results_path_of("outputs", operation->label, operation->id);
-    OWNED char *variants = results_path_of("variants", operation->label, operation->id);
+    OWNED char *result = result_path_of("outputs", operation->label, operation->id);
+    OWNED char *variants = result_path_of("variants", operation->label, operation->id);
     for (int i = task->first_run; i < task->first_run + task->run_count; i++) {
         const struct run *run = &results->plan->runs[i];
         if (!result_row_done(&previous->rows[i]) || !run->kernel || run->kernel->is_roof) continue;
@@ -224,7 +224,7 @@ static const char *line_of(const char *resolved, const char *key, size_t *length
 /* Has the previous OUTPUT the tags and notes of this job? Nothing else in it depends on them. */
 static bool holds_tags(const struct results *results, const struct previous *previous) {
     static const char *const keys[] = {"\nnotes: ", "\ntags: "};
-    OWNED char *resolved = results_read_text(previous->file, "job_resolved");
+    OWNED char *resolved = provenance_read_text(previous->file, "job_resolved");
     bool same = resolved != NULL;
     for (int i = 0; i < 2 && same; i++) {
         size_t length, other_length;
@@ -307,7 +307,7 @@ static const struct run *run_of(const struct plan *plan, const struct result_row
 static char *output_path(const struct plan *plan, const struct run *run) {
     const struct job_operation *operation = plan->tasks[run->task].operation;
     bool all = operation->run.store == STORE_ALL;
-    OWNED char *path = results_path_of(all ? "variants" : "outputs", operation->label, operation->id);
+    OWNED char *path = result_path_of(all ? "variants" : "outputs", operation->label, operation->id);
     return must_printf("%s%s%s", path, all ? "/" : "", all ? run->label : "");
 }
 

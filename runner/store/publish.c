@@ -7,7 +7,7 @@
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../plan/space.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include "../storage/h5/h5scale.h"
 #include "../storage/h5/h5virtual.h"
 #include "output.h"
@@ -59,7 +59,7 @@ static enum status write_missing_sources(hid_t group, const struct h5_absent *ab
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->from_job;
     const struct concatenated_files *parts = reader->array->parts;
-    OWNED char *path = parts ? absolute_pattern(input->file) : results_absolute(input->file);
+    OWNED char *path = parts ? absolute_pattern(input->file) : path_absolute(input->file);
     OWNED char *select = input->select.rank ? job_select_text(&input->select) : NULL;
     TRY(h5_set_text(group, "file", path, error));
     TRY(h5_set_text(group, "dataset", input->dataset, error));
@@ -96,7 +96,7 @@ static enum status write_random_input(hid_t group, const struct random_terms *te
 /* Writes /inputs/NAME: the shape and type of an input, and its origin. */
 static enum status write_input(hid_t file, const struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
-    OWNED char *path = results_path_of("inputs", array->label, array->name);
+    OWNED char *path = result_path_of("inputs", array->label, array->name);
     OWNED_ID hid_t group = H5I_INVALID_HID;
     TRY(h5_group(file, path, &group, error));
     TRY(h5_set_shape(group, "shape", &array->shape, error));
@@ -115,9 +115,9 @@ static enum status copy_outputs(const struct stored *from, hid_t file, const str
     const struct job_operation *operation = results->plan->tasks[run->task].operation;
     enum job_store store = operation->run.store;
     if (store == STORE_NONE || (store == STORE_FIRST && !is_result) || run->kernel->is_roof) return STATUS_OK;
-    OWNED char *variants = results_path_of("variants", operation->label, operation->id);
+    OWNED char *variants = result_path_of("variants", operation->label, operation->id);
     OWNED char *variant = must_printf("%s/%s", variants, run->label);
-    OWNED char *result = results_path_of("outputs", operation->label, operation->id);
+    OWNED char *result = result_path_of("outputs", operation->label, operation->id);
     const char *path = store == STORE_ALL ? variant : result;
     bool to = is_result && to_has(results, run->task), shows = to && to_shows(results, run->task);
     enum copied_as as = shows ? COPY_NOTHING : results->policy.links && !to ? COPY_LINK_TO_PART : COPY_VALUES;
@@ -223,9 +223,9 @@ static enum status write_all(hid_t file, const struct results *results, const st
     TRY(h5_set_text(file, "command_line", summary->command_line, error));
     if (mixed) TRY(h5_set_text(file, "mixed_conditions", mixed, error));
     keys_of_runs(results->keys, NULL, key);
-    TRY(results_write_job(file, plan->job, key, error));
-    TRY(results_write_sources(file, plan, error));
-    TRY(results_write_environment(file, summary->environment, error));
+    TRY(provenance_write_job(file, plan->job, key, error));
+    TRY(provenance_write_sources(file, plan, error));
+    TRY(provenance_write_environment(file, summary->environment, error));
     TRY(shards_write_origins(file, results, error));
     for (int i = 0; i < plan->job->input_count; i++) TRY(write_input(file, &results->readers->items[i], error));
     for (int i = 0; i < 2; i++) {

@@ -9,7 +9,7 @@
 
 #include "../base/destination.h"
 #include "../base/texts.h"
-#include "../record/origin.h"
+#include "../record/provenance.h"
 #include "../storage/h5/h5attribute.h"
 #include "../storage/h5/h5file.h"
 #include "folder.h"

@@ -343,7 +343,7 @@ enum held { HELD_NOT, HELD_INSIDE, HELD_IN_FILE, HELD_ELSEWHERE };
 static enum held held_by(const struct results *results, const struct job_operation *operation,
                          const struct to_file *file) {
     FENCE(results->output.path);
-    OWNED char *path = results_path_of("outputs", operation->label, operation->id);
+    OWNED char *path = result_path_of("outputs", operation->label, operation->id);
     OWNED_ID hid_t output = results->previous ? H5Oopen(results->previous->file, path, H5P_DEFAULT) : H5I_INVALID_HID;
     if (output < 0) return HELD_NOT;
     OWNED char *name = h5_get_text(output, LINK_TO_FILE), *object = h5_get_text(output, LINK_TO_DATASET);

@@ -1,6 +1,7 @@
-/* origin.c - writes the job and the machine into HDF5 files, and reads them back. */
-#include "origin.h"
+/* provenance.c - writes the job, the machine and the sources of kernels into HDF5 files, and reads texts back. */
+#include "provenance.h"
 
+#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/hash.h"
 #include "../compile/sources.h"
@@ -12,38 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- names ------------------------------------------------------------------------------------------------------- */
-
-const struct sample_kind sample_kinds[SAMPLE_KINDS] = {
-    {"seconds", ""},
-    {"turn", "_turn"},
-    {"clock_mhz", "_clock_mhz"},
-    {"power_w", "_power_w"},
-    {"temperature_c", "_temperature_c"},
-    {"marks", "_marks"},
-};
-
-char *results_path_of(const char *root, const char *label, const char *name) {
-    return must_printf("/%s/%s%s%s", root, label, *label ? "/" : "", name);
-}
-
 /* ---- the job ----------------------------------------------------------------------------------------------------- */
 
-char *results_absolute(const char *path) {
-    char *resolved = must_realpath(path);
-    return resolved ? resolved : must_strdup(path);
-}
-
-/* Is the text ASCII? It is then stored as such, because Octave reads no UTF-8 strings. */
+/* Is the text ASCII? Such a text is stored as ASCII, because Octave reads no UTF-8 strings. */
 static bool is_ascii(const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)text[i] >= 0x80) return false;
     return true;
 }
 
-/* Writes a text as a scalar string of fixed length, with a final NUL: netCDF4 reads beyond the end if there is none. */
-enum status results_write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *dataset,
-                               struct error *error) {
+/* The text becomes a scalar string of fixed length with a final NUL, without which netCDF4 reads beyond the end. */
+enum status provenance_write_text(hid_t file, const char *name, const char *text, size_t length, hid_t *dataset,
+                                  struct error *error) {
     OWNED_ID hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), creation = h5_creation(H5P_DATASET_CREATE);
     H5Tset_size(type, length + 1);
     H5Tset_cset(type, is_ascii(text, length) ? H5T_CSET_ASCII : H5T_CSET_UTF8);
@@ -53,7 +34,7 @@ enum status results_write_text(hid_t file, const char *name, const char *text, s
     return STATUS_OK;
 }
 
-char *results_read_text(hid_t file, const char *name) {
+char *provenance_read_text(hid_t file, const char *name) {
     OWNED_ID hid_t id = H5Dopen2(file, name, H5P_DEFAULT);
     if (id < 0) return NULL;
     OWNED_ID hid_t type = H5Dget_type(id), space = H5Dget_space(id);
@@ -78,10 +59,10 @@ static enum status write_tags(hid_t file, const struct job *job, struct error *e
     return STATUS_OK;
 }
 
-enum status results_write_report(const char *path, const char *profiler, const char *report, const char *sha256,
-                                 struct error *error) {
+enum status provenance_write_report(const char *path, const char *profiler, const char *report, const char *sha256,
+                                    struct error *error) {
     hid_t file = H5I_INVALID_HID;
-    OWNED char *absolute = results_absolute(report);
+    OWNED char *absolute = path_absolute(report);
     enum status status = h5_reopen_file(path, &file, error);
     if (!status) status = h5_set_text(file, "profiler", profiler, error);
     if (!status) status = h5_set_text(file, "profile", absolute, error);
@@ -90,7 +71,7 @@ enum status results_write_report(const char *path, const char *profiler, const c
     return status ? status : closed;
 }
 
-enum status results_write_job(hid_t file, const struct job *job, const char *key, struct error *error) {
+enum status provenance_write_job(hid_t file, const struct job *job, const char *key, struct error *error) {
     size_t length;
     const char *text = yaml_text(job->document, &length);
     if (job->verbatim) {
@@ -98,17 +79,17 @@ enum status results_write_job(hid_t file, const struct job *job, const char *key
         length = strlen(text);
     }
     char sha256[65];
-    OWNED char *path = results_absolute(job->path);
+    OWNED char *path = path_absolute(job->path);
     OWNED_ID hid_t verbatim = H5I_INVALID_HID, resolved = H5I_INVALID_HID;
     sha256_hex(text, length, sha256);
-    TRY(results_write_text(file, "job", text, length, &verbatim, error));
+    TRY(provenance_write_text(file, "job", text, length, &verbatim, error));
     TRY(h5_set_text(verbatim, "path", path, error));
     TRY(h5_set_text(verbatim, "sha256", sha256, error));
     TRY(h5_set_text(verbatim, "name", job->name, error));
 
     length = strlen(job->resolved);
     sha256_hex(job->resolved, length, sha256);
-    TRY(results_write_text(file, "job_resolved", job->resolved, length, &resolved, error));
+    TRY(provenance_write_text(file, "job_resolved", job->resolved, length, &resolved, error));
     TRY(h5_set_text(resolved, "sha256", sha256, error));
     if (key) TRY(h5_set_text(resolved, "key", key, error));
     if (key) TRY(write_tags(file, job, error));
@@ -117,7 +98,7 @@ enum status results_write_job(hid_t file, const struct job *job, const char *key
 
 /* ---- the machine ------------------------------------------------------------------------------------------------- */
 
-enum status results_write_environment(hid_t file, const struct environment *environment, struct error *error) {
+enum status provenance_write_environment(hid_t file, const struct environment *environment, struct error *error) {
     OWNED_ID hid_t group = H5I_INVALID_HID;
     TRY(h5_group(file, "/environment", &group, error));
     for (int i = 0; i < environment->count; i++) {
@@ -131,17 +112,18 @@ enum status results_write_environment(hid_t file, const struct environment *envi
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
+/* Writes a file of user kernels as the data set called `number`. */
 static enum status write_source(hid_t group, int number, const struct kernel_file *file, struct error *error) {
     char name[32];
     OWNED_ID hid_t dataset = H5I_INVALID_HID;
     const char *text = file->file->text;
     snprintf(name, sizeof name, "%d", number);
-    TRY(results_write_text(group, name, text, strlen(text), &dataset, error));
+    TRY(provenance_write_text(group, name, text, strlen(text), &dataset, error));
     TRY(h5_set_text(dataset, "name", file->name, error));
     return h5_set_text(dataset, "sha256", file->file->sha256, error);
 }
 
-enum status results_write_sources(hid_t file, const struct plan *plan, struct error *error) {
+enum status provenance_write_sources(hid_t file, const struct plan *plan, struct error *error) {
     FREED_BY(kernel_files_clear) struct kernel_files files = plan_kernel_files(plan);
     OWNED_ID hid_t group = H5I_INVALID_HID;
     if (files.count > 0) TRY(h5_group(file, OWN_SOURCES, &group, error));
