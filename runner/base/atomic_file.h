@@ -11,8 +11,8 @@
 struct atomic_file {
     struct destination destination;
     int descriptor; /* open for writing directly; -1: atomic_file_begin creates a temporary file */
-    char *path;     /* path of the temporary file; NULL: none */
-    FILE *to;       /* the stream to write to; NULL: not begun */
+    char *path;     /* path of the temporary file; NULL: there is no temporary file */
+    FILE *to;       /* the stream to write to; NULL: atomic_file_begin was not called */
 };
 
 /* Checks the destination and changes nothing there; messages begin with `kind` ("trace"). STATUS_USAGE: it cannot be

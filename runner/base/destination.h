@@ -39,7 +39,7 @@ bool path_is_file(const char *path, const struct stat *file);
 char *path_absolute(const char *path);
 /* What follows the last slash of a path. */
 const char *path_name(const char *path);
-/* The suffix of a file's name, from its last dot, which is not the name's first character; "": it has none. */
+/* The suffix of a file's name, from the last dot on; "": the name has no dot, or only one as its first character. */
 const char *path_suffix(const char *path);
 /* The file's name without its suffix; the caller frees. */
 char *path_stem(const char *path);

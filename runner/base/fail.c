@@ -118,6 +118,7 @@ struct growing {
     size_t length, capacity;
 };
 
+/* For fopencookie: appends to the text. */
 static ssize_t grow(void *cookie, const char *data, size_t bytes) {
     struct growing *growing = cookie;
     size_t needed = growing->length + bytes + 1;
@@ -130,6 +131,7 @@ static ssize_t grow(void *cookie, const char *data, size_t bytes) {
     return (ssize_t)bytes;
 }
 
+/* For fopencookie: frees the cookie; the caller of must_stream frees the text. */
 static int stop_growing(void *cookie) {
     free(cookie);
     return 0;

@@ -131,7 +131,7 @@ static bool read_cache(const char *root, int cpu, int index, const char *name, c
     return read_first_line(root, cpu, path, line, size);
 }
 
-/* The index of a processor's highest-level cache; -1: none. */
+/* The index of a processor's highest-level cache; -1: no cache is known. */
 static int last_level(const char *root, int cpu) {
     char line[32];
     int found = -1, highest = 0;

@@ -50,7 +50,7 @@ struct job_input {
     bool random; /* generated (the last three members); false: read from a file (the members in between) */
     char *file;  /* relative to the current directory, or absolute */
     char *file_as_written;
-    char *dataset, *field;      /* field: of a table; NULL: none */
+    char *dataset, *field;      /* field: of a table; NULL: whole elements */
     enum job_external external; /* copied from the job */
     bool concatenated;          /* `file` is a pattern, and its matches are concatenated... */
     int concatenate;            /* ...along this axis */

@@ -142,7 +142,8 @@ char *match_none(const char *pattern) {
     return text;
 }
 
-/* A hint for a path that goes on behind the name of a file, as `file.h5:/x` and `file.h5/x` do; NULL: none. */
+/* A hint for a path that goes on behind the name of a file, as `file.h5:/x` and `file.h5/x` do; NULL: this one does
+ * not. */
 static char *hint_of_file(const char *path) {
     struct stat about;
     for (const char *end = path; (end = strpbrk(end, ":/")); end++) {

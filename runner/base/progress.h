@@ -38,7 +38,7 @@ struct progress {
     char **names; /* names of the runs that have begun; NULL for the others */
     char *waits;  /* view.what while the process waits; NULL: the process has not waited yet */
     struct progress_view view;
-    int current;  /* the current run; -1: none */
+    int current;  /* the current run; -1: no run is being done */
     int finished; /* number of finished runs */
     /* Times of now_s(): when the job began, the phase began, the current run was last updated, a line was last drawn.
      * (view.phase_s is a duration.) */

@@ -35,6 +35,7 @@ struct samples {
     bool unsteady; /* the warm-up ended before the times were steady */
     bool busy;     /* other processes used the CPUs, counted over all of them */
 };
+/* Appends a sample: the time of one launch, and the conditions and turn in which it was taken. */
 void samples_append(struct samples *samples, double seconds, const struct sample_conditions *conditions, int turn);
 void samples_free(struct samples *samples);
 
@@ -43,9 +44,9 @@ struct statistics {
 };
 /* All NaN if there are no samples. */
 struct statistics samples_statistics(const struct samples *samples);
-/* The median of the known clocks, in MHz; NaN: none is known. */
+/* The median of the known clocks, in MHz; NaN: no clock is known. */
 double samples_clock_mhz(const struct samples *samples);
-/* The median of the known times of probes, in seconds; NaN: none is known. */
+/* The median of the known times of probes, in seconds; NaN: no time is known. */
 double samples_probe_s(const struct samples *samples);
 /* The distribution-free 95 % confidence interval of the median (by order statistics), in seconds; NaN for fewer than 6
  * samples, which give none. Consecutive samples are correlated: those of one turn, and those taken at the same clock or

@@ -43,7 +43,7 @@ void table_cell(struct table *table, int column, const char *format, ...) __attr
 void table_remark(struct table *table, const char *text);
 
 /* Prints the table within `width` characters, at least TABLE_MIN_WIDTH; 0: no limit, so all columns are printed. `hint`
- * ends the line that names omitted columns: "--columns chooses"; NULL: none. */
+ * ends the line that names omitted columns, "--columns chooses"; or NULL. */
 #define TABLE_MIN_WIDTH 20
 void table_print(const struct table *table, int width, const char *hint, FILE *to);
 /* Prints all columns as a table in GitHub's Markdown. */

@@ -17,6 +17,7 @@ static enum status print_help(const struct invocation *invocation, struct error 
     return STATUS_OK;
 }
 
+/* Prints the versions of the program and of the libraries. */
 static enum status print_version(const struct invocation *invocation, struct error *error) {
     char hdf5[H5_VERSION_TEXT];
     (void)invocation, (void)error;

@@ -116,8 +116,8 @@ enum status command_load(const char *path, const struct job_settings *settings, 
                          struct plan **plan, struct error *error);
 /* Like command_load, but for a job that is loaded already. */
 enum status command_plan_job(struct job *job, bool need_device, struct plan **plan, struct error *error);
-/* Like command_plan_job, but for the devices of another machine; `cuda` NULL: it has none. If job->tolerant, leaves out
- * the operations whose inputs cannot be read, unless that leaves none; job->unreadable and job->remarks name these
+/* Like command_plan_job, but for the devices of another machine; `cuda` NULL: it has no GPU. If job->tolerant, leaves
+ * out the operations whose inputs cannot be read, unless that leaves none; job->unreadable and job->remarks name these
  * inputs. */
 enum status command_plan_for(struct job *job, const struct device_facts *cpu, const struct device_facts *cuda,
                              struct plan **plan, struct error *error);

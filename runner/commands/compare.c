@@ -49,6 +49,7 @@ static enum status compare_one(struct compared_files *compared, const char *path
     return comparison_judge(comparison, &options, error);
 }
 
+/* Closes the files and frees what was computed. */
 static void compared_free(struct compared_files *compared) {
     for (int i = 0; i < compared->count; i++) {
         context_free(&compared->contexts[i]);
@@ -61,6 +62,7 @@ static void compared_free(struct compared_files *compared) {
     results_file_close(compared->base);
 }
 
+/* Prints the comparisons for people: the files, their contexts, the table, the counts. */
 static void print_tables(const struct compared_files *compared, bool sort, bool markdown) {
     for (int i = 0; i < compared->count; i++) {
         comparison_print_files(&compared->comparisons[i], stdout);

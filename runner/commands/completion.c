@@ -152,6 +152,7 @@ static void zsh_option(const struct option_row *row, FILE *to) {
     fputc('\'', to);
 }
 
+/* Writes the case of a command for zsh: _arguments with its options and operands. */
 static void zsh_command(const struct command *command, FILE *to) {
     fprintf(to, "        %s)\n            _arguments -S", command->name);
     for (const struct option_row *row = command->rows; row->name; row++) zsh_option(row, to);

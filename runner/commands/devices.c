@@ -15,6 +15,7 @@ static void print_flops(int product, double flops_per_s) {
            tera ? "TFLOP/s" : "GFLOP/s");
 }
 
+/* Prints the measured limits of a device. */
 static void print_measured(const struct device_limits *limits) {
     printf("    measured limits   memory ");
     if (limits->memory_bytes_per_s > 0)
@@ -29,6 +30,7 @@ static void print_measured(const struct device_limits *limits) {
     printf("                      a launch %.2g us; of %s\n", limits->launch_s * 1e6, limits->measured);
 }
 
+/* Prints the limits that are assumed for a device. */
 static void print_assumed(const struct device_facts *facts) {
     printf("    assumed limits    memory %.0f GB/s, float32 %.3g TFLOP/s, float64 %.3g TFLOP/s",
            facts->memory_bytes_per_s / 1e9, facts->flops_per_s[FLOAT32] / 1e12, facts->flops_per_s[FLOAT64] / 1e12);
@@ -36,6 +38,7 @@ static void print_assumed(const struct device_facts *facts) {
     printf("\n");
 }
 
+/* Prints a device's facts and its limits. */
 static void print_device(const struct device_facts *facts) {
     printf("%s  %s\n", facts->id, facts->name);
     if (facts->kind == DEVICE_CUDA)
@@ -68,6 +71,7 @@ static enum status show_device(int number, struct device_facts *facts, bool meas
     return STATUS_OK;
 }
 
+/* Prints the CPU and all GPUs. */
 static enum status devices(const struct invocation *invocation, struct error *error) {
     const struct devices_settings *settings = invocation->settings;
     bool measure = settings->measure, assumed = false;

@@ -27,7 +27,7 @@ static void print_operators(const struct kernel *kernel, const char *const *name
         if (kernel->operators >> i & 1) printf(" %s", names[i]);
 }
 
-/* Why the kernel cannot run here; NULL: it can. The caller frees. */
+/* Why the kernel cannot run here; NULL: it can run. `cuda`: the GPU, or NULL. The caller frees. */
 static char *missing_for(const struct kernel *kernel, const struct device_facts *cuda) {
     const int needs = kernel->compute_capability, below = kernel->only_below;
     const int here = cuda ? cuda->compute_capability : 0;
@@ -47,6 +47,7 @@ static void print_availability(const struct kernel *kernel, const struct device_
     if (!missing && kernel->library && kernel->library()) printf("            library: %s\n", kernel->library());
 }
 
+/* Prints a variant: what it does, its types, operators, accuracy and parameters, and whether it runs here. */
 static void print_kernel(const struct kernel *kernel, const struct device_facts *cuda) {
     printf("  %-10s %s\n", kernel->name, kernel->summary);
     printf("            types: ");
@@ -66,6 +67,7 @@ static void print_kernel(const struct kernel *kernel, const struct device_facts 
     print_availability(kernel, cuda);
 }
 
+/* Prints the variants of one operation, or of all. */
 static enum status list(const struct invocation *invocation, struct error *error) {
     const char *wanted = invocation->count > 0 ? invocation->operands[0] : NULL;
     if (wanted && !operation_find(wanted)) {

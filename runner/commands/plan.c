@@ -23,6 +23,7 @@ static enum status option_bandwidth(const struct option_row *row, const char *ar
     return STATUS_OK;
 }
 
+/* Refuses options of shards without --shards, and views that shards do not have. */
 static enum status validate(const void *settings, struct error *error) {
     const struct plan_settings *given = settings;
     const struct division_terms *division = &given->division;
@@ -51,6 +52,7 @@ static void print_runs(struct plan *plan, enum plan_view view) {
     }
 }
 
+/* Plans the job and prints its runs, or its shards. */
 static enum status plan_command(const struct invocation *invocation, struct error *error) {
     const struct plan_settings *settings = invocation->settings;
     FREED_BY(job_release) struct job *job = NULL;

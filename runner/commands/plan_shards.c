@@ -93,6 +93,7 @@ static void add_longest(struct table *table, struct numbered_load *loads, int sh
     add_row(table, must_printf("%d others, together", shards - next), &rest, waits);
 }
 
+/* Prints a row for each shard, or for the longest, and one for their sum. */
 static void print_table(const struct division *division, int width, FILE *to) {
     int column_count = division->waits ? COLUMNS : WAITS; /* without WAITS, the last column */
     FREED_BY(table_release) struct table *table = table_create(columns, column_count);

@@ -151,6 +151,7 @@ void plan_print_table(const struct plan *plan, int width, FILE *to) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
+/* Prints a run's predictions as members of its object. */
 static void print_cost(const struct plan *plan, const struct run *run, FILE *to) {
     struct cost cost = plan_cost(plan, run);
     if (run->tiling.unknown) cost.pass_s = cost.kernel_s = cost.repeats_s = cost.total_s = NAN;

@@ -77,6 +77,7 @@ static enum status write_output(const char *output, bool overwrite, struct resul
     return write_file(name, overwrite, files, names, count, error);
 }
 
+/* Opens the results files and writes the report. */
 static enum status report(const struct invocation *invocation, struct error *error) {
     const struct report_settings *settings = invocation->settings;
     int count = invocation->count, opened = 0;

@@ -28,9 +28,9 @@ struct reproduce_settings {
 struct reproduction {
     const struct reproduce_settings *settings;
     const char *path; /* of the original results */
-    char *folder;     /* the temporary folder of the new results; NULL: none */
+    char *folder;     /* the temporary folder of the new results; NULL: they are kept elsewhere */
     char *output;     /* path of the new results */
-    char *sources;    /* the temporary folder of user kernels; NULL: it has none */
+    char *sources;    /* the temporary folder of user kernels; NULL: the job has none */
     struct results_file *base, *new;
 };
 
@@ -285,6 +285,7 @@ static void end_reproduction(struct reproduction *r) {
     free(r->output);
 }
 
+/* Runs the recorded job again in a place of its own, and judges what has changed. */
 static enum status reproduce(const struct invocation *invocation, struct error *error) {
     FREED_BY(end_reproduction)
     struct reproduction r = {.settings = invocation->settings, .path = invocation->operands[0]};

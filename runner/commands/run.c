@@ -22,6 +22,7 @@ struct run_settings {
     enum progress_mode progress;
 };
 
+/* Refuses options that need each other or exclude each other. */
 static enum status validate(const void *settings, struct error *error) {
     const struct run_settings *given = settings;
     if (given->retry > 0 && given->job.once)

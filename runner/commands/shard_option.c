@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads a number of at most nine digits and no sign at *text, and moves *text past it. false: none stands there. */
+/* Reads a number of at most nine digits and no sign at *text, and moves *text past it. false: no such number stands
+ * there. */
 static bool read_count(const char **text, int *number) {
     char *end;
     if (!isdigit((unsigned char)**text)) return false;

@@ -241,8 +241,8 @@ static bool has_flag(const struct samples *samples, const struct result_row *row
     return strstr(row->flags, flag) || strstr(samples_flags(samples, text), flag);
 }
 
-/* Did the same processor's cores run at speeds that differ by more than the noise of the probe, 3 %? An unknown probe,
- * NaN, does not tell. */
+/* Did the same processor's cores run at speeds that differ by more than the noise of the probe, 3 %? false if a probe
+ * is NaN, unknown. */
 static bool cores_differ(const struct run_pair *pair) {
     return strcmp(pair->base->device_name, pair->new->device_name) == 0 &&
            fabs(log(pair->new->probe_s / pair->base->probe_s)) > 0.03;

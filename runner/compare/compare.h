@@ -51,8 +51,8 @@ struct comparison {
     struct run_pair *pairs; /* sorted like `base` */
     int base_only_count, new_only_count;
     const struct result_row **base_only, **new_only;
-    /* The first pair that was measured on different devices; NULL: none. Its ratio does not show a change of the
-     * code. */
+    /* The first pair that was measured on different devices, whose ratio does not show a change of the code; NULL:
+     * there is none. */
     const struct run_pair *other_device;
     bool inputs_differ; /* then different outputs do not count as worse */
 };

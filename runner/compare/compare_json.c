@@ -21,6 +21,7 @@ static void print_names(FILE *to, const struct result_row *row) {
     json_write_text(to, ", ", "device", row->device);
 }
 
+/* Prints a pair's member "output". */
 static void print_output(FILE *to, const struct run_pair *pair) {
     if (!pair->output.known) {
         fputs(", \"output\": null", to);

@@ -8,7 +8,7 @@
 
 #define Z         1.959964 /* the normal quantile for 95 %, two-sided */
 #define MAX_LAGS  1000     /* bounds the work on strongly correlated series */
-#define GPU_FLOOR 0.01
+#define GPU_FLOOR 0.01     /* of ratio_floor */
 #define CPU_FLOOR 0.02
 #define OFFSET_S  1.5e-6 /* difference between processes in the time of the events around one short launch */
 

@@ -30,6 +30,8 @@ struct job_launch_number {
     char *text;
 };
 
+#define JOB_LAUNCH_AXES 3 /* of a grid or block in CUDA */
+
 /* A variant's own source file. */
 struct job_source {
     const struct yaml_node *where, *map; /* the value of `source`; the variant's map */
@@ -37,7 +39,7 @@ struct job_source {
     char *kernel;                        /* the function in it */
     bool cuda;                           /* a .cu file */
     int block_count, grid_count;         /* of a .cu file; 0: not given */
-    struct job_launch_number block[3], grid[3], shared; /* shared.text NULL: not given */
+    struct job_launch_number block[JOB_LAUNCH_AXES], grid[JOB_LAUNCH_AXES], shared; /* shared.text NULL: not given */
 };
 
 /* `search` of a variant: its combinations are tried, and the fastest one is the variant. */
@@ -47,9 +49,10 @@ struct job_search {
     int64_t seed;    /* of the order in which they are tried */
 };
 
+/* A variant of an operation, with one value of each of its parameters. */
 struct job_variant {
     const struct yaml_node *where;
-    const struct yaml_node *entry; /* of the list `variants`; NULL: there is no list, so it is `auto` */
+    const struct yaml_node *entry; /* of the list `variants`; NULL: there is no list, so the variant is `auto` */
     struct job_source *source;     /* NULL: a built-in variant */
     struct job_search search;
     char *name;  /* "tiled"; "auto" */
@@ -74,7 +77,7 @@ struct run_options {
     double tolerance; /* NaN: the operation's default */
     enum job_store store;
     bool stop_on_error;
-    double timeout_s; /* of a run; INFINITY: none */
+    double timeout_s; /* of a run; INFINITY: no limit */
     int retries;      /* after a failure of a device or a file */
     enum job_keep keep_tiles;
     struct shape chunks; /* rank 0: not given */
@@ -99,8 +102,9 @@ struct job_reference {
     int index; /* into job->inputs or job->operations */
 };
 
+/* An operation at one combination of the swept parameters. */
 struct job_operation {
-    const struct yaml_node *where, *node;       /* its id, its map */
+    const struct yaml_node *where, *node;       /* its id and its map in the job file */
     bool unread, options_unread, result_unread; /* a mistake was reported: in `inputs`; in its options; in `dtype` */
     char *id, *label;
     enum op op;
@@ -127,6 +131,7 @@ struct job_tag {
 
 enum job_device { JOB_DEVICE_AUTO, JOB_DEVICE_CPU, JOB_DEVICE_CUDA };
 
+/* The whole job. */
 struct job {
     struct yaml_document *document;
     char *path, *name, *description;
@@ -142,8 +147,8 @@ struct job {
     struct job_input *inputs;
     struct job_operation *operations; /* an operation's inputs come before it */
     bool tolerant;                    /* an unreadable input only removes the operations that need it... */
-    char *unreadable;                 /* ...and the reason; NULL: none were removed */
-    char *remarks;                    /* lines about probable slips that are no mistakes; NULL: none */
+    char *unreadable;                 /* ...and the reason; NULL: no operation was removed */
+    char *remarks;                    /* lines about probable slips that are no mistakes; NULL: there are none */
     int64_t combinations, excluded;   /* of the parameters in `where`: all, and those for which it is false */
     char *notes;
     int tag_count, variable_count;

@@ -14,6 +14,7 @@ static void job_input_free(struct job_input *input) {
     free(input->field);
 }
 
+/* Frees the members of an operation. */
 static void job_operation_free(struct job_operation *operation) {
     free(operation->id);
     free(operation->label);

@@ -37,7 +37,7 @@ enum key_type {
     KEY_AXES,     /* axes in a new order */
     KEY_NUMBERS,  /* a number, or a list of them: struct job_missing */
     KEY_FRACTION, /* 0.01 or 1% */
-    KEY_DURATION, /* 90s, 10min or none: seconds; INFINITY: none */
+    KEY_DURATION, /* 90s, 10min, or `none`, which is INFINITY: seconds */
     KEY_REPEAT,   /* a number, or a map of SCOPE_REPEAT */
     KEY_DEVICE,
     KEY_MEMORY,

@@ -16,22 +16,24 @@ struct scalar;
 struct array_names;
 struct map;
 
+/* A parameter of the job. */
 struct parameter {
-    const struct yaml_node *where; /* the key that defines it; NULL: none */
+    const struct yaml_node *where; /* the key that defines the parameter */
     const char *name;
-    bool swept; /* its value is a list or a range, in the job file or in --set */
+    bool swept; /* the value is a list or a range, in the job file or in --set */
     int count;
     const struct yaml_node **values;
     uint64_t zipped; /* the set of parameters that advance together, this one included; 0: it advances alone */
     /* A derived parameter has no values of its own: */
-    const struct yaml_node *derived; /* its value as written; NULL: it is not derived */
-    struct expression *expression;   /* of `derived`; NULL: it is a text */
-    uint64_t uses;                   /* the set of swept parameters that its value depends on */
-    bool failed;                     /* it has no value, which was reported */
-    const struct yaml_node *latest;  /* its latest value; NULL: none yet */
+    const struct yaml_node *derived; /* the value as written; NULL: the parameter is not derived */
+    struct expression *expression;   /* of `derived`; NULL: that is a text */
+    uint64_t uses;                   /* the set of swept parameters that the value depends on */
+    bool failed;                     /* the parameter has no value, which was reported */
+    const struct yaml_node *latest;  /* the latest value; NULL: it has not been computed yet */
     int choice[MAX_PARAMETERS];      /* of the parameters in `uses`, for `latest` */
 };
 
+/* All parameters of the job. A set of them is a uint64_t with a bit for each. */
 struct parameters {
     struct yaml_document *document; /* errors are added to it */
     const char *const *sets;        /* of --set: "n=4096", "n=512,1024", "n=[...]", "n={from: ...}" */
@@ -44,8 +46,8 @@ struct parameters {
     bool incomplete; /* a missing file or a wrong name of anything was reported: names that seem unknown may be it */
 };
 
-/* Reads the map `parameters` (NULL: none) and applies --set; a parameter that is swept in the map stays swept. A value
- * may use earlier parameters. Reports errors, but not unknown names in --set: parameters_check_sets does. */
+/* Reads the map `parameters`, which may be NULL, and applies --set; a parameter that is swept in the map stays swept. A
+ * value may use earlier parameters. Reports errors, but not unknown names in --set: parameters_check_sets does. */
 void parameters_load(struct parameters *parameters, const struct yaml_node *map);
 /* Adds a swept parameter; --set may choose among its values. */
 void parameters_add(struct parameters *parameters, const struct yaml_node *key, char *const *values, int count);
@@ -53,9 +55,9 @@ void parameters_add(struct parameters *parameters, const struct yaml_node *key, 
 void parameters_check_sets(const struct parameters *parameters);
 void parameters_free(struct parameters *parameters);
 
-/* The index of a parameter; -1: there is none of that name. */
+/* The index of the parameter called `name`, a text of `length` bytes; -1: there is no such parameter. */
 int parameters_find(const struct parameters *parameters, const char *name, int length);
-/* The index of the parameter that a scalar consists of, "$n"; -1: it does not. */
+/* The index of the parameter of which a scalar consists, "$n"; -1: it is not such a scalar. */
 int parameters_alone(const struct parameters *parameters, const struct yaml_node *scalar);
 /* The value of the parameter that a scalar consists of, if the value has a position in a file; else the scalar. */
 const struct yaml_node *parameters_written(const struct parameters *parameters, const struct yaml_node *scalar,

@@ -61,12 +61,12 @@ bool job_variant_holds(struct job_reader *reader, const struct yaml_node *map, c
 /* The largest number of inputs of the operation that a map in the job describes. */
 int job_max_inputs(enum op op, const struct yaml_node *node);
 /* Reads the operation's `expression`, or a reduction's `map`, into options.map, with the values of the current
- * combination. After a mistake, which it reports, there is no map. */
+ * combination. Reports a mistake; then there is no map. */
 void job_read_expression(struct job_reader *reader, struct job_operation *operation);
 
 /* ---- job_to.c: results in files of their own ---- */
 
-/* Reads an operation's `to` (NULL: it has none). Call it after its run options are read. */
+/* Reads the value of an operation's `to`; NULL: the operation has none. Called after its run options are read. */
 void job_read_to(struct job_reader *reader, const struct yaml_node *node, struct job_operation *operation);
 /* Reports results that go to the same data set, or into another result. Call it after all operations are read. */
 void job_check_to(struct job_reader *reader);

@@ -191,6 +191,7 @@ static bool read_item(struct job_reader *reader, const struct yaml_node *list, i
     return read_integer(reader, list->items[i], name, low, 0x1p62, integer);
 }
 
+/* Reads a list of one to MAX_RANK sizes of at least key->low. */
 static void read_shape(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                        struct shape *shape) {
     if (!job_expect_list(reader, node, key->name)) return;
@@ -207,6 +208,7 @@ static void read_shape(struct job_reader *reader, const struct job_key *key, con
         job_error(reader, node, "'%s' has more elements than 64 bits can count", key->name);
 }
 
+/* Reads `rows`, [first, count]. */
 static void read_rows(struct job_reader *reader, const struct job_key *key, const struct yaml_node *node,
                       int64_t rows[2]) {
     if (node->kind != YAML_LIST) {
@@ -220,6 +222,7 @@ static void read_rows(struct job_reader *reader, const struct job_key *key, cons
     for (int i = 0; i < 2; i++) read_item(reader, node, i, key, 0, &rows[i]);
 }
 
+/* Reads an entry of `select`. */
 static void read_slice(struct job_reader *reader, const struct yaml_node *node, struct job_slice *slice) {
     if (node->kind == YAML_LIST) {
         job_error(
@@ -237,6 +240,7 @@ static void read_slice(struct job_reader *reader, const struct yaml_node *node, 
         job_error(reader, node, "'select' must have steps of at least 1, not %lld", (long long)slice->step);
 }
 
+/* Reads `select`, an entry for each axis. */
 static void read_select(struct job_reader *reader, const struct yaml_node *node, struct job_select *select) {
     if (!job_expect_list(reader, node, "select")) return;
     if (node->count < 1 || node->count > MAX_RANK) {
@@ -248,6 +252,7 @@ static void read_select(struct job_reader *reader, const struct yaml_node *node,
     for (int i = 0; i < node->count; i++) read_slice(reader, node->items[i], &select->slices[i]);
 }
 
+/* Reads a number that stays exact if it is an integer of 64 bits. */
 static void read_job_number(struct job_reader *reader, const struct yaml_node *node, const char *what,
                             struct job_number *number) {
     const struct yaml_node *value = node->text ? job_read_scalar(reader, node, what) : NULL;
@@ -258,6 +263,7 @@ static void read_job_number(struct job_reader *reader, const struct yaml_node *n
         read_real(reader, node, what, -DBL_MAX, &number->real);
 }
 
+/* Reads `missing`: a number, or a list of up to JOB_MAX_MISSING. */
 static void read_numbers(struct job_reader *reader, const struct yaml_node *node, const char *what,
                          struct job_missing *missing) {
     int count = node->kind == YAML_LIST ? node->count : 1;
@@ -270,6 +276,7 @@ static void read_numbers(struct job_reader *reader, const struct yaml_node *node
     missing->count = count;
 }
 
+/* Reads `repeat`: a number, or a map {min, max, until}. */
 static void read_repeat(struct job_reader *reader, const struct yaml_node *node, struct run_options *run) {
     run->repeat_until = 0;
     if (node->kind != YAML_MAP) {
@@ -286,6 +293,7 @@ static void read_repeat(struct job_reader *reader, const struct yaml_node *node,
                   (long long)run->repeat_min);
 }
 
+/* Reads a list of one to KERNEL_AXES axes. */
 static void read_axes(struct job_reader *reader, const struct yaml_node *node, const char *what,
                       struct op_options *options) {
     int64_t axis = 0;
@@ -320,6 +328,7 @@ static void read_axis(struct job_reader *reader, const struct yaml_node *node, s
         *axis = (int)integer;
 }
 
+/* Reads `device`: one, or a list of them. */
 static void read_device(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     struct error wrong = {.status = STATUS_OK};
     OWNED char *joined = must_strdup("");
@@ -338,6 +347,7 @@ static void read_duration(struct job_reader *reader, const struct yaml_node *nod
     if (value && job_parse_duration(value->text, seconds, &wrong)) job_error(reader, node, "%s", wrong.text);
 }
 
+/* Reads `memory`: bytes, or a size with a unit. */
 static void read_memory(struct job_reader *reader, const struct yaml_node *node, struct job *job) {
     struct error wrong = {.status = STATUS_OK};
     const struct yaml_node *value = job_read_scalar(reader, node, "memory");

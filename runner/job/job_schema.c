@@ -75,7 +75,8 @@ static const char *const type_schemas[KEY_TYPE_COUNT] = {
     [KEY_EXPRESSION] = "{'type': ['string', 'number']}",
     [KEY_TO] = "{'type': 'string', 'pattern': '.:/.'}",
 };
-_Static_assert(MAX_RANK == 8 && MAX_INPUTS == 8 && JOB_MAX_MISSING == 16, "the schemas state these limits");
+_Static_assert(MAX_RANK == 8 && MAX_INPUTS == 8 && JOB_MAX_MISSING == 16,
+               "the schemas, and the help in job_keys.c, state these limits");
 
 /* The schema of a key of type KEY_CUSTOM; "{}": anything is allowed. */
 static const char *custom_schema(const struct job_key *key) {

@@ -96,12 +96,12 @@ static bool read_launch_size(struct job_reader *reader, const struct yaml_node *
 /* Reads one to three numbers of a launch at the key `what`; *count is 0 if the map lacks the key. Reports a mistake and
  * returns false. */
 static bool read_numbers(struct job_reader *reader, const struct yaml_node *map, const struct job_variant *values,
-                         const char *what, struct job_launch_number numbers[3], int *count) {
+                         const char *what, struct job_launch_number numbers[JOB_LAUNCH_AXES], int *count) {
     const struct yaml_node *node = yaml_get(map, what);
     bool list = node && node->kind == YAML_LIST;
     int given = !node ? 0 : list ? node->count : 1;
-    if (given > 3 || (list && given == 0))
-        return job_error(reader, node, "'%s' must have 1 to 3 sizes, not %d", what, given);
+    if (given > JOB_LAUNCH_AXES || (list && given == 0))
+        return job_error(reader, node, "'%s' must have 1 to %d sizes, not %d", what, JOB_LAUNCH_AXES, given);
     for (int i = 0; i < given; i++) {
         if (!read_launch_size(reader, list ? node->items[i] : node, values, what, &numbers[i])) return false;
         *count = i + 1;
@@ -167,7 +167,7 @@ struct job_source *job_read_source(struct job_reader *reader, const struct yaml_
 
 void job_source_free(struct job_source *source) {
     if (!source) return;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < JOB_LAUNCH_AXES; i++) {
         free(source->block[i].text);
         free(source->grid[i].text);
     }

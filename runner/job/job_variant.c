@@ -62,7 +62,7 @@ static void add_variant(struct job_reader *reader, struct job_operation *operati
 
 /* The parameters of a variant, and the lists or values that the job gives them. */
 struct given {
-    const struct yaml_node *map; /* the variant's; NULL: it is only a name */
+    const struct yaml_node *map; /* the variant's map; NULL: the variant is written as a name */
     int count;
     const char *names[JOB_MAX_PARAMETERS + 1]; /* one more than are allowed */
     const struct yaml_node *values[JOB_MAX_PARAMETERS + 1];
@@ -138,7 +138,7 @@ static struct given collect_given(struct job_reader *reader, const struct job_op
     const struct yaml_node *threads = threads_of(reader, operation, map, name);
     for (int i = 0; map && i < map->count; i++) {
         if (is_variant_key(map->keys[i]->text, yaml_get(map, "source"))) continue;
-        if (given.count > JOB_MAX_PARAMETERS) break; /* too many, which is reported */
+        if (given.count > JOB_MAX_PARAMETERS) break; /* the caller reports that they are too many */
         if (strcmp(map->keys[i]->text, JOB_THREADS) == 0) threads = NULL;
         given.names[given.count] = map->keys[i]->text;
         given.values[given.count++] = map->items[i];

@@ -140,6 +140,7 @@ static struct owned_node *build_node(struct tree_builder *builder, const yaml_ev
 /* From here on, a function build_X builds X, of which `event` is the first event, inside `depth` lists and maps; it
  * reports an error and returns NULL or false. */
 
+/* Builds an alias: finds the node that it refers to. */
 static struct owned_node *build_alias(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     struct owned_node *target = find_anchor(builder, event->data.alias.anchor);
     if (!target)
@@ -151,6 +152,7 @@ static struct owned_node *build_alias(struct tree_builder *builder, const yaml_e
     return target;
 }
 
+/* Builds a scalar and gives it its type. */
 static struct owned_node *build_scalar(struct tree_builder *builder, const yaml_event_t *event, int line, int column) {
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length) return fail_at(builder, event, "text must not hold a NUL character");
@@ -165,6 +167,7 @@ static struct owned_node *build_scalar(struct tree_builder *builder, const yaml_
     return owned;
 }
 
+/* Builds the items of a list up to its end. */
 static bool build_list(struct tree_builder *builder, struct owned_node *owned, int depth) {
     struct yaml_node *node = &owned->node;
     int capacity = 0;
@@ -283,6 +286,7 @@ static bool build_entry(struct tree_builder *builder, struct owned_node *owned, 
     return true;
 }
 
+/* Builds the entries of a map up to its end, then the map of them. */
 static bool build_map(struct tree_builder *builder, struct owned_node *owned, int depth) {
     struct entries entries = {0};
     bool good = true, end = false;
@@ -299,6 +303,7 @@ static bool build_map(struct tree_builder *builder, struct owned_node *owned, in
     return good;
 }
 
+/* Builds a node of any kind. */
 static struct owned_node *build_node(struct tree_builder *builder, const yaml_event_t *event, int depth) {
     if (event->type == YAML_ALIAS_EVENT) return build_alias(builder, event, depth);
     if (++builder->created > YAML_MAX_NODES)

@@ -22,7 +22,7 @@ struct yaml_node {
     char *text;               /* scalars: as written, quotes and escapes resolved; else NULL */
     bool quoted;              /* scalars: it was quoted, so it is a string */
     bool replaced;            /* scalars: yaml_set_text has set the text */
-    bool wrong;               /* what it holds is unknown, which was reported; maps: a key of it is unknown */
+    bool wrong;               /* a reported mistake: a scalar's value is unknown, a map has an unknown key */
     int64_t integer;          /* YAML_INT; YAML_BOOL: 0 or 1 */
     double real;              /* YAML_FLOAT, YAML_INT */
     int count;                /* entries of a list or map */

@@ -13,6 +13,7 @@ struct yaml_source {
     struct yaml_source *next;
 };
 
+/* An error. */
 struct diagnostic {
     const struct yaml_source *source;
     int line, column; /* 0: the error is about the file as a whole */
@@ -20,11 +21,13 @@ struct diagnostic {
     char *text;
 };
 
+/* The errors of a document. */
 struct diagnostics {
     int count; /* added; at most YAML_MAX_ERRORS of them are kept */
     struct diagnostic items[YAML_MAX_ERRORS];
 };
 
+/* A node with what only the document needs of it. */
 struct owned_node {
     struct yaml_node node; /* first: a node's address is its owner's */
     struct owned_node *next;
@@ -63,7 +66,8 @@ bool yaml_read_real(struct yaml_node *node);
 const struct yaml_source *yaml_source_of(const struct yaml_document *document, const struct yaml_node *node);
 /* The beginning of line number `line` of a file's text, which ends at `end`; `end` if there are fewer lines. */
 const char *yaml_find_line(const char *text, const char *end, int line);
-/* Where a comment begins in the line at `text`; NULL: it has none. Ignores quotes: ' #' in a quoted text counts too. */
+/* Where a comment begins in the line at `text`; NULL: the line has none. Ignores quotes: ' #' in a quoted text counts.
+ * */
 const char *yaml_find_comment(const char *text, const char *end);
 /* Sets the line and column of the byte `offset` of a scalar that has escapes or several lines; leaves them as they are
  * if the byte is not found. */

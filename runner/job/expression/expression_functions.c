@@ -88,6 +88,7 @@ static const char *remainder_of(const struct scalar in[], struct scalar *out) {
     return fault == overflow ? NULL : fault; /* where the quotient overflows, the remainder is 0 */
 }
 
+/* a ** b: an integer for integers with b >= 0, by squaring; else a real number. */
 static const char *power(const struct scalar in[], struct scalar *out) {
     if (!both_integer(in) || in[1].integer < 0) {
         if (real(&in[0]) == 0 && real(&in[1]) < 0) return division_by_zero;

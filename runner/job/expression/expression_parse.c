@@ -141,6 +141,7 @@ static bool accept_closing(struct parser *parser) {
 static const struct node *parse_choice(struct parser *parser);
 static const struct node *parse_unary(struct parser *parser);
 
+/* Parses a decimal number: an integer if it has neither point nor exponent. */
 static const struct node *parse_number(struct parser *parser) {
     const char *at = parser->rest;
     struct node *node = new_node(parser, NODE_VALUE, at);
@@ -160,6 +161,7 @@ static const struct node *parse_number(struct parser *parser) {
     return node;
 }
 
+/* Parses a text in single or double quotes, without escapes. */
 static const struct node *parse_text(struct parser *parser) {
     const char *at = parser->rest, *end = strchr(at + 1, *at);
     if (!end) return fail_here(parser, at, "this text has no closing quote");
@@ -172,6 +174,7 @@ static const struct node *parse_text(struct parser *parser) {
     return node;
 }
 
+/* Parses `$name` or `${name}`. */
 static const struct node *parse_parameter(struct parser *parser) {
     const char *at = parser->rest, *name = at + 1 + (at[1] == '{');
     int length = text_name_length(name);
@@ -184,6 +187,7 @@ static const struct node *parse_parameter(struct parser *parser) {
     return node;
 }
 
+/* Parses the operands of a call, from behind its '('; `at`: the function's name. */
 static const struct node *parse_call(struct parser *parser, const char *at,
                                      const struct expression_function *function) {
     const struct node *operands[FUNCTION_OPERANDS] = {0};
@@ -272,6 +276,7 @@ static const struct node *parse_name(struct parser *parser) {
     return fail_here(parser, at, "unknown function '%.30s'%s", name, function_hint(name, hint));
 }
 
+/* Parses an operand: parentheses, a parameter, a text, a number or a name. */
 static const struct node *parse_operand(struct parser *parser) {
     skip_blanks(parser);
     const char *at = parser->rest;
@@ -289,6 +294,7 @@ static const struct node *parse_operand(struct parser *parser) {
 
 /* ---- operators, from the tightest ------------------------------------------------------------------------------- */
 
+/* Parses an operand with an optional power, which is joined from the right: 2 ** 3 ** 2 is 2 ** 9. */
 static const struct node *parse_power(struct parser *parser) {
     static const char *const power[] = {"**", NULL};
     const struct node *base = parse_operand(parser);
@@ -297,6 +303,7 @@ static const struct node *parse_power(struct parser *parser) {
     return function ? apply(parser, at, function, base, parse_unary(parser), NULL) : base;
 }
 
+/* Parses an operand with any signs before it, which bind less tightly than `**`. */
 static const struct node *parse_unary(struct parser *parser) {
     const char *at;
     skip_blanks(parser);
@@ -350,6 +357,7 @@ static const struct node *parse_comparison(struct parser *parser) {
     return conjunction ? conjunction : left;
 }
 
+/* Parses a comparison with any `not` before it. */
 static const struct node *parse_not(struct parser *parser) {
     skip_blanks(parser);
     const char *at = parser->rest;
