@@ -3,6 +3,7 @@
 #include "atomic_file.h"
 
 #include "fail.h"
+#include "path.h"
 
 #include <errno.h>
 #include <fcntl.h>

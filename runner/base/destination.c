@@ -1,6 +1,8 @@
 /* destination.c - follows links, checks folders, compares destinations, moves finished files into place. */
 #include "destination.h"
 
+#include "path.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,37 +15,6 @@ enum { MAX_LINKS = 40 }; /* the limit of the Linux kernel */
 bool path_is_file(const char *path, const struct stat *file) {
     struct stat about;
     return path && stat(path, &about) == 0 && about.st_dev == file->st_dev && about.st_ino == file->st_ino;
-}
-
-char *path_absolute(const char *path) {
-    char *resolved = must_realpath(path);
-    return resolved ? resolved : must_strdup(path);
-}
-
-const char *path_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-const char *path_suffix(const char *path) {
-    const char *name = path_name(path), *dot = strrchr(name, '.');
-    return dot && dot != name ? dot : name + strlen(name);
-}
-
-char *path_stem(const char *path) {
-    const char *name = path_name(path);
-    return must_printf("%.*s", (int)(path_suffix(name) - name), name);
-}
-
-char *path_folder(const char *path) {
-    int length = (int)(path_name(path) - path); /* with the slash */
-    return length ? must_printf("%.*s", length > 1 ? length - 1 : 1, path) : must_strdup(".");
-}
-
-char *path_cache(void) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/') return must_printf("%s/tilerun", cache);
-    return home && home[0] == '/' ? must_printf("%s/.cache/tilerun", home) : NULL;
 }
 
 /* Is this a link that another user has put into a world-writable folder? The kernel refuses to follow such a link in a
@@ -135,8 +106,4 @@ enum status destination_put(const struct destination *destination, const char *f
         return fail(error, STATUS_IO, "%s %s: the finished file %s cannot be renamed to it: %s", destination->kind,
                     destination->name, finished, strerror(errno));
     return STATUS_OK;
-}
-
-char *path_beside(const char *file, const char *path) {
-    return must_printf("%.*s%s", *path == '/' ? 0 : (int)(path_name(file) - file), file, path);
 }

@@ -1,4 +1,4 @@
-/* fail.h - defines how functions report errors.
+/* fail.h - defines how functions report errors, allocate memory that cannot be missing, and release what they own.
  *
  * A function that can fail returns an `enum status` (0 is success) and takes a `struct error *`, into which it writes
  * one sentence. Functions in between neither print nor exit: main prints `error.text` and returns the status. If a
@@ -35,6 +35,8 @@ const char *fail_subject(void); /* NULL: none is set */
 /* Puts "KIND NAME: " before the error's sentence. Returns the error's status. */
 enum status fail_prefix(struct error *error, const char *kind, const char *name);
 
+/* ---- memory ---- */
+
 /* Allocations that cannot fail: when the host is out of memory they print a message and end the process with
  * STATUS_DEVICE. They are for small bookkeeping only; buffers for data use malloc or try_malloc, which the caller
  * checks. */
@@ -59,6 +61,8 @@ char *must_vprintf(const char *format, va_list arguments) __attribute__((format(
 void must_append(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Like open_memstream, but never loses text for lack of memory. The text is complete after each flush. */
 FILE *must_stream(char **text);
+
+/* ---- releasing ---- */
 
 /* Declares variables that are released where their scope ends, by a function that takes their address. They must be
  * initialized. OWNED: pointers, whose memory is freed. */

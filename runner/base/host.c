@@ -1,8 +1,8 @@
 /* host.c - reads facts about the machine from /proc, /sys, sysconf and the control groups. */
 #include "host.h"
 
-#include "destination.h"
 #include "fail.h"
+#include "path.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { NAMES_SHOWN = 4 };
+enum { NAMES_SHOWN = 4 }; /* in a message */
 
 static bool is_file(const char *path) {
     struct stat about;
@@ -41,12 +41,12 @@ int match_compare(const char *one, const char *other) {
         if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
             a += strspn(a, "0");
             b += strspn(b, "0");
-            size_t digits = strspn(a, "0123456789"), others = strspn(b, "0123456789");
-            if (digits != others) return digits < others ? -1 : 1;
-            int order = strncmp(a, b, digits);
+            size_t a_digits = strspn(a, "0123456789"), b_digits = strspn(b, "0123456789");
+            if (a_digits != b_digits) return a_digits < b_digits ? -1 : 1;
+            int order = strncmp(a, b, a_digits);
             if (order != 0) return order;
-            a += digits;
-            b += digits;
+            a += a_digits;
+            b += b_digits;
         } else if (*a != *b) {
             return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
         } else {
@@ -57,6 +57,7 @@ int match_compare(const char *one, const char *other) {
     return strcmp(one, other); /* orders "a01" and "a1" */
 }
 
+/* For qsort of paths. */
 static int compare(const void *one, const void *other) {
     return match_compare(*(const char *const *)one, *(const char *const *)other);
 }
@@ -96,6 +97,7 @@ struct similar_name {
     int similarity;
 };
 
+/* Orders the most similar names first, then by match_compare. */
 static int compare_candidates(const void *one, const void *other) {
     const struct similar_name *a = one, *b = other;
     if (a->similarity != b->similarity) return a->similarity > b->similarity ? -1 : 1;
@@ -159,8 +161,8 @@ char *match_hint(const char *path) {
     if (strstr(path, "://")) return must_strdup(" (it is a URL: download the file)");
     char *of_file = hint_of_file(path);
     if (of_file) return of_file;
-    const char *name = path, *end = path + strcspn(path, "/");
-    while (*end) { /* until a folder of the path does not exist */
+    const char *name = path, *end = path + strcspn(path, "/"); /* one component of the path */
+    while (*end) { /* until it is a folder that does not exist, or the last one */
         OWNED char *folder = must_printf("%.*s", (int)(end + 1 - path), path);
         if (stat(folder, &about) != 0) break;
         name = end + 1;

@@ -7,12 +7,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* ---- numbers ---- */
+
 /* Writes a size, "1.5 GiB", into `text` and returns it. */
 const char *size_text(double bytes, char text[32]);
 /* Writes an element's value, "0.5" or "nan" without a sign, into `text` and returns it. */
 const char *value_text(double value, char text[32]);
 /* Writes a duration with its unit, "1.23 ms", "45.6 s", "3.2 h", into `text` and returns it. */
 const char *duration_text(double seconds, char text[32]);
+
+/* ---- names and UTF-8 ---- */
 
 /* The length of the name that begins at `text`: a letter or '_', then letters, digits, '_'. 0: `text` does not begin
  * with a name. */
@@ -26,6 +30,8 @@ int utf8_length(const char *text, size_t length);
 const char *text_not_utf8(const char *text);
 /* Does the environment's locale (LC_ALL, LC_CTYPE, LANG) say that the terminal shows UTF-8? */
 bool text_utf8(void);
+
+/* ---- cleaning ---- */
 
 /* The length in bytes of the character at `text` if it is safe to print; 0: it is a control character, a bidirectional
  * control, or not UTF-8. */
@@ -43,6 +49,8 @@ void text_print(FILE *to, const char *format, ...) __attribute__((format(printf,
 /* Prints "tilerun: " and a message of one or a few lines to stderr, cleaned except for its newlines. */
 void text_print_message(const char *text);
 
+/* ---- widths ---- */
+
 /* The columns that a text takes on a terminal: combining characters take none, East Asian characters two. */
 int text_width(const char *text);
 /* The length in bytes of the longest prefix of `text` that fits into `width` columns. */
@@ -52,6 +60,8 @@ char *text_cut(const char *text, int width);
 /* Prints a cleaned text, wrapped at spaces if possible, in lines of at most `max_width` columns (0: one line), each
  * after `indent` spaces. */
 void text_print_wrapped(const char *text, int indent, int max_width, FILE *to);
+/* ---- other formats ---- */
+
 /* A word as a shell reads it back, in single quotes if it needs them. The caller frees. */
 char *text_shell_word(const char *word);
 /* Do stdout and stderr go to one file or pipe (`> log 2>&1`), and not to a terminal? */

@@ -1,6 +1,6 @@
 /* inspect_job.c - `tilerun inspect --job`: proposes a job from the names, axes and shapes of a file's data sets. */
-#include "../base/destination.h"
 #include "../base/match.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "inspect.h"

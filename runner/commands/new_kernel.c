@@ -1,6 +1,6 @@
 /* new_kernel.c - `tilerun new-kernel OP FILE`: writes a first version of a kernel for `source:` in a job. */
 #include "../../kernels/core/operation.h"
-#include "../base/destination.h"
+#include "../base/path.h"
 #include "../base/spelling.h"
 #include "../compile/embedded.h"
 #include "command.h"

@@ -2,6 +2,7 @@
  * winners as by --only. */
 #include "pin.h"
 
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../show/result_file.h"
 #include "../store/store.h"

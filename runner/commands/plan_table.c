@@ -1,7 +1,7 @@
 /* plan_table.c - prints the predictions of each run and their sum, as a table or as JSON. */
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/json.h"
+#include "../base/path.h"
 #include "../base/table.h"
 #include "../base/text.h"
 #include "../plan/plan_cost.h"

@@ -4,9 +4,9 @@
  *     tilerun profile JOB product:tiled
  *         ncu --profile-from-start off ... tilerun profile JOB product:tiled --here      for a variant on a GPU
  *         perf record --delay=-1 --control=fd:... tilerun profile ... --here             for one on the CPU */
-#include "../base/destination.h"
 #include "../base/hash.h"
 #include "../base/interrupt.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"

@@ -2,6 +2,7 @@
 #include "../report/report.h"
 #include "../base/atomic_file.h"
 #include "../base/destination.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "command.h"
 

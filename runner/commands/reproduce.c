@@ -1,7 +1,7 @@
 /* reproduce.c - `tilerun reproduce RESULTS`: runs the job of a results file again on the recorded inputs, and reports
  * whether outputs and times are the same, and if not what has changed. */
-#include "../base/destination.h"
 #include "../base/interrupt.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../compare/compare.h"
 #include "../plan/plan_user_kernels.h"

@@ -1,7 +1,7 @@
 /* results_open.c - opens results for commands that read them. If an output is unfinished or being written, it reads the
  * finished runs in OUTPUT.parts and reports how far the job is. It creates, locks and changes nothing there. */
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../storage/h5/h5attribute.h"

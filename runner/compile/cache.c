@@ -1,8 +1,8 @@
 /* cache.c - names and moves files of the cache. */
 #include "cache.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

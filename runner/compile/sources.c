@@ -2,10 +2,10 @@
  * counts. `#include MACRO` is refused, because its file is unknown here. */
 #include "sources.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/file_io.h"
 #include "../base/hash.h"
+#include "../base/path.h"
 
 #include <ctype.h>
 #include <errno.h>

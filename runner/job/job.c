@@ -1,7 +1,7 @@
 /* job.c - reads a job file: the top level, parameters, and the definitions of inputs and operations. */
 #include "job.h"
 
-#include "../base/destination.h"
+#include "../base/path.h"
 #include "../base/spelling.h"
 #include "../base/text.h"
 #include "../base/texts.h"

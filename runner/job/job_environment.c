@@ -1,8 +1,8 @@
 /* job_environment.c - merges included files, and replaces environment variables and the home directory. */
 #include "job_parts.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/spelling.h"
 #include "../base/texts.h"
 #include "job_parameters.h"

@@ -1,9 +1,9 @@
 /* job_expand.c - reads inputs and operations under each combination of swept parameters. */
 #include "job_parts.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
+#include "../base/path.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* job_pattern.c - turns patterns into swept parameters. */
 #include "job_parts.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
+#include "../base/path.h"
 #include "../base/texts.h"
 
 #include <string.h>

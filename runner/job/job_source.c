@@ -1,7 +1,7 @@
 /* job_source.c - the keys of a variant with its own source file, and `where` of any variant. In their expressions
  * `$name` is a parameter of the variant, or else of the job. */
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "expression/expression.h"
 #include "job_parts.h"

@@ -1,8 +1,8 @@
 /* job_to.c - reads `to: FILE:/GROUP/NAME`, and checks that no two results go to the same data set. */
 #include "job_parts.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* job_variant.c - reads `variants`: one variant for each combination of its own parameters' values. */
 #include "job_parts.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/spelling.h"
 #include "../base/texts.h"
 

@@ -47,6 +47,8 @@ struct yaml_document *yaml_load(const char *path);
 struct yaml_document *yaml_parse(const char *name, const char *text, size_t length);
 void yaml_close(struct yaml_document *document); /* not yaml_free: libyaml exports one */
 
+/* ---- reading ---- */
+
 struct yaml_node *yaml_root(const struct yaml_document *document);
 /* The file's text, unchanged. */
 const char *yaml_text(const struct yaml_document *document, size_t *length);
@@ -54,15 +56,22 @@ const char *yaml_text(const struct yaml_document *document, size_t *length);
 struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 /* The node of the key itself; NULL as yaml_get. */
 const struct yaml_node *yaml_key(const struct yaml_node *map, const char *key);
-/* A new scalar, which the document owns, with the type that this text would have in a file and the position of `where`
- * (NULL: none). */
+/* The value that an integer of YAML 1.2 has in YAML 1.1, where 010 is 8. */
+int64_t yaml_octal(const char *text);
+/* Where a node is: "job.yaml:12:16". The caller frees. */
+char *yaml_place(const struct yaml_document *document, const struct yaml_node *node);
+/* Does the file hold a scalar's text, letter for letter, where the scalar begins? */
+bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar);
+
+/* ---- making and changing nodes ---- */
+
+/* A new scalar, which the document owns, with the type that this text would have in a file and the position of `where`.
+ * NULL: it has no position. */
 struct yaml_node *yaml_scalar(struct yaml_document *document, const struct yaml_node *where, const char *text,
                               bool quoted);
-
 /* Parses a text as one YAML value, whose nodes the document owns; they have no position. NULL: the text is not YAML,
  * which is not reported. */
 const struct yaml_node *yaml_value(struct yaml_document *document, const char *text);
-
 /* Reads another file, whose nodes the document then owns, and returns its root. NULL: it could not be read, or is not
  * YAML. Errors are reported at `where`, or in that file. */
 struct yaml_node *yaml_include(struct yaml_document *document, const struct yaml_node *where, const char *path);
@@ -76,9 +85,11 @@ void yaml_set_real(struct yaml_node *scalar, double real);
 /* Replaces a scalar's text; its type is then that of the new text, also if it was quoted. */
 void yaml_set_text(struct yaml_node *scalar, const char *text);
 
-/* Sets a map's key to a new scalar with the position of `where` (NULL: none). */
+/* Sets a map's key to a new scalar with the position of `where`, if that is not NULL. */
 void yaml_set(struct yaml_document *document, const struct yaml_node *where, struct yaml_node *map, const char *key,
               const char *text);
+
+/* ---- errors ---- */
 
 /* Adds an error at a node (NULL: about the file as a whole), unless the same text was added there. Returns false, as do
  * yaml_error_at and yaml_error_inside. */
@@ -90,8 +101,20 @@ bool yaml_error_at(struct yaml_document *document, int line, int column, const c
 /* Adds an error at the byte `offset` of a scalar's text, wherever escapes and line breaks put it in the file. */
 bool yaml_error_inside(struct yaml_document *document, const struct yaml_node *where, int offset, const char *format,
                        ...) __attribute__((format(printf, 4, 5)));
-/* Where a node is: "job.yaml:12:16". The caller frees. */
-char *yaml_place(const struct yaml_document *document, const struct yaml_node *node);
+/* Was an error reported at this node? */
+bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where);
+/* Was an error with this beginning reported anywhere? */
+bool yaml_has_message(const struct yaml_document *document, const char *beginning);
+/* The number of errors; 0: the document is valid. */
+int yaml_error_count(const struct yaml_document *document);
+/* Prints all errors in the order of the file:
+ *     job.yaml:12:16: unknown variant 'tild' of matmul (did you mean 'tiled'?)
+ *        12 |     variants: [tild]
+ *           |                ^ */
+void yaml_print_errors(const struct yaml_document *document, FILE *to);
+
+/* ---- hints ---- */
+
 /* A hint that text after ' #' is a comment, if a comment follows this scalar on its line and the scalar is not quoted;
  * else "". */
 const char *yaml_comment_hint(const struct yaml_document *document, const struct yaml_node *scalar);
@@ -103,19 +126,5 @@ bool yaml_has_wide_colon(const char *text);
 /* A hint about a text that is not what is expected: that `yes` is no truth value, where expressions stand; "": there is
  * none. */
 const char *yaml_value_hint(const char *text, const char *expected);
-/* The value that an integer of YAML 1.2 has in YAML 1.1, where 010 is 8. */
-int64_t yaml_octal(const char *text);
-/* Does the file hold a scalar's text, letter for letter, where the scalar begins? */
-bool yaml_is_verbatim(const struct yaml_document *document, const struct yaml_node *scalar);
-/* Was an error reported at this node? */
-bool yaml_has_error(const struct yaml_document *document, const struct yaml_node *where);
-/* Was an error with this beginning reported anywhere? */
-bool yaml_has_message(const struct yaml_document *document, const char *beginning);
-int yaml_error_count(const struct yaml_document *document);
-/* Prints all errors in the order of the file:
- *     job.yaml:12:16: unknown variant 'tild' of matmul (did you mean 'tiled'?)
- *        12 |     variants: [tild]
- *           |                ^ */
-void yaml_print_errors(const struct yaml_document *document, FILE *to);
 
 #endif

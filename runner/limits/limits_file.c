@@ -1,10 +1,10 @@
 /* limits_file.c - writes measured limits as text into a file, and reads them back. */
 #include "limits_file.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/file_io.h"
 #include "../base/host.h"
+#include "../base/path.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

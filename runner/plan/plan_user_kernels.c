@@ -2,8 +2,8 @@
 #include "plan_user_kernels.h"
 #include "../../kernels/map/before.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "plan_parts.h"
 #include "plan_tiles.h"

@@ -1,8 +1,8 @@
 /* space.c - compares the size of a job's outputs with the free space that statvfs reports for their folders. */
 #include "space.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* provenance.c - writes the job, the machine and the sources of kernels into HDF5 files, and reads texts back. */
 #include "provenance.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/hash.h"
+#include "../base/path.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"
 #include "../storage/h5/h5attribute.h"

@@ -16,7 +16,7 @@ enum {
     NAME_CHARACTERS = 24,     /* the name of a series */
     LINE_CHARACTERS = 28,     /* the name of a line */
     UPRIGHT_CHARACTERS = 40,  /* the name of a category */
-    TILTED_CHARACTERS = 14,   /* the same, tilted */
+    TILTED_CHARACTERS = 14,   /* the name of a category, tilted */
     UNSCALED_CHARACTERS = 20, /* a longer name of a series is scaled to end within the drawing in any font */
     TILT_DEGREES = 50,
     TILTED_HEIGHT = 56 /* pixels that tilted names add to the drawing */
@@ -298,7 +298,7 @@ static void write_marker(FILE *to, const struct plot_series *series, double x, d
         "m0 -5v10m-5 -5h10",                   /* plus */
     };
     bool has_no_area = series->shape == 5 || series->shape == 7; /* cross and plus: strokes, which cannot be filled */
-    bool is_hollow = series->dash % 2;                           /* tells two series of one colour and shape apart */
+    bool is_hollow = series->dash % 2;                           /* the second series of a colour and shape */
     const char *style = has_no_area ? "ms" : is_hollow ? "mh" : "m"; /* classes in style.c */
     fprintf(to, "<path class=\"%s k%d\" d=\"M%.1f %.1f%s\"/>", style, series->colour, x, y, shapes[series->shape]);
 }

@@ -1,9 +1,9 @@
 /* recorded_inputs.c - finds the input files of an earlier run and compares their hashes. */
 #include "recorded.h"
 
-#include "../base/destination.h"
 #include "../base/fail.h"
 #include "../base/match.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../storage/reader.h"

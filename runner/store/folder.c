@@ -5,6 +5,7 @@
 
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../storage/untrusted/h5guard.h"

@@ -6,6 +6,7 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../record/environment.h"

@@ -14,6 +14,7 @@
  * It ends in a trailer, as a part does (seal.c). When the shard has done all its units the file is made read-only. */
 #include "../base/clock.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/texts.h"
 #include "../record/environment.h"
 #include "../record/facts.h"

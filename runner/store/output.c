@@ -5,6 +5,7 @@
 #include "../../kernels/core/axes.h"
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../record/linked.h"

@@ -2,6 +2,7 @@
  * its runs are finished. --resume makes parts from these (previous_import); from then on only parts count. */
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
 #include "../plan/plan_user_kernels.h"

@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/fail.h"
 #include "../base/match.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../plan/space.h"

@@ -1,6 +1,7 @@
 /* store.c - opens and closes a job's results: what may be replaced at OUTPUT. */
 #include "../base/fail.h"
 #include "../base/hash.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../compile/sources.h"
 #include "results.h"

@@ -3,6 +3,7 @@
 #include "results.h"
 
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../base/texts.h"
 #include "../storage/untrusted/fence.h"

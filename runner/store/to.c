@@ -4,6 +4,7 @@
 #include "../base/clock.h"
 #include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../base/text.h"
 #include "../plan/space.h"
 #include "../record/environment.h"

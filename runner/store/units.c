@@ -1,8 +1,8 @@
 /* units.c - finds finished units, combines those of a run, and notes those that took too long. A unit is a whole run or
  * one panel of it (divide/units.h). Its part is a file with one row, samples and perhaps an output. The row of a run in
  * panels has the sums of the panels' times; its output is made of the panels' outputs. */
-#include "../base/destination.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../plan/user_kernel.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"

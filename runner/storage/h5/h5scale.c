@@ -1,8 +1,8 @@
 /* h5scale.c - reads, copies and attaches dimension scales. */
 #include "h5scale.h"
 
-#include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../../base/path.h"
 #include "../../base/text.h"
 #include "../../base/texts.h"
 #include "h5type.h"

@@ -1,7 +1,7 @@
 /* h5fault.c - finds the fault of a file from HDF5's error text, and that of an object from the links on its path. */
 #include "h5fault.h"
 
-#include "../../base/destination.h"
+#include "../../base/path.h"
 #include "../../base/spelling.h"
 #include "../../base/text.h"
 #include "../../base/texts.h"

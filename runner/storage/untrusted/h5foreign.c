@@ -1,7 +1,7 @@
 /* h5foreign.c - one table with the first bytes of each format. */
 #include "h5fault.h"
 
-#include "../../base/destination.h"
+#include "../../base/path.h"
 #include "../../base/text.h"
 
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * also put any contents into it. */
 #include "h5guard.h"
 
-#include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../../base/path.h"
 #include "../../base/text.h"
 #include "../../base/texts.h"
 #include "../h5/h5virtual.h"

@@ -2,7 +2,7 @@
  * the other data sets of the group. */
 #include "h5kind.h"
 
-#include "../../base/destination.h"
+#include "../../base/path.h"
 #include "../h5/h5attribute.h"
 #include "../h5/h5scale.h"
 #include "../h5/h5type.h"

@@ -1,7 +1,7 @@
 /* h5list.c - visits the links of a file, describes each data set by its properties, without reading elements, and names
  * its axes. */
 #include "h5list.h"
-#include "../../base/destination.h"
+#include "../../base/path.h"
 #include "../../base/texts.h"
 #include "../h5/filters.h"
 #include "../h5/h5attribute.h"

@@ -1,8 +1,8 @@
 /* h5names.c - builds paths as HDF5 does, and searches folders and groups for numbered names. */
 #include "h5names.h"
 
-#include "../../base/destination.h"
 #include "../../base/fail.h"
+#include "../../base/path.h"
 #include "../../base/texts.h"
 #include "h5claims.h"
 #include <dirent.h>
