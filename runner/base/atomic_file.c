@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* May the file be replaced without --overwrite: is it empty, or does it begin with `beginning` (its first 256 bytes)?
- * */
+/* May the file be replaced without --overwrite: is it empty, or does it begin with `beginning`, of which the first 256
+ * bytes count? */
 static bool is_replaceable(const char *path, const char *beginning) {
     char begins[256] = "";
     size_t length = strlen(beginning);

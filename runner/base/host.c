@@ -40,7 +40,7 @@ static int64_t read_bytes(const char *path) {
 static int64_t read_processors(const char *path) {
     long long quota = 0, period = 0;
     OWNED_FILE FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%lld %lld", &quota, &period) == 1) {
+    if (file && fscanf(file, "%lld %lld", &quota, &period) == 1) { /* one number: cpu.cfs_quota_us */
         OWNED char *period_path = path_beside(path, "cpu.cfs_period_us");
         period = read_bytes(period_path);
     }

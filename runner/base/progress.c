@@ -228,7 +228,8 @@ void progress_repeat(struct progress *progress, int number, int done, int max_re
     }
     work->repeated = done;
     work->pace_s = work->paced > 0 ? work->paced_s / work->paced : seconds_each > 0 && done > 0 ? seconds_each : 0;
-    /* With `until` the number of repeats is between the minimum, which the plan expects, and the maximum. */
+    /* With `until` the number of repeats is between the minimum, which the plan expects, and the maximum. Beyond the
+     * minimum a quarter more is expected, again and again. */
     int more = done < work->repeats ? work->repeats - done : done / 4 + 1;
     work->repeats_left = more < max_repeats - done ? more : max_repeats - done;
     progress->view.seconds_each = seconds_each;

@@ -101,8 +101,7 @@ static const char *constant_unfit(double value, enum dtype dtype, char message[2
     return "value";
 }
 
-/* Returns `term` and writes a sentence into `message` if the data type does not hold `value`; NULL: the type holds it.
- * */
+/* Returns `term`, and writes a sentence into `message`, if the data type does not hold `value`; else NULL. */
 static const char *check_value(enum dtype dtype, double value, const char *term, const char *what, char message[256]) {
     if (type_holds(dtype, value)) return NULL;
     char range[96];

@@ -121,8 +121,7 @@ static void wait_until(struct wait_queue *queue, bool (*ready)(const void *conte
     }
 }
 
-/* Claims an item of the batch and does it. Returns false if no item is left, true if another thread claimed the item.
- * */
+/* Claims an item of the batch and does it, unless another thread was faster. false: no item is left. */
 static bool do_item(struct batch *batch, int thread) {
     uint64_t claim = atomic_load(&batch->claim);
     void (*work)(void *, int64_t, int) = atomic_load(&batch->work);

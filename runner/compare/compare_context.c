@@ -182,7 +182,7 @@ static bool begins_entry(const char *text) {
     return key > 0 && strncmp(text + 1 + key, ": ", 2) == 0;
 }
 
-/* The length of the common prefix of two lines, up to the last entry of a map that begins in it. */
+/* The length of the longest common prefix of two lines that ends where an entry of a map begins. */
 static size_t common_prefix(const char *a, size_t a_length, const char *b, size_t b_length) {
     size_t same = 0, start = 0;
     while (same < a_length && same < b_length && a[same] == b[same]) {
@@ -192,7 +192,8 @@ static size_t common_prefix(const char *a, size_t a_length, const char *b, size_
     return start;
 }
 
-/* The length of the common suffix of two lines, from the first end of an entry of a map in it. */
+/* The length of the longest common suffix of two lines that begins where an entry of a map ends. `start`: the bytes at
+ * their beginning that do not count. */
 static size_t common_suffix(const char *a, size_t a_length, const char *b, size_t b_length, size_t start) {
     size_t same = 0, end = 0;
     while (same < a_length - start && same < b_length - start && a[a_length - same - 1] == b[b_length - same - 1]) {

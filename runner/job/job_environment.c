@@ -113,7 +113,8 @@ static bool include_file(struct job *job, struct yaml_node *root, struct yaml_no
     return merged;
 }
 
-/* Merges the files that the map `root` includes into it; see include_file. */
+/* Merges the files that the map `root` includes into it, the last one first, because a merge keeps what is there. See
+ * include_file. */
 static bool include_into(struct job *job, struct yaml_node *root, const char *chain[], int depth) {
     struct yaml_node *include = yaml_get(root, "include");
     if (root->kind != YAML_MAP && depth > 0)

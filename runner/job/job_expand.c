@@ -147,12 +147,25 @@ static void note_idle_ddof(struct job_reader *reader, const struct job_operation
         job_note(reader, ddof, "only var and std use 'ddof', not %s", name->text);
 }
 
+/* Reads the operation's own options and its expression, and notes which of them have mistakes. */
+static void read_options(struct job_reader *reader, struct job_operation *operation) {
+    const struct yaml_node *node = operation->node, *inputs = yaml_get(node, "inputs");
+    reader->failed = false;
+    job_read_keys(reader, SCOPE_OPTION, operations[operation->op]->name, node, NULL, &operation->options);
+    note_idle_ddof(reader, operation);
+    job_read_expression(reader, operation);
+    operation->options_unread = reader->failed || node->wrong;
+    operation->unread =
+        operation->input_count < operations[operation->op]->min_inputs || operation->input_count < inputs->count;
+    if (operation->op == OP_MAP || (operation->op == OP_REDUCE && yaml_get(node, "map")))
+        operation->unread = operation->unread || !operation->options.map;
+}
+
 /* Reads an operation under the current choice of swept parameters. */
 static void read_operation(struct job_reader *reader, const struct definitions *definitions, int self,
                            struct job_operation *operation) {
     const struct definition *definition = &definitions->items[self];
     const struct yaml_node *node = definition->node;
-    const char *kind = operations[definition->op]->name;
     *operation = (struct job_operation){.where = definition->where,
                                         .node = node,
                                         .id = must_strdup(definition->name),
@@ -166,16 +179,7 @@ static void read_operation(struct job_reader *reader, const struct definitions *
     job_read_variants(reader, yaml_get(node, "variants"), operation);
     only_choose(reader, definition, operation);
     job_read_keys(reader, SCOPE_RUN, NULL, node, reader->defaults, &operation->run);
-    reader->failed = false;
-    job_read_keys(reader, SCOPE_OPTION, kind, node, NULL, &operation->options);
-    note_idle_ddof(reader, operation);
-    job_read_expression(reader, operation);
-    operation->options_unread = reader->failed || node->wrong;
-    const struct yaml_node *inputs = yaml_get(node, "inputs");
-    operation->unread =
-        operation->input_count < operations[operation->op]->min_inputs || operation->input_count < inputs->count;
-    if (operation->op == OP_MAP || (operation->op == OP_REDUCE && yaml_get(node, "map")))
-        operation->unread = operation->unread || !operation->options.map;
+    read_options(reader, operation);
     reader->failed = false;
     job_read_keys(reader, SCOPE_RESULT, NULL, node, NULL, operation);
     operation->result_unread = reader->failed;

@@ -49,7 +49,9 @@ static bool is_sweepable(struct job_reader *reader, const struct yaml_node *key,
     return false;
 }
 
-/* Replaces a pattern in `file` by a swept parameter with the name of the input and a value for each match. */
+/* Replaces a pattern in `file` by a swept parameter with the name of the input and a value for each match. If it
+ * matches nothing, reports that and gives the parameter a placeholder. If a file has literally this name, escapes it
+ * instead. */
 static void expand_pattern(struct job_reader *reader, const struct yaml_node *key, struct yaml_node *input) {
     const struct yaml_node *file = yaml_get(input, "file");
     if (!file || !file->text || !strpbrk(file->text, "*?[") || yaml_get(input, "concatenate")) return;
@@ -58,8 +60,8 @@ static void expand_pattern(struct job_reader *reader, const struct yaml_node *ke
     if (!pattern) return;
     const char *job = reader->job->path;
     OWNED char *folder = must_printf("%.*s", *pattern->text == '/' ? 0 : (int)(path_name(job) - job), job);
-    OWNED char *path = must_printf("%s%s", folder, pattern->text), *escaped = match_escape(folder);
-    OWNED char *wanted = must_printf("%s%s", escaped, pattern->text);
+    OWNED char *path = must_printf("%s%s", folder, pattern->text);
+    OWNED char *escaped_folder = match_escape(folder), *whole = must_printf("%s%s", escaped_folder, pattern->text);
     FREED_BY(texts_clear) struct texts paths = {0};
     reader->parameters.used |= used;
     if (!match_is_pattern(path, pattern->text)) {
@@ -69,12 +71,12 @@ static void expand_pattern(struct job_reader *reader, const struct yaml_node *ke
         return;
     }
     if (!is_sweepable(reader, key, file, used)) return;
-    paths.count = match_files(wanted, &paths.items);
+    paths.count = match_files(whole, &paths.items);
     OWNED char *text = NULL;
     if (paths.count > 0) {
         text = add_pattern_parameter(reader, key, pattern->text, &paths, strlen(folder));
     } else {
-        OWNED char *message = match_none(wanted);
+        OWNED char *message = match_none(whole);
         char *placeholder = "none"; /* avoids an error at each use of the parameter */
         yaml_error(reader->document, file, "%s", message);
         if (reader->parameters.count < MAX_PARAMETERS) reader->unknown |= UINT64_C(1) << reader->parameters.count;

@@ -115,7 +115,7 @@ static bool is_inexact_integer(const struct yaml_node *value) {
     if (value->kind == YAML_INT) return value->real >= 0x1p63 || (int64_t)value->real != value->integer;
     if (strncmp(text, "0x", 2) == 0 || strncmp(text, "0o", 2) == 0) return true; /* more than 64 bits */
     if (text[strspn(text, "0123456789")]) return false;
-    char digits[400];
+    char digits[400]; /* of the largest double, which has 309, and more */
     snprintf(digits, sizeof digits, "%.0f", fabs(value->real));
     while (*text == '0' && text[1]) text++;
     return strcmp(digits, text) != 0;

@@ -109,8 +109,7 @@ static bool read_numbers(struct job_reader *reader, const struct yaml_node *map,
     return true;
 }
 
-/* Sets the function's name: `kernel`, else the file's name without its suffix. Reports a wrong one and returns false.
- * */
+/* Sets the function's name: `kernel`, else the stem of the file's name. Reports a wrong one and returns false. */
 static bool read_kernel(struct job_reader *reader, struct job_source *source) {
     const struct yaml_node *kernel = yaml_get(source->map, "kernel");
     source->kernel = kernel ? job_read_text(reader, kernel, "kernel") : path_stem(source->as_written);

@@ -48,8 +48,7 @@ void diagnostics_add(struct diagnostics *diagnostics, const struct yaml_source *
                      const char *format, va_list arguments);
 
 /* What is wrong at this place and how to mend it, in words; NULL: libyaml's `problem` says it best. `context`: what
- * libyaml was doing there, since line `from`; NULL: unknown. `indent`: the words for a line with a wrong indentation.
- * */
+ * libyaml was doing there, since line `from`; NULL: unknown. `indent`: the words for a wrongly indented line. */
 const char *yaml_hint(const struct yaml_source *source, int line, int column, const char *problem, const char *context,
                       int from, const char *indent);
 
@@ -66,8 +65,7 @@ bool yaml_read_real(struct yaml_node *node);
 const struct yaml_source *yaml_source_of(const struct yaml_document *document, const struct yaml_node *node);
 /* The beginning of line number `line` of a file's text, which ends at `end`; `end` if there are fewer lines. */
 const char *yaml_find_line(const char *text, const char *end, int line);
-/* Where a comment begins in the line at `text`; NULL: the line has none. Ignores quotes: ' #' in a quoted text counts.
- * */
+/* Where a comment begins in the line at `text`; NULL: the line has none. ' #' in a quoted text counts as one. */
 const char *yaml_find_comment(const char *text, const char *end);
 /* Sets the line and column of the byte `offset` of a scalar that has escapes or several lines; leaves them as they are
  * if the byte is not found. */

@@ -95,14 +95,14 @@ static void round_out(struct scale *scale, bool from_zero) {
         scale->low = -0.5;
         scale->high = axis->category_count - 0.5;
     } else if (scale->log) {
-        double factor = fmax(pow(scale->high / scale->low, MARGIN), 1.15);
+        double factor = fmax(pow(scale->high / scale->low, MARGIN), 1.15); /* room around points that are all equal */
         scale->low /= factor;
         scale->high *= factor;
     } else if (from_zero && scale->low >= 0 && scale->high > 0) {
         scale->low = 0;
-        scale->high *= 1.08;
+        scale->high *= 1.08; /* room for the markers at the top */
     } else {
-        if (!(span > 0)) span = 8 * fmax(fabs(scale->high), 1);
+        if (!(span > 0)) span = 8 * fmax(fabs(scale->high), 1); /* all values are equal: any range around them */
         scale->low -= MARGIN * span;
         scale->high += MARGIN * span;
     }
@@ -199,8 +199,7 @@ static void write_axis_title(const struct scale *scale, const char *place, FILE 
          unit && log ? ", " : "", log ? "log scale" : "", unit || log ? ")" : "");
 }
 
-/* Writes the vertical axis: a line across the drawing for each tick, and for zeros on a logarithmic scale; the title.
- * */
+/* Writes the vertical axis: a line across the drawing for each tick, and for zeros on a log scale; the title. */
 static void write_y_axis(const struct scale *y, int right, FILE *to) {
     char text[TICK_BYTES];
     for (int i = -y->zero; i < y->tick_count; i++) {

@@ -49,15 +49,15 @@ static void read_job(struct results_file *file) {
     struct yaml_document *job = text ? yaml_parse(file->path, text, strlen(text)) : NULL;
     const struct yaml_node *list = job ? yaml_get(yaml_root(job), "operations") : NULL;
     file->expected = must_malloc((size_t)file->count * sizeof *file->expected + 1);
-    bool found = false;
+    bool task_has_result = false;
     for (int i = 0; file->rows && i < file->count; i++) {
         const struct result_row *row = &file->rows[i], *last = i ? row - 1 : NULL;
         if (!last || strcmp(row->operation, last->operation) != 0 || strcmp(row->parameters, last->parameters) != 0)
-            found = false;
+            task_has_result = false;
         enum job_store store = makes_result(row) ? store_of(list, row->operation) : STORE_NONE;
         file->expected[i] =
-            (struct stored_outputs){.result = store != STORE_NONE && !found, .variant = store == STORE_ALL};
-        found |= makes_result(row);
+            (struct stored_outputs){.result = store != STORE_NONE && !task_has_result, .variant = store == STORE_ALL};
+        task_has_result |= makes_result(row);
     }
     if (job) find_tags(file, yaml_get(yaml_root(job), "tags"));
     if (job) yaml_close(job);
