@@ -33,6 +33,7 @@ static const struct device_facts nominal_cuda = {
     .write_bytes_per_s = SHARD_WRITE_BYTES_PER_S,
 };
 
+/* The facts of the nominal device, which computes half as fast in the other types as in float32. */
 static struct device_facts nominal_facts(enum kernel_device kind) {
     struct device_facts facts = kind == DEVICE_CUDA ? nominal_cuda : nominal_cpu;
     double float32 = kind == DEVICE_CUDA ? 19e12 : 1e12;

@@ -227,13 +227,14 @@ static void copy_run(struct plan *plan, const struct run *from, int task, bool p
 
 /* "rows 16 to 31 of 64": the panel's place along the result's axis, counted from 0. The caller frees. */
 static char *panel_text(const struct operand *out, const struct box *box, int axis) {
-    static const char *const one[OPERAND_RANK] = {"matrix", "row", "column"};
-    static const char *const many[OPERAND_RANK] = {"matrices", "rows", "columns"};
-    int rank = out->shape.rank, what = rank == 1 ? 1 : OPERAND_RANK - rank + axis;
+    enum { ELEMENTS = OPERAND_RANK };
+    static const char *const one[ELEMENTS + 1] = {"matrix", "row", "column", "element"};
+    static const char *const many[ELEMENTS + 1] = {"matrices", "rows", "columns", "elements"};
+    int rank = out->shape.rank, what = rank == 1 ? ELEMENTS : OPERAND_RANK - rank + axis;
     int64_t first = box->start[axis], count = box->count[axis], size = out->shape.size[axis];
     if (count == 1) return must_printf("%s %lld of %lld", one[what], (long long)first, (long long)size);
-    return must_printf("%s %lld to %lld of %lld", rank == 1 ? "elements" : many[what], (long long)first,
-                       (long long)(first + count - 1), (long long)size);
+    return must_printf("%s %lld to %lld of %lld", many[what], (long long)first, (long long)(first + count - 1),
+                       (long long)size);
 }
 
 /* Makes a panel of a task: bands of its inputs, the geometry that follows from their shapes, its box in the whole's

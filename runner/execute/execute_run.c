@@ -88,9 +88,10 @@ static int retries_of(const struct execution *execution, const struct run *run) 
     return execution->plan->tasks[run->task].operation->run.retries;
 }
 
-/* Pauses after that many failures. STATUS_INTERRUPTED: a signal came. */
-static enum status pause_before(int tries, struct error *error) {
-    double until = now_s() + fmin(ldexp(MIN_PAUSE_S, tries - 1), MAX_PAUSE_S);
+/* Pauses before another try: MIN_PAUSE_S after the first failure, twice as long after each further one, at most
+ * MAX_PAUSE_S. STATUS_INTERRUPTED: a signal came. */
+static enum status pause_after(int failures, struct error *error) {
+    double until = now_s() + fmin(ldexp(MIN_PAUSE_S, failures - 1), MAX_PAUSE_S);
     while (now_s() < until) {
         struct timespec nap = {.tv_nsec = (long)(NAP_S * 1e9)};
         TRY(interrupt_check(error));
@@ -140,7 +141,7 @@ static enum status try_again(struct execution *execution, const struct run *cons
     readers_close_before(&execution->readers, INT_MAX);
     readers_forgive(&execution->readers);
     results_forget_keys(execution->results); /* some may lack the hash of what could not be read */
-    return pause_before(max_failures, error);
+    return pause_after(max_failures, error);
 }
 
 /* ---- time and keep ----------------------------------------------------------------------------------------------- */
@@ -239,7 +240,7 @@ static const char *lacking_input(const struct execution *execution, const struct
 
 static const char stopped[] = "an earlier run failed (on_error: stop)";
 
-/* Why a run is not begun; NULL: it is begun. */
+/* Why a run is not begun; NULL: it is begun. `text` has room for the reason. */
 static const char *reason_to_skip(const struct execution *execution, const struct run *run, char text[256]) {
     if (run->skip) return run->skip;
     const char *lacks = lacking_input(execution, &execution->plan->tasks[run->task]);

@@ -119,8 +119,8 @@ enum status execution_conclude(struct execution *execution, const struct run *ru
  * is returned, and ends the job. */
 enum status execution_settle_failure(struct execution *execution, const struct run *run, enum status status,
                                      const char *word, struct error *error);
-/* Searches among `count` runs from `first` on: the fastest is then run like any other, and the others are skipped
- * (execute_search.c). No trial waits before or after it. */
+/* Searches among the runs of the search that `first` begins; *count: their number. The fastest is then run like any
+ * other, and the others are skipped (execute_search.c). No trial waits before or after it. */
 enum status execution_search(struct execution *execution, const struct run *first, int *count, struct error *error);
 
 /* Lets a signal end the job in order: the table and how to continue are printed (execute_signal.c). */

@@ -99,7 +99,8 @@ static enum status settle_candidate(struct variant_search *search, struct search
     return execution_settle_failure(search->execution, candidate->run, status, word, error);
 }
 
-/* Times the candidates whose trials wait. */
+/* Times the candidates whose trials wait, with `samples` samples each, and settles them. If the measurement fails,
+ * returns what execution_retry_trials does. */
 static enum status time_candidates(struct variant_search *search, int64_t samples, struct error *error) {
     int again;
     enum status status = execution_measure_briefly(search->execution, samples, error);
@@ -111,7 +112,8 @@ static enum status time_candidates(struct variant_search *search, int64_t sample
     return STATUS_OK;
 }
 
-/* Builds, streams and verifies a candidate, which then waits to be timed, unless its row is final. */
+/* Builds, streams and verifies a candidate, which then waits to be timed, unless its row is final. STATUS_MEMORY: the
+ * candidates that wait should be timed first. */
 static enum status begin_candidate(struct variant_search *search, struct search_candidate *candidate,
                                    struct error *error) {
     struct execution *execution = search->execution;

@@ -126,7 +126,7 @@ static char *how_to_continue(const struct execute_options *options) {
     const size_t length = strlen(autos[0]);
     for (int i = 0; options->shard && i < 2; i++) {
         const char *at = strstr(rest, autos[i]);
-        if (at && strchr(" ", at[length]))
+        if (at && (at[length] == ' ' || !at[length]))
             return must_printf("; `%s%s%.*s --shard %d/%d%s` continues", run_words, resume, (int)(at - rest), rest,
                                options->shard->index, options->shard->count, at + length);
     }
@@ -142,8 +142,9 @@ static char *note_hanging(const struct execution *execution, const struct run *r
                        execution->options->single ? "" : ", and --resume continues with the others");
 }
 
-/* Ends the job after a signal: releases the lock on the output, and prints the rows and how many runs are done. Other
- * threads may still change rows that are not final, so it prints new rows in their stead. */
+/* Ends the job after a signal, or at the deadline of a run that does not stop at its timeout: releases the lock on the
+ * output, and prints the rows, the hanging run and how many runs are done. Other threads may still change rows that are
+ * not final, so it prints new rows in their stead. */
 static void end_after_signal(void *context) {
     const struct execution *execution = context;
     const struct plan *plan = execution->plan;

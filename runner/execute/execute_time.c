@@ -18,7 +18,7 @@ static void fill_times(struct result_row *row, const struct stage_times *times, 
     row->total_s = times->total_s;
 }
 
-/* Fills in the device resources that the compiled code takes. */
+/* Fills in the resources that the compiled code takes on the first device, if the device tells them. */
 static void fill_footprint(struct result_row *row, const struct measurement *measurement) {
     struct device *device = measurement->devices > 0 ? measurement->on[0].device : NULL;
     if (!device || !device->operations->footprint) return;

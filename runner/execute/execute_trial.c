@@ -199,7 +199,7 @@ static enum status stream_and_verify(struct execution *execution, struct trial *
     return status;
 }
 
-/* Opens the inputs of a run, and closes those that no later task reads. */
+/* Opens the inputs of a run. Closes those that no later task reads, and drops their copies on devices. */
 static enum status open_inputs(struct execution *execution, const struct task *task, struct error *error) {
     int number = (int)(task - execution->plan->tasks);
     readers_close_before(&execution->readers, number);

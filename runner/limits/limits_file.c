@@ -22,8 +22,9 @@
 #define SCHEMA      3
 #define MAX_BYTES   (1 << 20) /* a larger file is not a limits file */
 #define OLD_SECONDS (14 * 86400)
-#define LOCK_TURNS  200 /* pauses of 50 ms before a process stops waiting for another */
-#define NONE        "-" /* an unknown number */
+#define LOCK_TURNS  200      /* pauses before a process stops waiting for another */
+#define LOCK_NS     50000000 /* of each pause */
+#define NONE        "-"      /* an unknown number */
 
 #ifndef TILERUN_MEASURING
 #define TILERUN_MEASURING      "unknown"
@@ -188,7 +189,7 @@ int limits_lock(const struct device_facts *facts, const char *program) {
     make_folders(path);
     OWNED char *around = path_folder(path);
     int folder = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const struct timespec pause = {0, 50000000};
+    const struct timespec pause = {0, LOCK_NS};
     for (int turn = 0; folder >= 0 && turn < LOCK_TURNS; turn++) {
         if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
         nanosleep(&pause, NULL);

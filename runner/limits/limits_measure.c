@@ -222,7 +222,7 @@ static enum status warm_up(struct bench *bench, struct error *error) {
     return STATUS_OK;
 }
 
-/* Measures the rate of copies in one direction. */
+/* Measures the rate of copies in one direction: the fastest of three samples. */
 static enum status time_copies(struct bench *bench, enum queue queue, double *bytes_per_s, struct error *error) {
     struct device *device = bench->device;
     const struct device_operations *ops = device->operations;

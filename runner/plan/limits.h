@@ -34,8 +34,7 @@ double predicted_seconds(const struct launch *launch, const struct geometry *geo
 
 /* Predicts the time of one launch that does `share` of an operation's work: from the roofs if the variant is near them,
  * else from its own model (kernel->seconds), but no less than the roofs allow. `launch` has no pointers. NaN: unknown,
- * as for a CPU kernel after a map.
- * `limits` may be NULL. */
+ * as for a CPU kernel after a map. `limits` may be NULL. */
 double limits_seconds(const struct device_limits *limits, const struct launch *launch, const struct geometry *geometry,
                       double share);
 

@@ -23,7 +23,7 @@ static enum status check_chunk(const struct job *job, const struct job_input *in
                 input->dataset, size_text(bytes, bytes_text), size_text(max_bytes, max_text));
 }
 
-/* Applies the key `rows` to an array that has rows. */
+/* Applies the key `rows` to an array that has rows. STATUS_USAGE: the array does not have all of the rows. */
 static enum status apply_rows(const struct job_input *input, struct array *array, struct error *error) {
     int64_t row_count = array->shape.size[0];
     bool all_present = input->rows[0] >= 0 && input->rows[1] >= 0 && input->rows[0] <= row_count &&

@@ -139,6 +139,17 @@ static void fit_task(const struct job *job, struct task *task, int known, struct
     if (error.status && !from_options) report_misfit(job, operation, &error);
 }
 
+/* Reports `skip_nan` of an input whose type has no NaN; with `map` the type that counts is not the input's. */
+static void check_skip_nan(const struct job *job, const struct job_operation *operation, const struct array *in) {
+    if (in->unknown || operation->options_unread || !operation->options.skip_nan || operation->options.map ||
+        dtype_is_float(in->dtype))
+        return;
+    plan_mistake(job, job_value(operation->node, "skip_nan", -1, operation->where), operation->label,
+                 "%s: 'skip_nan' ignores NaNs, but '%s' is %s, which has none; `missing` of an input turns stored "
+                 "numbers into NaN",
+                 operation->id, in->name, dtype_name(in->dtype));
+}
+
 void plan_task(struct plan *plan, int index) {
     const struct job *job = plan->job;
     const struct job_operation *operation = &job->operations[index];
@@ -164,12 +175,7 @@ void plan_task(struct plan *plan, int index) {
         names[i] = in->long_name;
         unknown[i] = in->unknown;
         known += !in->unknown;
-        if (!in->unknown && !operation->options_unread && operation->options.skip_nan && !operation->options.map &&
-            !dtype_is_float(in->dtype))
-            plan_mistake(job, job_value(operation->node, "skip_nan", -1, operation->where), operation->label,
-                         "%s: 'skip_nan' ignores NaNs, but '%s' is %s, which has none; `missing` of an input turns "
-                         "stored numbers into NaN",
-                         operation->id, in->name, dtype_name(in->dtype));
+        check_skip_nan(job, operation, in);
     }
     fit_task(job, task, known, shapes, dtypes, unknown);
     struct shape shape = {.rank = 0};

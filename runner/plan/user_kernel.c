@@ -170,7 +170,8 @@ enum status user_kernel_check(const struct kernel *kernel, const struct launch *
                     MAX_THREADS);
     *where = user->source->shared.where;
     if (numbers[SHARED] <= MAX_SHARED) return STATUS_OK;
-    return fail(error, STATUS_DEVICE, "'shared' is more than a block can have: %lld bytes", (long long)numbers[SHARED]);
+    return fail(error, STATUS_DEVICE, "'shared' is %lld bytes; a block can have at most %d", (long long)numbers[SHARED],
+                MAX_SHARED);
 }
 
 /* ---- launches ---------------------------------------------------------------------------------------------------- */
@@ -256,6 +257,7 @@ static int launch_cuda(const struct launch *launch) {
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
+/* The type of an element in a source. C has no bfloat16: there it is an integer with the bits. */
 static const char *type_name(enum dtype dtype, bool cuda) {
     switch (dtype) {
     case FLOAT32: return "float";
@@ -307,7 +309,8 @@ static bool uses_macro(const char *text, const char *name) {
     return false;
 }
 
-/* Returns a text of all that the kernel's result depends on: the files' hash, the macros and the launch numbers. */
+/* Returns a text of all that the kernel's result depends on: the files' hash, its name, the macros and the launch
+ * numbers. */
 static char *identity_of(const struct user_kernel *user) {
     char hash[65], *text;
     sources_hash(&user->sources, NULL, hash);
@@ -451,7 +454,7 @@ static void write_cached(struct cache_entry *entry, const struct cubin *cubin) {
     if (good) cache_put(entry);
 }
 
-/* Compiles a CUDA source, or takes the code from the cache, and loads it. */
+/* Compiles a CUDA source, or takes the code from the cache unless `warnings` are wanted, and loads it. */
 static enum status build_cuda(struct user_kernel *user, int capability, char **warnings, struct error *error) {
     struct nvrtc_source source;
     FREED_BY(cache_end) struct cache_entry entry = {.path = NULL};

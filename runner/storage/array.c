@@ -35,7 +35,8 @@ struct array array_copy(const struct array *array) {
     return copy;
 }
 
-/* Does type `wide` represent every number of type `narrow`? */
+/* Does type `wide` represent every number of type `narrow`? A float represents integers of as many bits as its
+ * significand has: epsilon / 2 is 2 to the power of minus that. */
 static bool represents_all(enum dtype wide, enum dtype narrow) {
     if (wide == narrow) return true;
     if (dtype_is_float(narrow)) return dtype_is_float(wide) && decoding_common(wide, narrow) == wide;
@@ -220,7 +221,8 @@ static void keep_if_equal(char **all, char *one) {
     *all = NULL;
 }
 
-/* Describes all axes but axis `along`, along which files are joined; -1: one file. */
+/* Describes the axes of the data set itself, not those of arrays in its elements. Skips axis `along`, along which files
+ * are joined; -1: there is one file. */
 static void describe_axes(const struct h5_dataset *dataset, int along, struct array *array) {
     if (!h5_has_attributes(dataset->id)) return;
     for (int i = 0; i < array->shape.rank - dataset->inner; i++) {
@@ -371,9 +373,9 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     return STATUS_OK;
 }
 
-/* Finds the files of a concatenated input. Units and long_name are kept if all files agree; labels and scales of the
- * other axes are those of the first file. STATUS_USAGE: no file matches, a file cannot be read, or it differs from the
- * first in its type or in the size of another axis. */
+/* Finds and describes the files of a concatenated input. Units and long_name are kept if all files agree; labels and
+ * scales of the other axes are those of the first file. STATUS_USAGE: no file matches, a file cannot be read or differs
+ * from the first in its type or in the size of another axis, or all have too many elements. */
 static enum status concatenate_describe(const struct job_input *input, struct array *array, struct error *error) {
     char **paths = NULL;
     int count = match_is_pattern(input->file, input->file) ? match_files(input->file, &paths) : 1;

@@ -171,7 +171,8 @@ static void rearrange_rows(void *context, int64_t item, int thread) {
     }
 }
 
-/* Copies the packed elements of `box` of the array to `piece` of the packed elements `to` of `part`. */
+/* Copies the packed elements of `box` of the array to `piece` of the packed elements `to` of `part`. The last axis of
+ * several elements makes the rows that are copied; the other axes number them. */
 static void rearrange(const struct axes *axes, const struct box *part, const struct box *piece, const struct box *box,
                       const char *from, size_t size, char *to) {
     struct rearrangement copy = {.from = from, .size = size, .rows = 1, .length = 1};

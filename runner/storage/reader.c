@@ -83,7 +83,8 @@ static void check_source_chunks(const char *path, const char *name, struct error
 }
 
 /* Chunks that HDF5 will decode in another program's file must decode within bounds. For a virtual data set, checks all
- * chunks that the job reads now; for others, reader_read checks the chunks of each box before it reads the box. */
+ * chunks that the job reads now; for others, prepares for reader_read to check the chunks of each box before it reads
+ * the box. */
 static enum status prepare_chunk_check(struct reader *reader, struct error *error) {
     const struct array *array = reader->array;
     if (reader->raw || !reader->foreign) return STATUS_OK;

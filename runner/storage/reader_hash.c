@@ -151,7 +151,7 @@ static void hash_run(void *context, int thread, int64_t first, int64_t elements,
                                                                (XXH64_hash_t)((first - before + done) / SEGMENT)));
 }
 
-/* Does the array cover that axis of its data set? */
+/* Does the array cover that axis of its data set? Yes if no data set is open. */
 static bool is_whole_axis(const struct reader *reader, int axis) {
     return !reader->dataset || reader->array->shape.size[axis] == reader->dataset->shape.size[axis];
 }

@@ -9,7 +9,8 @@
 
 #define MAX_REHASHES 4 /* of a file that is written again and again */
 
-/* Does the plan's description of an input still fit its file? Asked while nothing was read. */
+/* Does the plan's description of an input still fit its file? Asked while nothing was read. No for a result, a
+ * concatenated input and a field, which are not described again. */
 static bool described_alike(const struct array *array) {
     FREED_BY(array_free) struct array again = {0};
     if (!array->from_job || array->parts || array->from_job->field) return false;
@@ -24,7 +25,8 @@ static bool described_alike(const struct array *array) {
     return alike;
 }
 
-/* Do the files hold the values whose hash is known? `now`: the version of the only file; NULL: the array has pieces. */
+/* Do the files hold the values whose hash is known? `now`: the version of the only file; NULL: the array has pieces.
+ * Not if no hash is known, or if the files change again during each of MAX_REHASHES attempts. */
 static bool holds_its_values(const struct reader *reader, const struct stat *now) {
     FREED_BY(reader_free) struct reader again = {0};
     if (!reader->hash[0] || reader->rehashes == MAX_REHASHES) return false;

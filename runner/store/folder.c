@@ -114,7 +114,8 @@ static enum status check_kind(const char *folder, const char *name, enum owner o
                 owner == OUR_SHARD ? "folder" : "regular file");
 }
 
-/* Adds the files of one folder, and of the shards' folders in it, to both counts. */
+/* Adds the parts, and the entries without one of our names, in a folder and in the shards' folders in it to the counts.
+ * STATUS_USAGE: a folder cannot be read, or check_kind's. */
 static enum status count_in(const char *path, int *parts, int *foreign, struct error *error) {
     OWNED_FOLDER DIR *folder = opendir(path);
     if (!folder) return fail(error, STATUS_USAGE, "%s: cannot be read: %s", path, strerror(errno));
@@ -141,13 +142,14 @@ enum status results_count_parts(const struct results *results, int *parts, int *
  * folders of shards with their locks and manifests, which nobody uses any more. */
 enum clearing { CLEAR_TEMPORARY, CLEAR_PARTS, CLEAR_SHARDS };
 
+/* Does `clearing` remove the files of that owner? `in_shard`: they lie in the folder of a shard. */
 static bool is_cleared(enum owner owner, enum clearing clearing, bool in_shard) {
     if (clearing == CLEAR_SHARDS) return in_shard && (owner == OUR_LOCK || owner == OUR_MANIFEST);
     return owner == OUR_TEMPORARY || (clearing == CLEAR_PARTS && (owner == OUR_PART || owner == OUR_NOTE));
 }
 
-/* Removes files from a folder and from the folders of shards in it; CLEAR_SHARDS: these folders too, if they are empty
- * then. `in_shard`: `path` is the folder of a shard. */
+/* Removes the files of `clearing` from a folder and from the folders of shards in it; CLEAR_SHARDS: these folders too,
+ * if they are empty then. `in_shard`: `path` is the folder of a shard. Ignores failures. */
 static void clear_folder(const char *path, enum clearing clearing, bool in_shard) {
     OWNED_FOLDER DIR *folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {

@@ -85,7 +85,8 @@ static void hash_run(XXH3_state_t *state, const struct run *run) {
     if (user_kernel) hash_text(state, user_kernel);
 }
 
-/* Computes a task's keys at the first call. Inputs that are results count by the keys of their tasks, recursively. */
+/* Computes a task's keys at the first call, of the runs in keys->only. Inputs that are results count by the keys of
+ * their tasks, recursively. */
 static const struct task_key *task_key(struct keys *keys, const struct plan *plan, int number) {
     const struct task *task = &plan->tasks[number];
     bool is_unit = plan == &keys->units->plan;

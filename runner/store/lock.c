@@ -165,13 +165,13 @@ static enum status wait_for_other(const struct results *results, const char *hol
                                   struct error *error) {
     const struct timespec pause = {0, OTHER_NS};
     if (waited >= results->policy.lock_wait_s) {
-        text_print_stderr("tilerun: output %s: has waited %.0f s for %s, which holds the lock since %.0f s; the same "
+        text_print_stderr("tilerun: output %s: has waited %.0f s for %s, which has held the lock for %.0f s; the same "
                           "command continues\n",
                           results->output.name, waited, holder, age_of(lock));
         return fail(error, STATUS_INTERRUPTED, "waited too long");
     }
     if (waited == 0)
-        text_print_stderr("tilerun: output %s: waits up to %.0f s for %s, which holds the lock since %.0f s\n",
+        text_print_stderr("tilerun: output %s: waits up to %.0f s for %s, which has held the lock for %.0f s\n",
                           results->output.name, results->policy.lock_wait_s, holder, age_of(lock));
     nanosleep(&pause, NULL);
     return interrupt_check(error);
@@ -199,8 +199,8 @@ static enum status hold(const struct results *results, bool shared, int lock, st
     return status;
 }
 
-/* Makes the folder, opens and locks its lock file, and writes the holder into it. *held: its descriptor. *again: its
- * last holder was just removing the file, so nothing is held. */
+/* Makes the folder, opens and locks its lock file and, unless the lock is `shared`, writes the holder into it. *held:
+ * its descriptor. *again: its last holder was just removing the file, so nothing is held. */
 static enum status try_lock(const struct results *results, const char *folder, bool shared, int *held, bool *again,
                             struct error *error) {
     struct stat about;
@@ -230,7 +230,7 @@ static enum status try_lock(const struct results *results, const char *folder, b
     return status;
 }
 
-/* Tries until the lock file is not one that its last holder removes. */
+/* Tries until the lock file is not one that its last holder removes; STATUS_USAGE after MAX_TRIES times. */
 static enum status acquire_lock(const struct results *results, const char *folder, bool shared, int *lock,
                                 struct error *error) {
     bool again = true;

@@ -19,15 +19,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens a results file. If the file is something else, sets `instead` to what it is: h5_open_file's sentence without
- * the path. */
-static enum status open_results(const char *path, hid_t *file, char instead[512]) {
+/* Opens a results file. false: the file is something else; `instead` becomes what it is: h5_open_file's sentence
+ * without the path. */
+static bool open_results(const char *path, hid_t *file, char instead[512]) {
     struct error error = {.status = STATUS_OK};
     struct stat about;
     *file = H5I_INVALID_HID;
     if (stat(path, &about) == 0 && about.st_size == 0) {
         snprintf(instead, 512, "is empty");
-        return STATUS_USAGE;
+        return false;
     }
     if (h5_open_file(path, file, &error)) {
         const char *words = fail_without_path(&error, path);
@@ -35,22 +35,22 @@ static enum status open_results(const char *path, hid_t *file, char instead[512]
         if (!strstr(words, "not an HDF5 file")) length = (int)strlen(words);
         snprintf(instead, 512, "%s%.*s",
                  strncmp(words, "is ", 3) == 0 ? "" : "cannot be read: ", length < 400 ? length : 400, words);
-        return STATUS_USAGE;
+        return false;
     }
     OWNED char *schema = h5_get_text(*file, "schema");
     bool ours = schema && strcmp(schema, RESULT_SCHEMA) == 0;
     OWNED char *broken = ours ? link_broken(*file, path) : NULL;
-    if (ours && !broken) return STATUS_OK;
+    if (ours && !broken) return true;
     H5Fclose(*file);
     *file = H5I_INVALID_HID;
     snprintf(instead, 512, "%s", broken ? broken : "is an HDF5 file, but not one of tilerun's results");
-    return STATUS_USAGE;
+    return false;
 }
 
 bool results_are_at(const char *path, char instead[512]) {
     FENCE(path);
     OWNED_ID hid_t file = H5I_INVALID_HID;
-    return open_results(path, &file, instead) == STATUS_OK;
+    return open_results(path, &file, instead);
 }
 
 /* ---- comparing with the job ------------------------------------------------------------------------------------- */
@@ -190,7 +190,8 @@ static bool holds(const struct results *results, const struct previous *previous
     return is_text(key, wanted) && h5_is_array(file, name, dtype, &shape);
 }
 
-/* Does the previous OUTPUT hold all outputs of a task? It has all of its runs. Prints which outputs it lacks. */
+/* Does the previous OUTPUT, which has a row for each run of the job, hold all outputs of a task? Prints which outputs
+ * it lacks. */
 static bool holds_outputs(const struct results *results, const struct previous *previous, const struct task *task) {
     const struct job_operation *operation = task->operation;
     enum job_store store = operation->run.store;
@@ -245,7 +246,7 @@ enum status previous_open(struct results *results, bool restricted, bool *done, 
     *done = false;
     FENCE(output->path);
     enum status status = STATUS_OK;
-    bool is_results = open_results(output->path, &previous->file, instead) == STATUS_OK;
+    bool is_results = open_results(output->path, &previous->file, instead);
     bool ours =
         is_results &&
         result_load_rows(previous->file, output->path, &previous->rows, &previous->count, IGNORED) == STATUS_OK &&

@@ -55,8 +55,8 @@ static enum status write_missing_sources(hid_t group, const struct h5_absent *ab
     return STATUS_OK;
 }
 
-/* Writes the path and the data set as text attributes, not as an external link, because netCDF4 and xarray cannot open
- * a file with a dangling link. */
+/* Writes from where an input was read, and how. The path and the data set are text attributes, not an external link,
+ * because netCDF4 and xarray cannot open a file with a dangling link. */
 static enum status write_file_input(hid_t group, const struct reader *reader, struct error *error) {
     const struct job_input *input = reader->array->from_job;
     const struct concatenated_files *parts = reader->array->parts;
@@ -108,7 +108,8 @@ static enum status write_input(hid_t file, const struct reader *reader, struct e
 
 /* ---- copies of what the parts hold ------------------------------------------------------------------------------- */
 
-/* Copies a run's output. With `store: all` each output goes to /variants, and the one that is the task's result also
+/* Copies a run's output, unless `store` leaves it out; a linked OUTPUT, or one that shows the file of a `to`, gets a
+ * virtual data set instead. With `store: all` each output goes to /variants, and the one that is the task's result also
  * gets a hard link in /outputs. */
 static enum status copy_outputs(const struct stored *from, hid_t file, const struct results *results,
                                 const struct run *run, const struct result_row *row, bool is_result,
@@ -166,7 +167,7 @@ static enum status copy_run(const struct results *results, const struct run *run
 #define OWN_BYTES 1e6
 #define RUN_BYTES 8e3
 
-/* Is there room for copies of all parts but the adopted one? */
+/* Is there room for copies of all parts but the adopted one? Yes if the file system does not tell its free space. */
 static bool has_room(const struct results *results, double adopted_bytes) {
     double free_bytes, wanted = OWN_BYTES + RUN_BYTES * results->plan->run_count - adopted_bytes;
     FREED_BY(texts_clear) struct texts paths = parts_list(results->folder.root);
@@ -203,8 +204,8 @@ static const struct run *choose_adopted(const struct results *results, const str
 
 /* ---- the whole file ---- */
 
-/* Writes all outputs, samples and rows. `adopted`: the run whose part was renamed to become this file; NULL: the file
- * is new. */
+/* Writes all that OUTPUT holds. `adopted`: the run whose part was renamed to become this file; NULL: the file is new.
+ * STATUS_IO also if a part cannot be read. */
 static enum status write_all(hid_t file, const struct results *results, const struct result_summary *summary,
                              const struct run *adopted, struct error *error) {
     static const char *const groups[] = {"/outputs", "/samples"}; /* these groups exist even if they are empty */

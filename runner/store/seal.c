@@ -67,6 +67,7 @@ struct file_hash {
     atomic_bool failed;
 };
 
+/* The work of hash_file for one block: reads and hashes it. */
 static void hash_block(void *context, int64_t block, int thread) {
     struct file_hash *file = context;
     off_t at = (off_t)block * BLOCK;

@@ -4,7 +4,8 @@
 
 #include "../record/row.h"
 
-/* Appends a trailer to a closed file: the hash of its bytes, for part_is_intact. `sync`: first syncs the file. */
+/* Appends a trailer to a closed file: the hash of its bytes, for part_is_intact. `sync`: first syncs the file.
+ * STATUS_IO: the file cannot be synced, read or written. */
 enum status part_seal(const char *path, bool sync, struct error *error);
 /* The content of a file's trailer. TRAILER_SYNCED: the file was on the disk before the trailer, so a crash of the
  * machine has not damaged it. */

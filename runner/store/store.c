@@ -39,7 +39,8 @@ static enum status check_output(struct results *results, struct error *error) {
     return fail(error, STATUS_USAGE, "output %s: exists and %s; --overwrite replaces it", destination->name, instead);
 }
 
-/* May the files in OUTPUT.parts be used or removed? */
+/* STATUS_USAGE: the files in OUTPUT.parts must not be used or removed: one is not tilerun's file that its name says, an
+ * input lies beside them, or they are finished runs and the call neither resumes nor overwrites. */
 static enum status check_parts(const struct results *results, struct error *error) {
     const struct job *job = results->plan->job;
     int parts, foreign;
@@ -136,7 +137,8 @@ static enum status check_done(struct results *results, bool *done, struct error 
     return STATUS_OK;
 }
 
-/* Removes the parts of a complete OUTPUT, left by a job that was killed between publishing OUTPUT and removing them. */
+/* Removes the parts of a complete OUTPUT that a job left which was killed between publishing OUTPUT and removing them:
+ * those of this job's units and those older than OUTPUT; if no part is left, the folders too. */
 static enum status clear_done(struct results *results, struct error *error) {
     int parts, foreign;
     for (int i = 0; i < results->units->plan.run_count; i++) {

@@ -70,7 +70,8 @@ void store_leave(struct results *results);
 void results_sweep(const char *output);
 
 /* Writes a shard's manifest before its first run. `partial`: `--only` left out a part of the job. `stopped`: NULL, or
- * why the shard ends before its last run; the manifest then stays, even if the shard has kept no unit. */
+ * why the shard ends before its last run; the manifest then stays, even if the shard has kept no unit. STATUS_IO: it
+ * cannot be written. */
 enum status results_write_manifest(struct results *results, const char *command_line, bool partial, const char *stopped,
                                    struct error *error);
 /* Marks in the manifest, after the last run, that the shard has done all units. */

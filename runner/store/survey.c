@@ -45,7 +45,7 @@ bool shards_made_since(const struct results *results, const struct timespec *tim
 
 /* ---- what is missing --------------------------------------------------------------------------------------------- */
 
-/* Prints a line for each shard that lacks runs. */
+/* Prints a line for each shard that lacks runs, at most MAX_LINES, and how many more shards there are. */
 static void print_shards(const struct plan *plan, const bool *missing, const struct shard_job *job) {
     int count = job->shards;
     struct shard_tally {
@@ -90,7 +90,7 @@ static char *origin_of(const struct results *results, const char *path) {
     return must_printf("it holds %s of job '%.64s', which %s", run, name ? name : "?", why);
 }
 
-/* Prints which job made each part that is not of this job. */
+/* Prints which job made each part that is not of this job, in at most MAX_LINES lines. */
 static void print_other_jobs(const struct results *results) {
     int printed = 0;
     for (int i = 0; i < results->found.count && printed < MAX_LINES; i++) {
@@ -136,7 +136,8 @@ static int compare_parts(const void *one, const void *other) {
     return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
 }
 
-/* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, and counts those with a result. */
+/* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, counts those with a result, and takes the
+ * job's number of runs from the newest of all. */
 static void survey_parts(const char *root, struct survey *survey) {
     const struct survey_part *newest = NULL;
     struct texts paths = parts_list(root);

@@ -51,7 +51,8 @@ static void remove_unusable(const struct results *results, const char *path) {
     if (!results->linked && strncmp(path, results->folder.parts, length) == 0 && path[length] == '/') unlink(path);
 }
 
-/* Finds the part of the unit or of the undivided run, and notes in `known` what was found. `merge` needs an output only
+/* Finds the part of the unit or of the undivided run, and notes in `known` what was found. Removes a part of the unit
+ * that cannot be used, except for `merge`. `merge` needs an output only
  * if the results file stores it. */
 bool store_find(struct results *results, const struct run *unit, struct result_row *row) {
     const struct task *task = &results->units->plan.tasks[unit->task];

@@ -230,7 +230,7 @@ static void cpu_event_destroy(struct device *device, struct event *event) {
     free(event);
 }
 
-/* Numbers an event's records in the order of the calls. */
+/* Numbers an event's records in the order of the calls; records at once if the queue is empty. */
 static enum status cpu_event_record(struct device *device, struct event *event, enum queue queue, struct error *error) {
     struct cpu_device *cpu = cpu_of(device);
     pthread_mutex_lock(&cpu->mutex);

@@ -119,6 +119,7 @@ static void cuda_release_host(struct device *device, void *memory) {
     free(memory);
 }
 
+/* Queues a copy: as one run if its rows are adjacent, in two dimensions if CUDA takes such pitches, else row by row. */
 static enum status cuda_copy(struct device *device, const struct copy *copy, enum queue queue, struct error *error) {
     const int64_t max_pitch = INT32_MAX; /* the largest pitch of cudaMemcpy2DAsync */
     cudaStream_t stream = cuda_of(device)->streams[queue];
@@ -156,6 +157,7 @@ static enum status cuda_fill(struct device *device, void *memory, int value, int
     return STATUS_OK;
 }
 
+/* Queues a launch. STATUS_RUN: the kernel refuses the tile, or CUDA the launch. */
 static enum status cuda_launch(struct device *device, const struct kernel *kernel, struct launch *launch,
                                struct error *error) {
     CUDA(cudaSetDevice(cuda_of(device)->number));

@@ -261,7 +261,8 @@ struct load_window {
     struct cpu_load before, since;
 };
 
-/* Sets `busy` of the samples taken on a CPU in the window, and begins the next window. */
+/* Sets `busy` of the samples taken on a CPU in the window, by the load during the window or, if that is too short, from
+ * the window before on; begins the next window. */
 static void mark_busy(struct timing *timings, int count, struct load_window *window, const struct cpu_load *now) {
     bool is_short = now->now_s - window->since.now_s < CPU_LOAD_MIN_S;
     bool busy = cpu_load_is_busy(is_short ? &window->before : &window->since, now);

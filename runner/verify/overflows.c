@@ -125,7 +125,7 @@ static enum status search_input(const struct geometry *geometry, const struct ru
     struct box whole = box_whole(&operand->shape);
     struct grid grid = {.grain = storage->chunk, .keep_grains = true};
     struct cut cut = cut_box(&whole, storage->filtered ? &grid : NULL, PIECE);
-    OWNED void *data = try_malloc((size_t)cut_max_elements(&cut) * dtype_size(operand->dtype) + 8);
+    OWNED void *data = try_malloc((size_t)cut_max_elements(&cut) * dtype_size(operand->dtype) + 1);
     if (!data) return fail(error, STATUS_RUN, "no host memory to count the elements that overflowed");
     for (int64_t number = 0; number < cut.pieces; number++) {
         struct box piece = cut_piece(&cut, number);

@@ -39,6 +39,7 @@ struct band_widening {
     atomic_bool nonfinite;
 };
 
+/* The work of widen_band for one slice: converts it to float64, scales it, and notes if it holds a NaN or infinity. */
 static void widen_slice(void *context, int64_t slice, int thread) {
     (void)thread;
     struct band_widening *widening = context;
@@ -100,7 +101,7 @@ enum status matrix_visit(const struct matrix *matrix, const struct visitor *visi
     struct cut cut = cut_box(&whole, &(struct grid){.grain = matrix->chunk, .keep_grains = true}, BAND_ELEMENTS);
     if (cut.pieces == 0) return STATUS_OK;
     size_t elements = (size_t)cut_max_elements(&cut);
-    OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype) + 8);
+    OWNED char *raw = try_malloc(elements * dtype_size(matrix->operand->dtype));
     OWNED double *x = try_malloc(elements * sizeof *x);
     struct matrix_band band = {.x = x};
     if (!raw || !x) return fail(error, STATUS_RUN, "no host memory left to verify: a band has %zu elements", elements);

@@ -173,8 +173,8 @@ static enum status compare_box(const struct verification *check, const struct bo
     const struct truth *truth = &computed;
     TRY(keep ? cached_truth(check->cache, check->run->task, geometry, &check->reader, box, &truth, error)
              : compute_truth(geometry, &check->reader, box, &computed, error));
-    size_t bytes = (size_t)box_elements(box) * dtype_size(check->stored) + 8;
-    OWNED void *data = try_malloc(bytes);
+    size_t bytes = (size_t)box_elements(box) * dtype_size(check->stored);
+    OWNED void *data = try_malloc(bytes + 1);
     if (!data) return fail(error, STATUS_RUN, "no host memory to verify %zu bytes", bytes);
     TRY(check->reader.read(check->reader.context, -1, box, data, error));
     compare_elements(geometry, check->stored, data, box, truth, &check->tolerance, check->verdict);

@@ -287,7 +287,7 @@ def test_a_lock_of_another_machine_is_waited_for(folder, what):
         assert done.returncode == USAGE and "another tilerun is writing it (node other, job 99)" in done.stderr
         process = harness.start(*command, env=plain_environment(SLURM_JOB_ID="100"))
         said = process.stderr.readline()
-        assert "waits up to 300 s for node other, job 99, which holds the lock since " in said, said
+        assert "waits up to 300 s for node other, job 99, which has held the lock for " in said, said
     _, said = process.communicate(timeout=60)
     assert process.returncode == OK, said
 
@@ -296,7 +296,7 @@ def test_the_wait_for_a_lock_is_bounded(folder):
     products(folder)
     with hold(folder):
         done = shard(folder, 0, 1, "--wait", 1, expect=INTERRUPTED, SLURM_JOB_ID="100")
-        assert "has waited 1 s for node other, job 99, which holds the lock since " in done.stderr, done.stderr
+        assert "has waited 1 s for node other, job 99, which has held the lock for " in done.stderr, done.stderr
     (folder / "out.h5.parts").mkdir(exist_ok=True)
     (folder / "out.h5.parts/lock").write_text("my own notes")
     done = shard(folder, 0, 1, expect=USAGE)

@@ -27,6 +27,8 @@ HALVES(8, 16)
 HALVES(16, 32)
 HALVES(32, 64)
 
+/* join_N, unshuffle_block: make `count` elements of N, or `size`, bytes from their byte planes, which begin `plane`
+ * bytes apart. split_N, shuffle_block: the reverse. */
 static void join_2(const uint8_t *from, size_t plane, uint16_t *to, size_t count) {
     join_8(from, from + plane, to, count);
 }

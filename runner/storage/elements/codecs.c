@@ -115,6 +115,8 @@ static const struct libraries *open_libraries(void) {
 }
 
 /* Values of the parameter by which bitshuffle names its compressor. */
+/* Parameters of bitshuffle: bytes of an element, elements of a block (0: default), and the compressor. */
+enum { ELEMENT_BYTES = 2, BLOCK_ELEMENTS = 3, COMPRESSOR = 4 };
 enum { NO_COMPRESSOR = 0, WITH_LZ4 = 2, WITH_ZSTD = 3 };
 
 bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const char **needs) {
@@ -122,7 +124,7 @@ bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const cha
                       blosc[] = "libblosc.so.1 (Debian's libblosc1)";
     const struct libraries *here = open_libraries();
     *needs = NULL;
-    unsigned compressor = filter == FILTER_BITSHUFFLE ? values[4] : NO_COMPRESSOR;
+    unsigned compressor = filter == FILTER_BITSHUFFLE ? values[COMPRESSOR] : NO_COMPRESSOR;
     if (filter == FILTER_BITSHUFFLE && compressor != NO_COMPRESSOR && compressor != WITH_LZ4 && compressor != WITH_ZSTD)
         return false;
     if ((filter == FILTER_LZ4 || compressor == WITH_LZ4) && !here->lz4) *needs = lz4;
@@ -135,7 +137,7 @@ bool codec_can_decode(int filter, const unsigned values[CODEC_VALUES], const cha
 }
 
 bool codec_can_decode_all(int filter) {
-    const unsigned lz4[CODEC_VALUES] = {[4] = WITH_LZ4}, zstd[CODEC_VALUES] = {[4] = WITH_ZSTD};
+    const unsigned lz4[CODEC_VALUES] = {[COMPRESSOR] = WITH_LZ4}, zstd[CODEC_VALUES] = {[COMPRESSOR] = WITH_ZSTD};
     const char *needs;
     return codec_can_decode(filter, lz4, &needs) && codec_can_decode(filter, zstd, &needs);
 }
@@ -279,7 +281,8 @@ static void unshuffle_chunk(const unsigned char *from, unsigned char *to, size_t
     memcpy(to + grouped * size, from + grouped * size, bytes - grouped * size);
 }
 
-/* Decodes bitshuffle with a compressor; `size`: bytes of an element. */
+/* Decodes bitshuffle with a compressor; `size`: bytes of an element. The elements after the last multiple of 8 follow
+ * unchanged. */
 static size_t decompress_and_unshuffle(const struct block_reader *header, unsigned compressor, size_t size,
                                        unsigned char *to) {
     struct block_reader reader = *header;
@@ -301,16 +304,16 @@ static size_t decompress_and_unshuffle(const struct block_reader *header, unsign
 /* codec_decompress for bitshuffle. */
 static size_t decode_bitshuffle(const unsigned values[], const void *from, size_t stored, void *to, size_t capacity) {
     struct block_reader reader;
-    size_t size = values[2], elements = values[3];
+    size_t size = values[ELEMENT_BYTES], elements = values[BLOCK_ELEMENTS];
     if (size == 0 || elements % 8 != 0) return CODEC_DAMAGED;
-    if (values[4] == NO_COMPRESSOR) {
+    if (values[COMPRESSOR] == NO_COMPRESSOR) {
         if (stored > capacity) return CODEC_TOO_SMALL;
         unshuffle_chunk(from, to, stored, size, elements ? elements : default_block(size));
         return stored;
     }
     if (!read_header(from, stored, &reader)) return CODEC_DAMAGED;
     if (reader.bytes > capacity) return CODEC_TOO_SMALL;
-    return decompress_and_unshuffle(&reader, values[4], size, to);
+    return decompress_and_unshuffle(&reader, values[COMPRESSOR], size, to);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
@@ -318,7 +321,7 @@ static size_t decode_bitshuffle(const unsigned values[], const void *from, size_
 size_t codec_decoded_bytes(int filter, const unsigned values[CODEC_VALUES], const void *from, size_t stored) {
     struct block_reader reader;
     size_t claims = 0;
-    if (filter == FILTER_BITSHUFFLE && values[4] == NO_COMPRESSOR) return stored;
+    if (filter == FILTER_BITSHUFFLE && values[COMPRESSOR] == NO_COMPRESSOR) return stored;
     if (filter == FILTER_BLOSC) return libraries.blosc_validate(from, stored, &claims) < 0 ? 0 : claims;
     if (filter == FILTER_ZSTD) {
         unsigned long long bytes = libraries.zstd_decoded_bytes(from, stored);

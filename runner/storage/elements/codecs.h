@@ -23,8 +23,7 @@ const char *codec_name(int filter);
 /* Does the Python package hdf5plugin contain the filter? */
 bool codec_in_hdf5plugin(int filter);
 
-/* The number of filter parameters that this module uses. For bitshuffle, parameter 2 is the size of an element in
- * bytes, 3 the elements of a block (0: default), 4 the compressor. */
+/* The number of filter parameters that this module uses. */
 #define CODEC_VALUES 5
 
 /* Can this module decode the filter here? If not, *needs names what is missing, "libblosc.so.1 (Debian's libblosc1)",

@@ -36,7 +36,7 @@ static void avoid_lost_signs(hid_t type, size_t bytes) {
     H5Tunregister(H5T_PERS_SOFT, "ibo(opt)", H5I_INVALID_HID, H5I_INVALID_HID, NULL);
 }
 
-/* find_element for an integer, bit field or enumeration type. */
+/* find_element for an integer, bit field or enumeration type; false: it has more than 64 bits. */
 static bool find_integer(hid_t type, struct h5_element *element) {
     size_t bytes = H5Tget_size(type), precision = H5Tget_precision(type);
     bool is_signed = H5Tget_class(type) == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;

@@ -123,6 +123,8 @@ static herr_t file_read(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t a
     return got < 0 ? -1 : 0;
 }
 
+/* Writes bytes. Always succeeds, because HDF5 could not close a file after a failed write: keeps the failure, after
+ * which it writes nothing. */
 static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t address, size_t size,
                          const void *data) {
     (void)transfer;
@@ -133,6 +135,7 @@ static herr_t file_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_t 
     return 0;
 }
 
+/* Gives the file the size that HDF5 has allocated. Always succeeds, and keeps a failure, as file_write does. */
 static herr_t file_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     (void)transfer;
     (void)closing;
@@ -262,7 +265,8 @@ bool h5_is_settled(const struct h5_dataset *dataset, const struct stat *version)
     clock_gettime(CLOCK_REALTIME, &now);
     double age =
         difftime(now.tv_sec, version->st_mtim.tv_sec) + 1e-9 * (double)(now.tv_nsec - version->st_mtim.tv_nsec);
-    double tick = version->st_mtim.tv_nsec == 0 ? 2.0 : 0.02; /* 2 s: the file system counts whole seconds */
+    /* 2 s: the file system counts whole seconds; else a time stamp is at most a tick of the kernel's clock late. */
+    double tick = version->st_mtim.tv_nsec == 0 ? 2.0 : 0.02;
     return stat(path, &about) == 0 && about.st_dev == version->st_dev && about.st_ino == version->st_ino && age > tick;
 }
 

@@ -136,7 +136,8 @@ bool h5_copy_attributes(hid_t from, hid_t to, bool (*leave_out)(const char *name
            H5Aiterate2(from, H5_INDEX_NAME, H5_ITER_INC, NULL, copy_unless_left_out, &copying) >= 0;
 }
 
-/* Copies `count` elements, every step-th from `first` on, in pieces. */
+/* Copies `count` elements, every step-th from `first` on, in pieces. false: a read or write failed, or there is no
+ * memory. */
 static bool copy_elements(hid_t from, hid_t to, hid_t type, hsize_t first, hsize_t count, hsize_t step) {
     size_t bytes = H5Tget_size(type);
     hsize_t piece = bytes < PIECE_BYTES ? PIECE_BYTES / bytes : 1, now;

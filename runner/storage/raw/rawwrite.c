@@ -348,7 +348,7 @@ static void write_partial_chunk(struct writing *writing, const struct chunk_cell
         keep_error(writing, &error);
 }
 
-/* The work of one lane: takes filtered chunks until none is left. */
+/* The work of one lane: takes filtered chunks until none is left or a write has failed. */
 static void write_filtered(void *context, int64_t lane, int thread) {
     (void)thread;
     struct writing *writing = context;

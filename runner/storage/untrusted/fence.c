@@ -29,7 +29,7 @@ static _Thread_local bool has_timer;
 
 enum { TOO_LONG = SIGVTALRM }; /* the signal of the timer */
 
-/* Sends TOO_LONG to this thread after `seconds` seconds of CPU time; 0: never. */
+/* Sends TOO_LONG to this thread after `seconds` seconds of CPU time; 0, or if the system gives no timer: never. */
 static void set_time_limit(int seconds) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = TOO_LONG};
     const struct itimerspec time = {.it_value = {.tv_sec = seconds}};

@@ -26,8 +26,8 @@ static const struct {
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one.
- * Enumerations are read as int64. */
+/* The type as which the numbers of an attribute are read: their own, or for an unusual width the next wider one; int64
+ * for enumerations; float64 for what is no number. */
 static enum dtype type_of_number(hid_t type) {
     enum dtype dtype = FLOAT64;
     bool plain;
@@ -37,8 +37,8 @@ static enum dtype type_of_number(hid_t type) {
     return cf_integer_dtype(H5Tget_size(type), H5Tget_sign(type) == H5T_SGN_2);
 }
 
-/* Reads at most `max` numbers of an attribute and returns their count; 0: it does not exist or cannot be used.
- * *unusable becomes true if the attribute exists, but holds no numbers, or more than `max`. */
+/* Reads at most `max` numbers (2 * CF_MISSING or less) of an attribute and returns their count; 0: it does not exist or
+ * cannot be used. *unusable becomes true if the attribute exists, but holds no numbers, or more than `max`. */
 static int read_numbers(hid_t object, const char *name, int max, struct cf_number numbers[], bool *unusable) {
     FREED_BY(h5_attribute_close) struct h5_attribute attribute = {0};
     *unusable = false;

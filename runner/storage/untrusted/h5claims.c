@@ -26,15 +26,16 @@ uint64_t h5_little_endian(const unsigned char *bytes, int count) {
  * which states its own length. Returns 0: valid; -1: that block extends beyond the file; else the errno of a failed
  * read. */
 static int superblock_fault(int descriptor, uint64_t file_bytes) {
-    enum { DRIVER_ADDRESS = 3, MAX_ADDRESS_BYTES = 8 }; /* index of that address; most bytes of an address */
+    /* Position of the version and of the size of addresses; index of that address; most bytes of an address. */
+    enum { VERSION = 8, ADDRESS_BYTES = 13, DRIVER_ADDRESS = 3, MAX_ADDRESS_BYTES = 8 };
     unsigned char superblock[64], driver[16];
     for (uint64_t at = 0; at + sizeof superblock <= file_bytes; at = at ? 2 * at : 512) {
         ssize_t got = pread(descriptor, superblock, sizeof superblock, (off_t)at);
         if (got < 0) return errno;
         if (got != sizeof superblock || memcmp(superblock, "\211HDF\r\n\032\n", 8) != 0) continue;
-        if (superblock[8] > 1 || superblock[13] > MAX_ADDRESS_BYTES) return 0;
-        uint64_t offset =
-            h5_little_endian(superblock + (superblock[8] ? 28 : 24) + DRIVER_ADDRESS * superblock[13], superblock[13]);
+        if (superblock[VERSION] > 1 || superblock[ADDRESS_BYTES] > MAX_ADDRESS_BYTES) return 0;
+        int address_bytes = superblock[ADDRESS_BYTES], addresses_at = superblock[VERSION] ? 28 : 24;
+        uint64_t offset = h5_little_endian(superblock + addresses_at + DRIVER_ADDRESS * address_bytes, address_bytes);
         if (offset > file_bytes) return 0; /* the file has no such block: this is the undefined address */
         got = pread(descriptor, driver, sizeof driver, (off_t)(at + offset));
         if (got < 0) return errno;

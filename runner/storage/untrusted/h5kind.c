@@ -142,11 +142,11 @@ static bool rule_applies(const struct rule *rule, const struct h5_entry *entry, 
            (!rule->path || matches_any(rule->path, path));
 }
 
-/* The kind of a data set by the rules and its number of elements. `below`: length of the name of the group that was
- * asked for. */
+/* The kind of a data set by the rules, or H5_SCALAR or H5_SINGLE if it has one element and no rule forbids that.
+ * `below`: length of the name of the group that was asked for; H5_VALUES if that is the data set itself. */
 static enum h5_kind kind_by_rules(const struct h5_entry *entry, size_t below) {
     const char *slash = strrchr(entry->name, '/');
-    if (!slash || slash < entry->name + below) return H5_VALUES; /* the user asked for this data set itself */
+    if (!slash || slash < entry->name + below) return H5_VALUES;
     OWNED char *path = must_printf("%.*s/", (int)(slash - entry->name - (long)below), entry->name + below);
     enum h5_kind kind = H5_VALUES;
     for (size_t i = 0; i < sizeof rules / sizeof *rules && kind == H5_VALUES; i++)
@@ -240,7 +240,8 @@ static char *sparse_form(hid_t group, const struct h5_entry *columns) {
     return must_printf("%s%s", format, shape);
 }
 
-/* Recognises a sparse matrix by the names of its data sets: data, indices, indptr (anndata, scipy; 10x Genomics, where
+/* Makes the data sets of a sparse matrix H5_SPARSE, and gives one of them a note. Recognises the matrix, if entry
+ * number `at` has its column or row begins, by their names: data, indices, indptr (anndata, scipy; 10x Genomics, where
  * `shape` is a data set too); data, ridx, cidx (Octave); data, ir, jc (MATLAB, where an empty matrix has only jc). */
 static void find_sparse(hid_t file, struct h5_list *list, int at) {
     const char *name = strrchr(list->entries[at].name, '/') + 1;

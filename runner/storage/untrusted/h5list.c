@@ -96,7 +96,8 @@ static char *layout_text(hid_t creation) {
     }
 }
 
-/* Sets number and bytes of the chunks of an entry whose rank is set; of sizes `size`. Chunks of HDF5 are not empty. */
+/* Sets number and bytes of the chunks of an entry whose rank is set and whose axes have sizes `size`; they stay 0 if it
+ * has no chunks. Chunks of HDF5 are not empty. */
 static void count_chunks(hid_t creation, const hsize_t size[], double element_bytes, struct h5_entry *entry) {
     hsize_t chunk[H5S_MAX_RANK];
     if (H5Pget_layout(creation) != H5D_CHUNKED || H5Pget_chunk(creation, H5S_MAX_RANK, chunk) != entry->rank) return;
@@ -163,7 +164,8 @@ static bool is_permitted(const char *path, const char *name, hid_t dataset, hid_
     return !refused.status;
 }
 
-/* Appends an entry to the list, which owns `name` from then on. `dataset` is negative if it cannot be opened. */
+/* Appends an entry to the list, which owns `name` from then on. `dataset` is negative if it cannot be opened. An object
+ * without an address gets one of its own, so that it is no other name of another. */
 static void append_dataset(struct h5_list *list, const char *path, hid_t dataset, char *name) {
     struct h5_entry *entry = APPEND(list->entries, list->count);
     OWNED_ID hid_t creation = dataset < 0 ? H5I_INVALID_HID : H5Dget_create_plist(dataset);
@@ -192,7 +194,8 @@ static void record_link(hid_t group, const char *name, const H5L_info_t *link, s
     }
 }
 
-/* Adds a data set to the list, and counts links that lead nowhere or that the guard refused. */
+/* Callback of h5_visit: adds a data set, or an object that exists but cannot be opened, to the list, and counts links
+ * that lead nowhere or that the guard refused. Always returns 0, so that all links are visited. */
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct link_walk *walk = context;
     fence_renew(); /* a file may contain a million links */

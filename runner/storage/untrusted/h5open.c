@@ -180,7 +180,8 @@ static size_t address_bytes(hid_t dataset) {
     return bytes;
 }
 
-/* Finds how elements are read. `element` receives the array dimensions of their type. */
+/* Finds how elements are read. `element` receives the array dimensions of their type. STATUS_USAGE: they cannot be
+ * read, and not only the chunks count. */
 static enum status find_element(const struct opening *opening, struct h5_dataset *dataset, struct h5_element *element,
                                 struct error *error) {
     OWNED_ID hid_t type = H5Dget_type(dataset->id);
