@@ -263,7 +263,7 @@ enum status publish_end(const struct results *results, const char *path, hid_t f
     return !status && results->plan->job->sync ? results_sync_file(path, error) : status;
 }
 
-/* Has the file been written or replaced since destination_look, while the job ran? */
+/* Has the file been written or replaced since destination_look, while the job ran? Not if it is gone. */
 static bool has_changed(const struct destination *destination) {
     struct stat now;
     if (stat(destination->path, &now) != 0) return false;

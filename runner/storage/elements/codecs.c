@@ -165,7 +165,7 @@ struct block_reader {
     size_t remaining; /* stored bytes from `at` on */
 };
 
-/* Begins to read such data; false: they are damaged. */
+/* Reads the header of data in blocks; false: they are damaged. */
 static bool read_header(const void *from, size_t stored, struct block_reader *reader) {
     const unsigned char *header = from;
     if (stored < 12) return false;

@@ -46,7 +46,7 @@ static bool is_whole(const struct cf_number *number) {
     return !dtype_is_float(number->dtype) || (number->real == floor(number->real) && isfinite(number->real));
 }
 
-/* Is the number between the bounds of an integer type? */
+/* Is the number between the bounds of an integer type? Of a type of 64 bits largest_of is rounded up, beyond it. */
 static bool is_within(double real, enum dtype dtype) {
     return real >= minimum_of(dtype) &&
            (real <= largest_of(dtype) && (dtype_size(dtype) < 8 || real < largest_of(dtype)));

@@ -19,7 +19,8 @@ void fence_allow_exit(void);
 
 /* Puts the rest of the enclosing block into a fence for the file at `path`, which must outlive the block. FENCE also
  * ends the process if the block computes for longer than fence_seconds (waiting for a disk does not count); FENCE_LONG
- * has no time limit. Fences nest; the innermost one counts. */
+ * has no time limit. Fences nest: the file of the innermost one is blamed, but only the outermost one's time is
+ * limited. */
 #define FENCE(path)      const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 1)
 #define FENCE_LONG(path) const char *fence_outer_ __attribute__((cleanup(fence_leave), unused)) = fence_enter(path, 0)
 
