@@ -55,13 +55,14 @@ enum status geometry_make(enum op op, const struct op_options *options, const st
     const struct operation *operation = operations[op];
     if (fits_as_it_is(operation, options, shapes)) return operation->geometry(options, shapes, dtypes, geometry, error);
     struct merged merged = {.options = *options};
-    struct shape small[MAX_INPUTS];
+    struct shape merged_shapes[MAX_INPUTS];
     TRY(operation->merge(options, shapes, &merged, error));
     int inputs = operation_inputs(operation, options);
-    for (int i = 0; i < inputs; i++) small[i] = axes_merged_shape(&merged.in[i]);
-    TRY(operation->geometry(&merged.options, small, dtypes, geometry, error));
+    for (int i = 0; i < inputs; i++) merged_shapes[i] = axes_merged_shape(&merged.in[i]);
+    TRY(operation->geometry(&merged.options, merged_shapes, dtypes, geometry, error));
     for (int i = 0; i < inputs; i++) geometry->in[i].axes = merged.in[i];
     geometry->out.axes = merged.out;
+    /* The `shape` column has the unmerged shape. (matmul's text of b, m, n and k needs no change.) */
     struct shape out = operand_array(&geometry->out);
     if (operation->inputs == 1 || options->map) shape_format(options->map ? &out : &shapes[0], geometry->shape_text);
     return STATUS_OK;
@@ -113,8 +114,9 @@ struct split {
     struct box part; /* a box of unmerged axes; set for the groups that were split so far */
 };
 
-/* Finds the first box of a group's elements [start, end): sets its `at` and `count` along each of the group's axes.
- * Returns its number of elements. */
+/* Finds the largest box that begins a group's elements [start, end): sets its `at` and `count` along each of the
+ * group's axes, whose sizes are given. Along one axis, `level`, the box has as many steps as fit; it is whole along the
+ * axes inside that one, and has one step along those outside. Returns the box's number of elements. */
 static int64_t first_box(const int64_t *size, int axes, int64_t start, int64_t end, int64_t *at, int64_t *count) {
     int64_t stride = 1, rest = start;
     int level = axes;
@@ -135,6 +137,7 @@ static int64_t first_box(const int64_t *size, int axes, int64_t start, int64_t e
     return count[level] * stride;
 }
 
+/* Returns the number of the group's first axis among all axes. */
 static int first_axis(const struct axes *axes, int group) {
     int axis = 0;
     for (int i = 0; i < group; i++) axis += axes->group[i];

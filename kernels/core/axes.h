@@ -21,8 +21,10 @@ struct merged {
 
 /* Begins the next axis of the operand, a group of merged axes. An empty group has size 1. */
 void axes_begin(struct axes *axes);
-/* Appends axis number `array_axis` of an array to the last group; -1: the array's one element is repeated along it. */
+/* Appends an axis of this size to the last group: axis number `array_axis` of the array; -1: an axis that the array
+ * lacks, along which one element is repeated. */
 void axes_append(struct axes *axes, int64_t size, int array_axis);
+/* Returns the operand's shape: each group is one axis. */
 struct shape axes_merged_shape(const struct axes *axes);
 
 /* Fills the geometry for shapes of any rank: calls operation->geometry, after operation->merge if that is needed. */
@@ -37,11 +39,11 @@ bool operand_is_rearranged(const struct operand *operand);
 /* Does a box of one operand have the same elements, order and type as the same box of the other? Both operands must be
  * of the same array. */
 bool operands_alike(const struct operand *one, const struct operand *other);
-/* The shape of the array. */
+/* Returns the shape of the operand's array, which has its axes unmerged. */
 struct shape operand_array(const struct operand *operand);
 
 /* Calls `call` for each box of unmerged axes that a box of the operand consists of, in the order of the packed
- * elements. Ends at the first status other than STATUS_OK and returns it. */
+ * elements. Ends at the first status other than STATUS_OK, and returns that status. */
 typedef enum status box_callback(void *context, const struct box *box, struct error *error);
 enum status operand_boxes(const struct operand *operand, const struct box *box, box_callback *call, void *context,
                           struct error *error);

@@ -9,6 +9,7 @@
 /* The analyser cannot see that every type fills the blocks below. */
 // NOLINTBEGIN(clang-analyzer-core.*)
 
+/* Sets each element of `to` to `expression`, in which `value` is the element of `from`. */
 #define ROW(from_type, to_type, expression)                                                                            \
     do {                                                                                                               \
         _Pragma("omp simd") for (int64_t i = 0; i < count; i++) {                                                      \
@@ -17,7 +18,7 @@
         }                                                                                                              \
     } while (0)
 
-/* Converts elements of the types that lose nothing as floats, or are rounded once (INT32). */
+/* Converts elements of the types that float holds exactly, and INT32, which is rounded once. */
 CPU_BODY convert_to_float_body(enum dtype dtype, const void *from, int64_t count, float *to) {
     switch (dtype) {
     case FLOAT16: ROW(uint16_t, float, float16_to_float(value)); break;
@@ -38,6 +39,7 @@ CPU_BODY convert_to_float_body(enum dtype dtype, const void *from, int64_t count
 CPU_FUNCTION(, convert_to_float, (enum dtype dtype, const void *from, int64_t count, float *to),
              (dtype, from, count, to))
 
+/* Converts elements exactly; INT64 and UINT64 are rounded once. */
 CPU_BODY convert_to_double_body(enum dtype dtype, const void *from, int64_t count, double *to) {
     switch (dtype) {
     case FLOAT32: ROW(float, double, value); break;
@@ -58,6 +60,7 @@ CPU_BODY convert_to_double_body(enum dtype dtype, const void *from, int64_t coun
 CPU_FUNCTION(, convert_to_double, (enum dtype dtype, const void *from, int64_t count, double *to),
              (dtype, from, count, to))
 
+/* Converts to floats, rounded once to nearest, and to integers as dtype_store does. */
 CPU_BODY convert_from_double_body(enum dtype dtype, const double *from, int64_t count, void *to) {
     switch (dtype) {
     case FLOAT32: ROW(double, float, value); break;
@@ -73,6 +76,7 @@ CPU_BODY convert_from_double_body(enum dtype dtype, const double *from, int64_t 
 CPU_FUNCTION(, convert_from_double, (enum dtype dtype, const double *from, int64_t count, void *to),
              (dtype, from, count, to))
 
+/* Widens integers to 64 bits; UINT64 keeps its bit pattern. */
 CPU_BODY convert_to_integer_body(enum dtype dtype, const void *from, int64_t count, int64_t *to) {
     switch (dtype) {
     case INT8: ROW(int8_t, int64_t, value); break;
@@ -90,13 +94,15 @@ CPU_BODY convert_to_integer_body(enum dtype dtype, const void *from, int64_t cou
 CPU_FUNCTION(, convert_to_integer, (enum dtype dtype, const void *from, int64_t count, int64_t *to),
              (dtype, from, count, to))
 
-/* An infinity has the largest exponent and no fraction. The shift by one bit drops the sign. */
+/* Counts infinities: elements whose `bits`, after a shift by one that drops the sign, are the largest exponent and no
+ * fraction. */
 #define INFINITIES(type, bits)                                                                                         \
     do {                                                                                                               \
         _Pragma("omp simd reduction(+ : found)") for (int64_t i = 0; i < count; i++) found +=                          \
             (type)(((const type *)data)[i] << 1) == (type)(bits);                                                      \
     } while (0)
 
+/* Sets *result to the number of infinite elements. */
 CPU_BODY infinities_body(enum dtype dtype, const void *data, int64_t count, int64_t *result) {
     int64_t found = 0;
     switch (dtype) {
@@ -122,13 +128,14 @@ int64_t convert_infinities(enum dtype dtype, const void *data, int64_t count) {
 
 #define BLOCK 512 /* elements that are widened at a time */
 
-/* Does convert_to_float do this conversion? It is the usual one, from the types of most files to the usual type. */
+/* Can convert_to_float do the whole cast, with nothing to count? It is the usual cast, from the types of most files to
+ * float32. */
 static bool converts_at_once(enum dtype from_type, enum dtype to_type) {
     const unsigned types = DTYPE_BIT(INT8) | DTYPE_BIT(UINT8) | DTYPE_BIT(INT16) | DTYPE_BIT(UINT16) | DTYPE_BIT(INT32);
     return to_type == FLOAT32 && (types >> from_type & 1);
 }
 
-/* Counts finite elements that became infinite in a conversion between floats. */
+/* Adds to *overflowed the number of finite elements of `from` that are infinite in `to`. */
 CPU_BODY count_overflows_body(const double *from, const double *to, int64_t count, int64_t *overflowed) {
     int64_t found = 0;
 #pragma omp simd reduction(+ : found)
@@ -138,16 +145,17 @@ CPU_BODY count_overflows_body(const double *from, const double *to, int64_t coun
 CPU_VERSIONS(count_overflows, (const double *from, const double *to, int64_t count, int64_t *overflowed),
              (from, to, count, overflowed))
 
-/* A float64 that rounds to a narrower float in the same way as the 64-bit integer does: if it cannot keep all bits of
- * the integer, it is rounded to odd. */
+/* Returns a float64 that rounds to a narrower float in the same way as the 64-bit integer does: an integer of more than
+ * the 53 bits that float64 keeps is rounded to odd, in bit 11. */
 static double odd_double(int64_t value, bool is_signed) {
     bool negative = is_signed && value < 0;
-    uint64_t size = negative ? 0 - (uint64_t)value : (uint64_t)value;
-    if (size >> 53) size = (size >> 11 | ((size & 0x7ff) != 0)) << 11;
-    return negative ? -(double)size : (double)size;
+    uint64_t magnitude = negative ? 0 - (uint64_t)value : (uint64_t)value;
+    if (magnitude >> 53) magnitude = (magnitude >> 11 | ((magnitude & 0x7ff) != 0)) << 11;
+    return negative ? -(double)magnitude : (double)magnitude;
 }
 
-/* Converts integers that were widened to 64 bits. */
+/* Converts up to BLOCK integers of type `from_type`, widened to 64 bits, to any type. Counts those that overflow a
+ * 16-bit float or leave the range of an integer type. */
 static void integers_to(enum dtype from_type, const int64_t *from, int64_t count, enum dtype to_type, void *to,
                         struct casts *casts) {
     bool is_signed = dtype_is_signed(from_type), to_signed = dtype_is_signed(to_type);
@@ -177,13 +185,14 @@ static void integers_to(enum dtype from_type, const int64_t *from, int64_t count
     }
 }
 
-/* An integer in float64, modulo 2^64. */
+/* Returns an integral float64 modulo 2^64. */
 static int64_t modulo(double value) {
     double rest = fabs(value) < 0x1p63 ? value : fmod(value, 0x1p64);
     if (fabs(rest) < 0x1p63) return (int64_t)rest;
     return (int64_t)(rest < 0 ? 0 - (uint64_t)-rest : (uint64_t)rest);
 }
 
+/* Converts to an integer type, towards zero; what is out of range as convert_elements says. Counts both changes. */
 static void doubles_to_integers(const double *from, int64_t count, enum dtype to_type, void *to, struct casts *casts) {
     int bits = 8 * (int)dtype_size(to_type) - dtype_is_signed(to_type);
     double above = ldexp(1, bits), lowest = dtype_is_signed(to_type) ? -above : 0;
@@ -196,7 +205,7 @@ static void doubles_to_integers(const double *from, int64_t count, enum dtype to
     }
 }
 
-/* Converts up to BLOCK elements between any two types; counts what overflowed and what was truncated. */
+/* Converts up to BLOCK elements between two different types; counts the elements whose values change. */
 static void convert_block(enum dtype from_type, const void *from, int64_t count, enum dtype to_type, void *to,
                           struct casts *casts) {
     double wide[BLOCK], back[BLOCK];

@@ -5,8 +5,9 @@
 
 #include "kernel.h"
 
-/* These convert `count` adjacent elements. convert_to_integer takes integer types only; convert_to_float takes FLOAT32,
- * FLOAT16, BFLOAT16 and the integer types up to INT32, but not UINT32. */
+/* Four functions that convert `count` adjacent elements. convert_to_integer takes integer types only; convert_to_float
+ * takes FLOAT32, FLOAT16, BFLOAT16 and the integer types up to INT32, but not UINT32. A call with another type writes
+ * nothing. */
 void convert_to_float(enum dtype dtype, const void *from, int64_t count, float *to);
 void convert_to_double(enum dtype dtype, const void *from, int64_t count, double *to);
 void convert_from_double(enum dtype dtype, const double *from, int64_t count, void *to);

@@ -21,6 +21,8 @@ inline void *cublas_open(const char *name, const char *path) {
     return file ? file : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* Sets `function` to the library's function `name`. false: the library (NULL: none) lacks it, and `function` is
+ * NULL. */
 template <typename F> bool cublas_find(void *file, const char *name, F &function) {
     function = file ? reinterpret_cast<F>(dlsym(file, name)) : nullptr;
     return function != nullptr;
@@ -46,6 +48,7 @@ inline cudaError_t cublas_error(cublasStatus_t status) {
     }
 }
 
+/* Both return from the function that uses them if the call fails, with a cudaError_t. */
 #define CUBLAS(call)                                                                                                   \
     do {                                                                                                               \
         const cublasStatus_t status_ = (call);                                                                         \

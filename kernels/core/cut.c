@@ -11,11 +11,12 @@ static int64_t grain_elements(const struct box *box, const struct shape *grain) 
     return elements;
 }
 
+/* Pieces are made of units: of whole grains, or of single elements if a grain does not fit. */
 struct cut cut_box(const struct box *box, const struct grid *grid, int64_t elements) {
     struct cut cut = {.box = *box, .pieces = 1};
     int64_t grain = grid ? grain_elements(box, &grid->grain) : 1;
     bool in_grains = grid && grid->grain.rank > 0 && (grid->keep_grains || grain <= elements);
-    int64_t capacity = in_grains ? elements / grain : elements; /* grains, or elements, that fit into a piece */
+    int64_t capacity = in_grains ? elements / grain : elements; /* units along this axis that fit into a piece */
     for (int axis = box->rank - 1; axis >= 0; axis--) {
         int64_t unit = in_grains ? grid->grain.size[axis] : 1, start = box->start[axis], count = box->count[axis];
         int64_t in_array = start + (grid ? grid->shift[axis] : 0);

@@ -10,7 +10,7 @@
 struct grid {
     struct shape grain;      /* a chunk; rank 0: one element */
     int64_t shift[MAX_RANK]; /* position in the array = position of the box + shift */
-    bool keep_grains;        /* a grain larger than a piece may be becomes a piece all the same; false: it is cut */
+    bool keep_grains;        /* grains are never cut, even if one grain has more elements than a piece may have */
 };
 
 /* A box that is cut into pieces, which are numbered in row-major order. */
@@ -22,12 +22,13 @@ struct cut {
     int64_t pieces;           /* 0: the box is empty */
 };
 
-/* Cuts a box into pieces of at most `elements` elements. A piece gets as many whole grains as fit, along the last axis
- * first, which makes it as contiguous as possible. Without a grid (NULL) a grain is one element. */
+/* Cuts a box into pieces of at most `elements` elements (but see keep_grains). A piece gets as many whole grains as
+ * fit, along the last axis first, which makes the piece as contiguous as possible. Without a grid (NULL), or if one
+ * grain does not fit, a piece may end at every element. */
 struct cut cut_box(const struct box *box, const struct grid *grid, int64_t elements);
 /* Returns piece number 0 .. pieces - 1. */
 struct box cut_piece(const struct cut *cut, int64_t number);
-/* The number of elements of the largest piece. */
+/* Returns an upper bound of the number of elements of a piece. */
 int64_t cut_max_elements(const struct cut *cut);
 
 #endif

@@ -59,8 +59,8 @@ static int integer_bits(enum dtype dtype) {
 bool dtype_holds(enum dtype wide, enum dtype narrow) {
     if (types[narrow].is_float && !types[wide].is_float) return false;
     if (types[narrow].is_float && types[wide].largest < types[narrow].largest) return false;
-    bool sign = types[wide].is_signed || !types[narrow].is_signed;
-    return sign && integer_bits(wide) >= integer_bits(narrow);
+    bool holds_signs = types[wide].is_signed || !types[narrow].is_signed;
+    return holds_signs && integer_bits(wide) >= integer_bits(narrow);
 }
 
 enum dtype dtype_common(enum dtype as, const enum dtype others[], int count) {

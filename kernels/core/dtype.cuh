@@ -45,7 +45,7 @@ template <typename T, typename V> __device__ inline T narrow(V value) {
         return static_cast<T>(value);
 }
 
-/* The value itself; a NaN becomes the quiet NaN without sign and payload. */
+/* Returns the value itself, but for each NaN the positive quiet NaN without a payload. */
 template <typename T> __device__ inline T quiet(T value) {
     if constexpr (std::is_integral_v<T>)
         return value;
@@ -62,6 +62,7 @@ template <typename T> __device__ inline T quiet(T value) {
 /* A type as a value: `[&](auto type) { using T = typename decltype(type)::type; ... }`. */
 template <typename T> struct type_is { using type = T; };
 
+/* Returns f(type_is<T>()) for the C++ type T of a float type; cudaErrorInvalidValue for an integer type. */
 template <typename F> int dispatch_float(enum dtype dtype, F &&f) {
     switch (dtype) {
     case FLOAT32: return f(type_is<float>());
@@ -74,6 +75,7 @@ template <typename F> int dispatch_float(enum dtype dtype, F &&f) {
     return cudaErrorInvalidValue;
 }
 
+/* Returns f(type_is<T>()) for the C++ type T of any type. */
 template <typename F> int dispatch_dtype(enum dtype dtype, F &&f) {
     switch (dtype) {
     case INT8: return f(type_is<int8_t>());
@@ -90,7 +92,7 @@ template <typename F> int dispatch_dtype(enum dtype dtype, F &&f) {
     return cudaErrorInvalidValue;
 }
 
-/* Calls f with a value of type `which` of TYPES, a std::tuple. */
+/* Returns f(T()) for T, type number `which` of TYPES, a std::tuple; 0, without a call, if there is no such number. */
 template <typename TYPES, typename F> int dispatch_tuple(int which, F f) {
     int code = 0;
     [&]<size_t... I>(std::index_sequence<I...>) {

@@ -55,7 +55,7 @@ __device__ inline void multiply(double (&d)[4], const double (&a)[2], double b) 
 #endif
 }
 
-/* A warp's sums: ROWS x COLUMNS such tiles. */
+/* A warp's sums: ROWS x COLUMNS tiles of D, each of 16 x 8, spread over the threads as multiply() has them. */
 template <typename S, int ROWS, int COLUMNS> struct fragment_sums {
     S sums[ROWS][COLUMNS][4];
 
@@ -68,7 +68,8 @@ template <typename S, int ROWS, int COLUMNS> struct fragment_sums {
                 for (int e = 0; e < 4; e++) sums[i][j][e] = 0;
     }
 
-    /* Calls put(row, column, two neighbours); all places are counted from the thread's first, (g, 2t). */
+    /* Calls put(row, column, sums) for each two neighbours of a row that the thread holds. Rows and columns are counted
+     * from the thread's first sum, (g, 2t). */
     template <typename F> __device__ void each(F put) const {
 #pragma unroll
         for (int i = 0; i < 2 * ROWS; i++)

@@ -65,6 +65,7 @@ double dtype_load(enum dtype dtype, const void *data, int64_t index);
 int64_t dtype_load_integer(enum dtype dtype, const void *data, int64_t index);
 /* Stores a value rounded to nearest, ties to even; integer types get the value modulo 2^bits. */
 void dtype_store(enum dtype dtype, void *data, int64_t index, double value);
+/* Stores the low bits of a value; for integer types only. */
 void dtype_store_integer(enum dtype dtype, void *data, int64_t index, int64_t value);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
@@ -257,7 +258,7 @@ struct kernel {
     enum op op;
     enum kernel_device device;
     const char *summary; /* one line, for `tilerun list` */
-    unsigned dtypes;     /* set of DTYPE_BIT */
+    unsigned dtypes;     /* the types of inputs that it takes: a set of DTYPE_BIT */
     unsigned operators;  /* the operators that it implements (reduce: set of REDUCE_BIT); 0: all */
     /* For each dimension of a launch (KERNEL_DIMENSIONS) the sizes, in elements, at whose multiples the code behaves
      * differently: a tile, a vector or a slice of k ends, or another kernel is used. The list covers all types and
@@ -274,8 +275,8 @@ struct kernel {
                                elements along each axis). So panels and several GPUs may divide a task */
     bool fuses;        /* computes the map before the operation itself (launch->before), as its only input */
     bool is_roof; /* measures a bound on the speed instead of computing: timed, but never verified, kept or `auto` */
-    int compute_capability; /* the lowest that it needs: 80 is 8.0; 0: any, or the CPU */
-    int only_below;         /* the lowest compute capability that can no longer run it; 0: none */
+    int compute_capability; /* the lowest compute capability that can run it, 80 for 8.0; 0: any, or the CPU */
+    int only_below;         /* the lowest compute capability that can no longer run it; 0: every higher one can */
     /* The global memory traffic of a model without caches: a description, and the bytes of a launch (which must not
      * depend on `args` pointers). NULL: not stated. */
     const char *traffic;
@@ -330,7 +331,7 @@ const struct kernel *kernel_find(enum op op, const char *name);
 int kernel_names(enum op op, const char *names[], int max_count);
 /* The reason why this build has no code for the variant; NULL: it has the code. */
 const char *kernel_left_out(const struct kernel *kernel);
-/* The bytes that one launch of the kernel needs besides its operands. */
+/* Returns the bytes of device memory that a launch of the variant needs besides its operands. */
 size_t kernel_workspace(const struct kernel *kernel, const struct launch *launch);
 /* Do two launches give the same bits to the elements that both compute? Decides by kernel->divisible and
  * kernel->way. */

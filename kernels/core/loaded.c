@@ -1,5 +1,5 @@
 /* loaded.c - calls the driver's functions for libraries of kernels (CUDA 12.0 and later; the runtime has them since
- * 12.8). Its error numbers are the runtime's. */
+ * 12.8). The driver's error numbers are the runtime's too. */
 #include "loaded.h"
 
 #include <dlfcn.h>
@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Some values of cuda.h's CUfunction_attribute. */
 enum attribute { MAX_THREADS = 0, SHARED_BYTES = 1, LOCAL_BYTES = 3, REGISTERS = 4, MAX_DYNAMIC_SHARED = 8 };
 enum { DYNAMIC_SHARED = 48 << 10 }; /* bytes that every launch may ask for */
-enum { UNKNOWN_ERROR = 999 };
+enum { UNKNOWN_ERROR = 999 };       /* cudaErrorUnknown */
 
 /* Functions of the driver with the types of NVIDIA's cuda.h. */
 static struct driver {
@@ -60,6 +61,7 @@ static const struct driver *driver_open(void) {
     return &driver;
 }
 
+/* Reports that the driver cannot do `what` ("load the code of") with kernel `name`, unless its `code` is 0. */
 static enum status check(int code, const char *what, const char *name, struct error *error) {
     const char *text = NULL;
     if (code == 0) return STATUS_OK;
@@ -67,6 +69,7 @@ static enum status check(int code, const char *what, const char *name, struct er
     return fail(error, STATUS_DEVICE, "the driver cannot %s kernel '%s': %s", what, name, text);
 }
 
+/* Fills the numbers of *loaded, whose kernel is loaded already, as the current device has them. */
 static enum status read_attributes(struct loaded_kernel *loaded, const char *name, struct error *error) {
     const struct {
         enum attribute attribute;

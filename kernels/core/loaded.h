@@ -14,24 +14,24 @@ extern "C" {
 /* A kernel for any GPU of the process whose architecture its code is for. */
 struct loaded_kernel {
     void *library, *kernel; /* a CUlibrary and a CUkernel; NULL: not loaded */
-    int registers;          /* a thread's */
-    int local_bytes;        /* a thread's, in the device's memory: spilled registers and arrays */
-    int shared_bytes;       /* a block's, without what a launch asks for */
-    int max_threads;        /* a block's */
+    int registers;          /* per thread */
+    int local_bytes;        /* per thread, in the device's memory: spilled registers and arrays */
+    int shared_bytes;       /* per block, without those that a launch asks for */
+    int max_threads;        /* per block */
 };
 
-/* Loads a cubin (copied) and finds its kernel `name`, as the code names it. The thread has set a device
- * (cudaSetDevice). The caller calls loaded_close, also after an error. STATUS_DEVICE: there is no driver, or it
+/* Loads a copy of a cubin and finds its kernel `name`, as the code spells that name. The thread must have set a device
+ * (cudaSetDevice). The caller calls loaded_close, also after an error. STATUS_DEVICE: there is no driver, or the driver
  * refuses the code. */
 enum status loaded_open(const void *cubin, size_t size, const char *name, struct loaded_kernel *loaded,
                         struct error *error);
 void loaded_close(struct loaded_kernel *loaded);
 
-/* Launches it on the current device. `shared` is in bytes, and may exceed 48 KiB; `stream` is a cudaStream_t; `args`
- * points to the kernel's arguments. Returns 0 or a cudaError_t. */
+/* Launches the kernel on the current device. `shared` is in bytes, and may exceed 48 KiB; `stream` is a cudaStream_t;
+ * `args` points to pointers to the kernel's arguments. Returns 0 or a cudaError_t. */
 int loaded_launch(const struct loaded_kernel *loaded, const unsigned grid[3], const unsigned block[3], size_t shared,
                   void *stream, void **args);
-/* Blocks of a launch that are on a multiprocessor at once; 0: unknown. */
+/* Returns the number of blocks of a launch that fit on a multiprocessor at once; 0: unknown. */
 int loaded_blocks(const struct loaded_kernel *loaded, int threads, size_t shared);
 
 #ifdef __cplusplus

@@ -25,7 +25,7 @@ struct shape {
     int64_t size[MAX_RANK];
 };
 int64_t shape_elements(const struct shape *shape);
-/* Do 64 bits suffice to count the shape's bytes, at 16 bytes an element? A plan has no larger shapes. */
+/* Do 64 bits suffice to count the shape's bytes, at 16 bytes per element? A plan has no larger shapes. */
 bool shape_countable(const struct shape *shape);
 /* Writes "512x512", or "scalar" for rank 0, into `text` and returns it. */
 #define SHAPE_TEXT 160
@@ -96,7 +96,7 @@ struct host_reader {
      * NULL: the box must be read. The function itself may be NULL. */
     const void *(*lend)(void *context, int input, const struct box *box);
 };
-/* Sets *at to the box, lent or read into `data`. */
+/* Sets *at to the box's elements: where the reader lends them, else to `data`, into which they are read. */
 enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
                             const void **at, struct error *error);
 
@@ -110,8 +110,8 @@ enum overflow {
 /* The truth about a box of the output, in arrays of box_elements() elements. Results that are integers or `exact`
  * (below) have `integer` only; all others have the other arrays. */
 struct truth {
-    double *value;           /* finite, unless infinities or NaNs of the inputs decide it */
-    double *magnitude;       /* errors are relative to it: |A||B| of a product, sum |x| of a sum. At most the largest
+    double *value;           /* the right result: finite, unless infinities or NaNs of the inputs decide it */
+    double *magnitude;       /* what errors are relative to: |A||B| of a product, sum |x| of a sum. At most the largest
                                 running value that does not overflow; infinite if any result is right */
     unsigned char *overflow; /* an enum overflow */
     int64_t *integer;        /* the element, or for an `exact` operation its bits, with zeros above them */

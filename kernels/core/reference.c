@@ -9,6 +9,11 @@
 
 #define CONVERTED (INT64_C(1) << 14) /* elements that a thread converts at a time */
 
+/* Returns the bytes of `elements` 64-bit numbers and of one more, since malloc(0) may return NULL. */
+static size_t bytes_of(int64_t elements) {
+    return ((size_t)elements + 1) * 8;
+}
+
 enum status host_reader_get(const struct host_reader *reader, int input, const struct box *box, void *data,
                             const void **at, struct error *error) {
     *at = reader->lend ? reader->lend(reader->context, input, box) : NULL;
@@ -22,7 +27,7 @@ struct cut pieces_of(const struct box *box) {
 }
 
 enum status piece_allocate(struct piece *piece, int64_t elements, struct error *error) {
-    size_t bytes = (size_t)elements * 8 + 8;
+    size_t bytes = bytes_of(elements);
     *piece = (struct piece){malloc(bytes), malloc(bytes), malloc(bytes)};
     if (piece->raw && piece->value && piece->integer) return STATUS_OK;
     piece_free(piece);
@@ -54,10 +59,10 @@ enum status piece_read(struct piece *piece, const struct geometry *geometry, con
 
 enum status truth_allocate(const struct geometry *geometry, int64_t elements, struct truth *truth,
                            struct error *error) {
-    bool bits = operations[geometry->op]->exact || !dtype_is_float(geometry->out.dtype);
-    size_t bytes = (size_t)elements * 8 + 8;
+    bool as_integers = operations[geometry->op]->exact || !dtype_is_float(geometry->out.dtype);
+    size_t bytes = bytes_of(elements);
     *truth = (struct truth){0};
-    if (bits) {
+    if (as_integers) {
         truth->integer = malloc(bytes);
         bool ambiguous_integers = operations[geometry->op]->ambiguous_integers;
         if (ambiguous_integers) truth->overflow = malloc((size_t)elements + 1);
@@ -82,8 +87,8 @@ void truth_free(struct truth *truth) {
 }
 
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit) {
-    /* A value that exceeds float64 only by its rounding counts as float64's largest: a right result may be on either
-     * side. */
+    /* A value that exceeds float64 only by its rounding (a share of 2^-40) counts as float64's largest: a right result
+     * may be on either side. */
     bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
     truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
     bool exceeds = !isnan(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */

@@ -19,7 +19,7 @@ enum status scale_merge_axes(const struct op_options *options, const struct shap
 
 #define PIECE_ELEMENTS (INT64_C(1) << 20) /* 8 MiB of 64-bit elements */
 
-/* Cuts a box of an input into pieces that fit a `struct piece`. */
+/* Cuts a box of an input into pieces of at most PIECE_ELEMENTS. */
 struct cut pieces_of(const struct box *box);
 
 /* Memory for one piece: as read, widened to float64 and, for integer types, widened to 64-bit integers. */
@@ -28,8 +28,11 @@ struct piece {
     double *value;
     int64_t *integer;
 };
+/* Allocates memory for a piece of up to `elements` elements of any type. STATUS_RUN: no host memory. */
 enum status piece_allocate(struct piece *piece, int64_t elements, struct error *error);
 void piece_free(struct piece *piece);
+/* Reads a box of input number `input` and widens it: to piece->value and, for integer types, also to piece->integer.
+ * Only these two are sure to be filled, since a reader that lends the box does not fill piece->raw. */
 enum status piece_read(struct piece *piece, const struct geometry *geometry, const struct host_reader *reader,
                        int input, const struct box *box, struct error *error);
 
@@ -39,8 +42,8 @@ static inline enum dtype dtype_of_bits(enum dtype dtype) {
     return unsigned_of[dtype_size(dtype)];
 }
 
-/* Sets element i of a truth to a sum `value`, with the `magnitude` of its finite terms. A running value that exceeds
- * `limit` overflows. */
+/* Sets element i of a truth to a sum `value` whose finite terms have the absolute sum `magnitude`. A running sum that
+ * exceeds `limit` overflows; a magnitude that comes close to it makes several results right (enum overflow). */
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+/* Returns the address within shared memory that a generic pointer into it stands for. */
 __device__ inline uint32_t shared_address(const void *shared) {
     return uint32_t(__cvta_generic_to_shared(shared));
 }
@@ -25,8 +26,8 @@ template <typename... INTS> __device__ inline void compute_here(INTS &...x) {
     }(x));
 }
 
-/* Asynchronous copies from global to shared memory, past the registers, awaited in commit order. Copies BYTES (4, 8 or
- * 16) to a shared address; writes zeros if the source does not exist. */
+/* Starts a copy of BYTES (4, 8 or 16) from global memory to a shared address, past the registers; writes zeros if the
+ * source does not exist. copy_commit and copy_wait await it. */
 template <int BYTES> __device__ inline void copy_async(unsigned to, const void *from, bool exists) {
     if constexpr (BYTES == 16)
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
@@ -37,11 +38,12 @@ template <int BYTES> __device__ inline void copy_async(unsigned to, const void *
                      : "memory");
 }
 
+/* Ends a group: the copies that this thread started since its last commit. */
 __device__ inline void copy_commit() {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Waits until all but the latest LATER commits have arrived. */
+/* Waits until all groups of this thread but the latest LATER have arrived. */
 template <int LATER> __device__ inline void copy_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 }

@@ -17,7 +17,7 @@ enum status {
 struct error {
     enum status status;
     const char *key; /* the job's key whose value is wrong, such as "axis"; NULL: another mistake, or unknown */
-    int item;        /* the number of the entry in its list */
+    int item;        /* the number of the wrong entry in the key's list */
     char text[1024]; /* one or a few lines, without "tilerun:" in front and without a newline at the end */
 };
 
