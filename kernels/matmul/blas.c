@@ -1,10 +1,10 @@
-/* matmul/blas.c - this machine's BLAS as a baseline: opened at run time, so that neither the build nor a machine
- * without it needs it.
+/* matmul/blas.c - calls this machine's BLAS, as a baseline: opens the library at run time, so that neither the build
+ * nor a machine without BLAS needs one.
  *
- * It is the library that TILERUN_BLAS names, else the first of OpenBLAS, MKL, BLIS and whatever the system calls
- * libblas, which may be the slow reference. What it offers under the names of Fortran (sgemm_, dgemm_) stores matrices
- * column by column: a row-major C is its transpose C' = B' A', so the operands change places and nothing moves in
- * memory. It gets as many threads as our own variants.
+ * The library is the one that TILERUN_BLAS names, else the first of OpenBLAS, MKL, BLIS and whatever the system calls
+ * libblas, which may be the slow reference implementation. Its functions with the names of Fortran (sgemm_, dgemm_)
+ * take matrices that are stored column by column. For them, our row-major C is the transpose C' = B' A', so the
+ * operands change places and nothing moves in memory. The library gets as many threads as our own variants.
  *
  * BLAS has no 16-bit types. */
 #include "../core/cpu.h"
@@ -31,14 +31,15 @@ static struct library {
     void (*set_threads)(int threads); /* NULL: the library has no such call */
 } library;
 
-/* Sets the function pointer `function` points to. ISO C forbids the conversion from a pointer to an object; POSIX
- * allows it. */
+/* Sets *function, a function pointer of any type, to the library's function `name`; NULL: the library lacks it. ISO C
+ * forbids the conversion from a pointer to an object; POSIX allows it. */
 static void find(void *file, const char *name, void *function) {
     *(void **)function = dlsym(file, name);
 }
 
-/* Names the open library: by the call for its version, which only that library has. A library without such a call is
- * taken for the reference implementation, which computes one element after the other. */
+/* Sets library.name to the open library's product, version and file. Each product is recognized by the name of its call
+ * for the version. A library without any of these calls is taken for the reference implementation, which computes one
+ * element after the other. */
 static void name_library(void *file) {
     char *(*openblas)(void) = NULL, *(*blis)(void) = NULL, version[128] = "";
     void (*mkl)(char *, int) = NULL;
@@ -57,7 +58,8 @@ static void name_library(void *file) {
     free(path);
 }
 
-/* Opens a library and finds its functions. false: it cannot be used; library.why has the reason. */
+/* Opens a library and finds its functions. false: it cannot be used; library.why then has the reason, worded for the
+ * library that TILERUN_BLAS names. */
 static bool try_library(const char *name) {
     static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads",
                                           "bli_thread_set_num_threads"};
@@ -78,6 +80,7 @@ static bool try_library(const char *name) {
     return true;
 }
 
+/* Opens the library that TILERUN_BLAS names, else the first that this machine has, and fills `library`. */
 static void library_load(void) {
     static const char *const known[] = {"libopenblas.so.0", "libmkl_rt.so.2", "libblis.so.4", "libblas.so.3"};
     const char *own = getenv("TILERUN_BLAS");
@@ -100,7 +103,7 @@ static int pitch(int64_t columns) {
     return columns > 0 ? (int)columns : 1;
 }
 
-/* C = A B in the first launch over k; each later launch adds its product to C. */
+/* C = A B in the first launch over k; each later launch adds its product to C. Passes B' and A' (see above). */
 static void multiply(const struct launch *launch) {
     static const float zero_float = 0, one_float = 1;
     static const double zero_double = 0, one_double = 1;
@@ -116,7 +119,7 @@ static void multiply(const struct launch *launch) {
         const char *a = (const char *)args->a + batch * args->a_batch_stride * size;
         const char *b = (const char *)args->b + batch * args->b_batch_stride * size;
         gemm(args->transpose_b ? "T" : "N", args->transpose_a ? "T" : "N", &n, &m, &k, one, b, &ldb, a, &lda,
-             args->first ? zero : one, (char *)args->c + batch * args->m * args->n * size, &n, 1, 1);
+             args->first ? zero : one, (char *)args->c + batch * args->m * args->n * size, &n, 1, 1 /* text lengths */);
     }
 }
 

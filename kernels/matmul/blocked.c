@@ -31,7 +31,7 @@ static int64_t round_up(int64_t count, int64_t multiple) {
     return ceil_div(count, multiple) * multiple;
 }
 
-/* A block of C. */
+/* A block of C, in elements of matrix number `batch`. */
 struct block {
     int64_t batch, row, column, rows, columns;
 };
@@ -45,11 +45,13 @@ struct panel {
     int64_t line, lines, p, k;
 };
 
+/* Returns the address of term p of a line. */
 static const void *panel_element(const struct panel *panel, int64_t line, int64_t p) {
     int64_t element = panel->k_adjacent ? line * panel->ld + p : p * panel->ld + line;
     return panel->matrix + element * (int64_t)dtype_size(panel->dtype);
 }
 
+/* The panels of A and of B that feed terms p .. p+k-1 of a block. */
 static struct panel panel_of_a(const struct matmul_args *args, enum dtype dtype, const struct block *block, int64_t p,
                                int64_t k) {
     const char *matrix = (const char *)args->a + block->batch * args->a_batch_stride * (int64_t)dtype_size(dtype);
@@ -98,9 +100,10 @@ static int matmul_blocked_launch(const struct launch *launch) {
     return 0;
 }
 
-/* Predicts the time, which `auto` compares with the time of `cpu`: of one thread on a Zen 3 core at 3 GHz, times 1.5,
- * since a wrong choice of `cpu` costs little if the two are close. Several threads are faster, but the choice, and with
- * it the result's last bits, should not depend on their number. */
+/* Predicts the time, which `auto` compares with that of `cpu`, from times that were measured for one thread on a Zen 3
+ * core at 3 GHz: of starting, loading and storing rows, scaling, packing, and multiplying whole register tiles (the 12
+ * x 32 of AVX-512 and float). The total times 1.5, since a wrong choice of `cpu` costs little if the two are close.
+ * Several threads are faster, but the choice, which decides the result's last bits, should not depend on them. */
 static double matmul_blocked_seconds(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     const double m = (double)args->m, n = (double)args->n, k = (double)args->k;

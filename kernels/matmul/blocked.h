@@ -1,7 +1,10 @@
 /* matmul/blocked.h - the blocked product for one real type. matmul/blocked.c includes this file twice, for float and
  * for double, with REAL, NAME(word) and WIDEN (converts rows of elements to REAL) defined. */
 
-/* ---- micro-kernel: sum[ROWS][2 vectors] += a[k][ROWS] b[k][2 vectors], the sums in registers --------------------- */
+/* ---- micro-kernel ------------------------------------------------------------------------------------------------ */
+
+/* Defines micro_isa, which adds a register tile's product to C: c[rows][2 vectors] += a[k][rows] b[k][2 vectors], with
+ * strips as pack() stores them. Keeps the sums in registers; a row of C has `ldc` elements. */
 
 #define MICRO_KERNEL(isa, attribute, vector_bytes, rows)                                                               \
     attribute static void NAME(micro_##isa)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc) {           \
@@ -28,10 +31,11 @@ MICRO_KERNEL(avx2, CPU_AVX2, 32, 6)
 MICRO_KERNEL(any, , 16, 6)
 
 struct NAME(micro) {
-    int64_t rows, columns; /* of the register tile */
+    int64_t rows, columns; /* the register tile's, which are also the widths of the strips of A and B */
     void (*multiply)(int64_t k, const REAL *a, const REAL *b, REAL *c, int64_t ldc);
 };
 
+/* Returns the micro-kernel for the widest vectors of this processor. Its columns are two vectors. */
 static struct NAME(micro) NAME(micro_kernel)(void) {
 #ifdef CPU_AVX512
     if (CPU_HAS_AVX512()) return (struct NAME(micro)){12, 128 / sizeof(REAL), NAME(micro_avx512)};
@@ -77,8 +81,8 @@ static int64_t NAME(buffer_sizes)(const struct matmul_args *args, int64_t sizes[
     return sizes[0] + sizes[1] + sizes[2];
 }
 
-/* load_row takes a row of the block from `partial`, or zeros it; store_row scales it into C, or returns it to
- * `partial`. */
+/* Begins a row of sums: with zeros in the first launch over k, else with the sums that the launch before left in
+ * `partial`, from element `at` on. */
 static void NAME(load_row)(const struct matmul_args *args, int64_t at, int64_t columns, REAL *sum) {
     if (args->first)
         memset(sum, 0, (size_t)columns * sizeof *sum);
@@ -86,6 +90,7 @@ static void NAME(load_row)(const struct matmul_args *args, int64_t at, int64_t c
         memcpy(sum, (const REAL *)args->partial + at, (size_t)columns * sizeof *sum);
 }
 
+/* Stores a row of sums, from element `at` on: in the last launch over k times alpha to C, else to `partial`. */
 static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, int64_t at, int64_t columns,
                             const REAL *sum) {
     if (!args->last) {
@@ -98,7 +103,7 @@ static void NAME(store_row)(const struct matmul_args *args, enum dtype dtype, in
 #pragma omp simd
         for (int64_t j = 0; j < count; j++) {
             const double scaled = args->alpha * (double)sum[start + j];
-            run[j] = scaled == scaled ? scaled : (double)NAN; /* which of two NaNs a sum keeps, the compiler decides */
+            run[j] = scaled == scaled ? scaled : (double)NAN; /* one NaN: which of two a sum keeps, compilers decide */
         }
         convert_from_double(dtype, run, count, (char *)args->c + (at + start) * (int64_t)dtype_size(dtype));
     }

@@ -11,8 +11,8 @@ static uint16_t bfloat16_of(double value) {
     return float_to_bfloat16(double_to_odd_float(value));
 }
 
-/* One function per type. `sum_type` accumulates; LOAD converts an element to it, STORE converts a double to an
- * element. */
+/* Defines the function for one type. Sums are of type `sum_type`; LOAD converts an element to that type, STORE converts
+ * a double to an element. */
 #define TRIPLE_LOOP(name, element, sum_type, LOAD, STORE)                                                              \
     static void name(const struct matmul_args *args) {                                                                 \
         int64_t m = args->m, n = args->n, k = args->k;                                                                 \
@@ -52,7 +52,7 @@ static int matmul_cpu_launch(const struct launch *launch) {
     return 0;
 }
 
-/* The predicted time, for `auto`: that of a Zen 3 core at 3 GHz. */
+/* Predicts the time for `auto`, from times that were measured on a Zen 3 core at 3 GHz. */
 static double matmul_cpu_seconds(const struct launch *launch) {
     const struct matmul_args *args = &launch->args.matmul;
     return 0.25e-6 + (double)args->batch * (double)args->m * (double)args->n * (1.2e-9 + 1.0e-9 * (double)args->k);

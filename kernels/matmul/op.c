@@ -53,6 +53,15 @@ static enum dtype accumulator_of(enum dtype dtype) {
     return dtype == FLOAT64 ? FLOAT64 : FLOAT32;
 }
 
+/* Writes "512x512x512" (m, n and k), or "8x512x512x512" for a stack of 8 matrices. */
+static void format_loops(const int64_t extent[LOOPS], bool stack, char shape_text[SHAPE_TEXT]) {
+    const struct shape mnk = {3, {extent[LOOP_M], extent[LOOP_N], extent[LOOP_K]}};
+    int length = stack ? snprintf(shape_text, SHAPE_TEXT, "%lldx", (long long)extent[LOOP_B]) : 0;
+    char text[SHAPE_TEXT];
+    snprintf(shape_text + length, SHAPE_TEXT - (size_t)length, "%s", shape_format(&mnk, text));
+}
+
+/* operation->geometry, for matrices and for stacks along one axis. */
 static enum status matmul_geometry(const struct op_options *options, const struct shape shapes[],
                                    const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     TRY(check(options, shapes, dtypes, error));
@@ -74,11 +83,7 @@ static enum status matmul_geometry(const struct op_options *options, const struc
     geometry->flops = 2.0 * (double)b * (double)m * (double)n * (double)k;
     geometry->bytes = (double)dtype_size(dtype) * ((double)shape_elements(&shapes[0]) +
                                                    (double)shape_elements(&shapes[1]) + (double)shape_elements(&out));
-    struct shape mnk = {3, {m, n, k}};
-    int length = stack ? snprintf(geometry->shape_text, SHAPE_TEXT, "%lldx", (long long)b) : 0;
-    char text[SHAPE_TEXT];
-    snprintf(geometry->shape_text + length, sizeof geometry->shape_text - (size_t)length, "%s",
-             shape_format(&mnk, text));
+    format_loops(extent, stack, geometry->shape_text);
     return STATUS_OK;
 }
 
@@ -87,6 +92,7 @@ static enum dtype matmul_computes_in(const struct op_options *options, const enu
     return dtype_is_float(as) ? dtype_common(as, dtypes, 2) : DTYPE_COUNT;
 }
 
+/* operation->launch. If the result's type also holds the sums, C takes the place of `partial`. */
 static void matmul_launch(const struct geometry *geometry, const struct tile *tile, bool first, bool last,
                           const void *const in[], void *partial, void *out, struct launch *launch) {
     const int64_t *count = tile->count;
@@ -132,8 +138,8 @@ struct run_sums {
     double value[RUN], magnitude[RUN], plain[RUN];
 };
 
-/* Adds to the wide sums of add_run. Keeps four sums in registers, because loading and storing a sum takes longer than
- * adding to it. */
+/* Does the part of add_run (below) for its wide sums. Keeps four sums in registers, because loading and storing a sum
+ * takes longer than adding to it. */
 static void add_wide(int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch, int64_t count,
                      long double *sums) {
     int64_t j = 0;
@@ -150,7 +156,8 @@ static void add_wide(int64_t k, const double *left, int64_t stride, const double
         for (int64_t p = 0; p < k; p++) sums[j] += (long double)left[p * stride] * right[p * pitch + j];
 }
 
-/* Adds left[p * stride] * right[p * pitch + j] for all p < k to sum j of the run, for all j < count. */
+/* Adds left[p * stride] * right[p * pitch + j] for all p < k to sum j of the run, for all j < count. `wide`: sums are
+ * of type float64, so that run->wide takes the place of run->value, and `plain` is not rounded to float. */
 CPU_BODY add_run_body(bool wide, int64_t k, const double *left, int64_t stride, const double *right, int64_t pitch,
                       int64_t count, struct run_sums *run) {
     double *value = run->value, *magnitude = run->magnitude, *plain = run->plain;
@@ -186,8 +193,8 @@ struct operand_panel {
     int64_t lines, line_stride, k_stride;
 };
 
-/* Adds the product of line i of `left` and line j of `right`, whose line_stride is 1, to sums[i * line_stride + j *
- * element_stride], for all i and j. */
+/* Adds the product of line i of `left` and line j of `right`, both with k elements, to sums[i * line_stride + j *
+ * element_stride], for all i and j. The line_stride of `right` must be 1. */
 static void add_products(bool wide, int64_t k, const struct operand_panel *left, const struct operand_panel *right,
                          struct element_sums *sums, int64_t line_stride, int64_t element_stride) {
 #pragma omp parallel for collapse(2) if ((double)left->lines * (double)right->lines * (double)k > CPU_ALONE_ONCE)
@@ -210,7 +217,8 @@ static void add_products(bool wide, int64_t k, const struct operand_panel *left,
         }
 }
 
-/* Transposes a panel from [line][k] to [k][line], into `to`, if its lines are not adjacent already. */
+/* Makes line_stride 1: transposes a panel of lines with k adjacent elements into `to`. Leaves a panel whose line_stride
+ * is 1 already as it is. */
 static void transpose_panel(struct operand_panel *panel, int64_t k, double *to) {
     if (panel->line_stride == 1) return;
 #pragma omp parallel for if (panel->lines * k > CPU_ALONE_ONCE)
@@ -221,7 +229,8 @@ static void transpose_panel(struct operand_panel *panel, int64_t k, double *to) 
     *panel = (struct operand_panel){to, panel->lines, 1, panel->lines};
 }
 
-/* Sums the products of a block. Vector instructions run along the longer side of the block. */
+/* Sums the products of a block, `tile` of the output, over all of k; changes the tile's k. Vector instructions run
+ * along the longer side of the block. */
 static enum status sum_block(const struct geometry *geometry, const struct host_reader *reader, struct tile *tile,
                              struct piece pieces[2], struct element_sums *sums, struct error *error) {
     int64_t k = geometry->extent[LOOP_K], m = tile->count[LOOP_M], n = tile->count[LOOP_N];
@@ -238,7 +247,7 @@ static enum status sum_block(const struct geometry *geometry, const struct host_
         struct operand_panel a = {pieces[0].value, m, count, 1}, b = {pieces[1].value, n, count, 1};
         if (geometry->options.transpose_a) a.line_stride = 1, a.k_stride = m;
         if (!geometry->options.transpose_b) b.line_stride = 1, b.k_stride = n;
-        transpose_panel(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw);
+        transpose_panel(swapped ? &a : &b, count, pieces[swapped ? 0 : 1].raw); /* `raw` is not needed any more */
         if (swapped)
             add_products(wide, count, &b, &a, sums, 1, n);
         else
@@ -260,8 +269,8 @@ static struct tolerance matmul_tolerance(const struct geometry *geometry, enum a
     return (struct tolerance){dtype_epsilon(accumulator) * (2 + sqrt(k)) + result + inputs[accuracy], absolute};
 }
 
-/* Another order of addition may have this many times the plain loop's error in the same element, or its largest error
- * in the block. */
+/* The error that is allowed to other orders of addition than the plain loop's: this many times the plain loop's error
+ * in the same element, or this many times the largest in the block. */
 enum { ELEMENT_DRIFTS = 4, BLOCK_DRIFTS = 2 };
 
 /* The largest drift (error of the plain loop) in a block of sums, relative to their magnitudes. */
@@ -276,15 +285,15 @@ static double block_drift(const struct element_sums sums[], int64_t count) {
 
 /* Rounding errors of equal products are not independent: they have the same sign. The drift, the plain loop's error,
  * shows this; if it happens to be small, the drifts of other elements in the block show it. Returns the magnitude that
- * makes the tolerance as large as the error that other orders of addition may have. */
-static double drift_of(const struct element_sums *sum, double block, double relative) {
+ * makes the tolerance, `relative` times it, as large as the error that other orders of addition may have. */
+static double drift_magnitude(const struct element_sums *sum, double largest_in_block, double relative) {
     double drift = (double)fabsl(sum->plain - sum->value);
     if (!isfinite(drift)) return 0;
-    return fmax(ELEMENT_DRIFTS * drift, BLOCK_DRIFTS * block * sum->magnitude) / relative;
+    return fmax(ELEMENT_DRIFTS * drift, BLOCK_DRIFTS * largest_in_block * sum->magnitude) / relative;
 }
 
-/* Sets an element: alpha times a sum. The sum is in an accumulator first; above `largest`, the accumulator's largest
- * number, it is infinite, and 0 times infinity is NaN. */
+/* Sets an element: alpha times a sum, with a magnitude of at least |alpha| drift_magnitude. Variants keep the sum in an
+ * accumulator first: above `largest`, the accumulator's largest number, it is infinite, and 0 times infinity is NaN. */
 static void set_truth(struct truth *truth, int64_t at, double alpha, const struct element_sums *sum, double drift,
                       double largest) {
     double factor = fabs(alpha);
@@ -292,7 +301,7 @@ static void set_truth(struct truth *truth, int64_t at, double alpha, const struc
         truth_set(truth, at, alpha * sum->value, factor * (long double)sum->magnitude, factor * (long double)largest);
     } else {
         truth_set(truth, at, sum->value, sum->magnitude, largest);
-        bool beyond = fabsl(sum->value) > 1.01L * largest;
+        bool beyond = fabsl(sum->value) > 1.01L * largest; /* 0.01: more than roundings could bring back */
         truth->value[at] = beyond ? (double)NAN : alpha * truth->value[at];
         if (truth->overflow[at] != OVERFLOW_NONE) truth->overflow[at] = OVERFLOW_NAN;
         truth->magnitude[at] = 0;
@@ -300,13 +309,14 @@ static void set_truth(struct truth *truth, int64_t at, double alpha, const struc
     if (factor * drift > truth->magnitude[at]) truth->magnitude[at] = factor * drift;
 }
 
-/* Sets the elements of a block of a matrix, from element `at` on; a row of the matrix has `pitch` elements. */
+/* Sets the truth of a block of a matrix of the output, which begins at element `at`; a row of the matrix has `pitch`
+ * elements. */
 static void set_truths(struct truth *truth, int64_t at, int64_t pitch, double alpha, const struct element_sums sums[],
                        int64_t rows, int64_t columns, enum dtype accumulator, double relative) {
     double largest = dtype_largest(accumulator), drift = block_drift(sums, rows * columns);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++, sums++)
-            set_truth(truth, at + i * pitch + j, alpha, sums, drift_of(sums, drift, relative), largest);
+            set_truth(truth, at + i * pitch + j, alpha, sums, drift_magnitude(sums, drift, relative), largest);
 }
 
 /* operation->reference: computes blocks of BLOCK x BLOCK elements, which bounds the memory. */
@@ -345,10 +355,11 @@ static double matmul_factor(const struct op_options *options) {
 
 /* ---- the cost ---------------------------------------------------------------------------------------------------- */
 
-#define BLOCK_ELEMENTS 32768 /* of the output, that a multiprocessor works on at a time in a fast variant */
-#define FILL_K         200.0 /* of k, that a block could have done while it fills and drains; times the speed */
+#define BLOCK_ELEMENTS 32768 /* elements of the output that a multiprocessor works on at a time in a fast variant */
+#define FILL_K         200.0 /* elements of k that take as long as filling and draining a block's pipelines (speed 1) */
 
-/* The last blocks leave multiprocessors idle, and if k is split, each block fills and drains its pipelines anew. */
+/* operation->slowdown: the last blocks leave multiprocessors idle, and if k is split, each block fills and drains its
+ * pipelines anew. */
 static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOOPS], int multiprocessors,
                               double speed) {
     double out_elements = (double)(tile[LOOP_B] * tile[LOOP_M] * tile[LOOP_N]);
@@ -359,13 +370,13 @@ static double matmul_slowdown(const int64_t tile[LOOPS], const int64_t tiles[LOO
 
 /* ---- the unit and the name --------------------------------------------------------------------------------------- */
 
-/* "m" times "s" is "m s"; a factor of "1" leaves the other. */
+/* operation->unit: "m" times "s" is "m s", "m" times "1" is "m". */
 static bool matmul_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     (void)options;
     if (!in[0] || !in[1]) return false;
-    const char *first = strcmp(in[0], "1") == 0 ? "" : in[0], *second = strcmp(in[1], "1") == 0 ? "" : in[1];
-    if (!*first && !*second) first = "1";
-    return snprintf(text, UNITS_TEXT, "%s%s%s", first, *first && *second ? " " : "", second) < UNITS_TEXT;
+    const char *left = strcmp(in[0], "1") == 0 ? "" : in[0], *right = strcmp(in[1], "1") == 0 ? "" : in[1];
+    if (!*left && !*right) left = "1";
+    return snprintf(text, UNITS_TEXT, "%s%s%s", left, *left && *right ? " " : "", right) < UNITS_TEXT;
 }
 
 static bool matmul_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {

@@ -1,18 +1,18 @@
 /* cublas.cu - the vendor's library as a baseline: cuBLASLt, opened at run time, so that neither the build nor a
  * machine without it needs it.
  *
- * The library may choose its best algorithm. It proposes algorithms for a problem, best guess first; the first
- * launch of a problem times the first CANDIDATES of them (if the run is not timed, ONCE) on the job's own data,
- * in turns and for TRIAL_MS each, long ones also for LASTING_MS at a stretch, and keeps the fastest for later
- * launches. It gets up to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small
- * memory budget is respected) and computes in the type's own arithmetic: float32 is never TF32, whatever
- * NVIDIA_TF32_OVERRIDE says; sums are in float32, for float64 in float64.
+ * The library gets its best algorithm. It proposes algorithms for a problem, best guess first; the first launch of a
+ * problem times the first CANDIDATES of them (if the run is not timed, ONCE) on the job's own data, in turns and for
+ * TRIAL_MS each, long ones also for LASTING_MS at a stretch, and later launches take the fastest. The library gets up
+ * to 64 MiB of workspace (but at most eight times the bytes of the operands, so that a small memory budget is
+ * respected) and computes in the type's own arithmetic: float32 is never TF32, whatever NVIDIA_TF32_OVERRIDE says; sums
+ * are in float32, for float64 in float64.
  *
  * The library stores matrices column by column: a row-major C is its transpose C' = B' A', so the operands change
  * places and nothing moves in memory.
  *
- * The library's handles and the chosen algorithms outlive a launch: one static object holds them. It is loaded at first
- * use, guarded by its mutex, and never freed. */
+ * The library's handles and the chosen algorithms outlive a launch: one static object holds them, guarded by its mutex
+ * and never freed. */
 #include "../../core/cublas.cuh"
 #include "../../core/trial.cuh"
 #include "../matmul.cuh"
@@ -24,14 +24,15 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define CANDIDATES 100 /* for a run that is timed: as a baseline it must be the library's best */
-#define ONCE       12
+#define CANDIDATES 100 /* proposals that are tried for a timed run: as a baseline it must be the library's best */
+#define ONCE       12  /* proposals that are tried for a run that is not timed */
 #define ROUNDS     5
 #define TRIAL_MS   3.0f /* of one candidate in one round; less than a launch: one launch */
 #define LONG_MS    5.0f /* candidates that take longer... */
 #define LASTING_MS 300  /* ...are also timed at a stretch of this length */
 #define WORKSPACE  (size_t(64) << 20)
 
+/* cuBLASLt: its functions, its handles, and the algorithms chosen so far. */
 struct lt_library {
     decltype(&cublasLtCreate) create;
     decltype(&cublasLtMatmul) matmul;
@@ -52,8 +53,9 @@ struct lt_library {
 
 static struct lt_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Opens cuBLASLt and finds its functions; lt_library.complete: all exist. */
 static void library_load() {
-    unsetenv("NVIDIA_TF32_OVERRIDE"); /* the library reads it when it starts */
+    unsetenv("NVIDIA_TF32_OVERRIDE"); /* the library reads this variable when it starts */
     void *const file =
         cublas_open("libcublasLt.so." CUBLAS_MAJOR, "/usr/local/cuda/lib64/libcublasLt.so." CUBLAS_MAJOR);
     one.complete = cublas_find(file, "cublasLtCreate", one.create) && cublas_find(file, "cublasLtMatmul", one.matmul) &&
@@ -84,7 +86,7 @@ struct lt_product {
         float f;
         double d;
     } alpha, beta; /* d for float64, else f */
-    void *out;     /* C, or in a launch of several the partial sums */
+    void *out;     /* C, or the partial sums if k is split over several launches */
 };
 
 static cudaDataType_t type_of(enum dtype dtype) {
@@ -147,6 +149,7 @@ static size_t matmul_cublas_workspace(const struct launch *launch) {
     return bytes < double(WORKSPACE) ? size_t(bytes) : WORKSPACE;
 }
 
+/* Starts the product by this algorithm. */
 static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                        const struct lt_product *product, const cublasLtMatmulAlgo_t *algorithm) {
     const matmul_args &args = launch->args.matmul;
@@ -159,8 +162,8 @@ static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const stru
     return cudaSuccess;
 }
 
-/* Chooses an algorithm. A trial overwrites C, which is harmless only if nothing is added to C: then trials find the
- * fastest of the proposed algorithms, and this waits for them; else it takes the first. */
+/* Chooses an algorithm: if this is the first launch over k, the fastest of the proposed ones by trials, for which it
+ * waits; else the first proposed one, because a trial overwrites C, to which a later launch adds. */
 static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                           const struct lt_product *product, cublasLtMatmulAlgo_t *algorithm) {
     const size_t workspace = matmul_cublas_workspace(launch);
@@ -189,6 +192,7 @@ static cudaError_t choose(lt_library &lt, cublasLtHandle_t handle, const struct 
 
 /* ---- the launch -------------------------------------------------------------------------------------------------- */
 
+/* Starts the product by the algorithm that an equal launch has chosen, or chooses one. The caller holds lt.mutex. */
 static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
     int device;
     CUDART(cudaGetDevice(&device));
@@ -207,7 +211,7 @@ static cudaError_t multiply(lt_library &lt, const struct launch *launch) {
 
 #define NARROW_THREADS 256
 
-/* Rounds into C the scaled sums that several launches over k of a 16-bit type have left in `partial`. */
+/* Rounds scaled sums, which several launches over k of a 16-bit type have left in `from`, to C. */
 template <typename T>
 static __global__ void __launch_bounds__(NARROW_THREADS) narrow_kernel(const float *from, T *to, int64_t elements) {
     const int64_t at = block_number() * NARROW_THREADS + threadIdx.x;
@@ -251,7 +255,7 @@ static const char *matmul_cublas_refuses(const struct launch *launch) {
     const double alpha = fabs(args.alpha);
     if (alpha == 0) return "cuBLAS leaves the product out where alpha is 0, with its NaNs and infinities";
     if (launch->dtype != FLOAT64 && !(alpha >= FLT_MIN && alpha <= FLT_MAX))
-        return "cuBLAS takes alpha as a float32, and this one is beyond its range";
+        return "cuBLAS takes alpha as a float32, and this alpha is beyond float32's range";
     return nullptr;
 }
 

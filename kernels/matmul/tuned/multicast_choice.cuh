@@ -1,4 +1,4 @@
-/* multicast_choice.cuh - which tile and which cluster suit a product: a model of multicast.cu's time.
+/* multicast_choice.cuh - chooses the tile and the cluster for a product, by a model of multicast.cu's time.
  *
  * A configuration is a block's tile, whether the product is turned (C^T = B^T A^T), and how blocks form a cluster: they
  * lie below and beside each other and share operands, or they multiply pieces of k. A step is 64 of k of one tile. It
@@ -15,7 +15,7 @@
  *
  * and a launch takes
  *
- *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory, and half of the less
+ *     launch + rounds * (steps * step + store)        or, if longer, bytes / rate of memory; and half of the other
  *
  * The constants were fitted to the times of 3900 configurations of 38 products on an H200. What is chosen is 3.1 %
  * slower than the best measured in the geometric mean. `tests/bench/choices.py` times all configurations. */
@@ -74,24 +74,27 @@ struct multicast_config {
  * chip. */
 static const double multicast_cluster_share[] = {1, 1, 0.886, 0.909, 0.833, 0.773, 0.795, 0.909};
 
-/* The columns of a box in which C is stored, unless k is cut (then 16); the number of parts of 64 columns for which a
- * consumer has room in shared memory. */
+/* The columns of a box in which C is stored, unless k is cut (then 16). */
 template <int COLUMNS> constexpr int multicast_box = COLUMNS % 64 == 0 ? 64 : COLUMNS % 32 == 0 ? 32 : 16;
+/* The number of slabs of 64 columns in which a consumer stores its sums, unless its block has only one tile. */
 template <int COLUMNS> constexpr int multicast_slabs = COLUMNS > 64 ? 2 : 1;
 
+/* Must the operand be packed, because TMA cannot read it (pack.cuh)? */
 inline bool multicast_packs(const tma_stack &stack) {
     return pack_needed(stack, 2, false);
 }
 
+/* The bytes of an operand. */
 inline double multicast_bytes(const tma_stack &stack) {
     return 2.0 * double(stack.count) * double(stack.rows) * double(stack.columns);
 }
 
+/* The bytes of the slabs of all consumers (multicast_slabs). */
 inline int multicast_slab_bytes(const multicast_tile_size &tile) {
     return tile.rows / 64 * (tile.columns > 64 ? 2 : 1) * SLAB_BYTES;
 }
 
-/* The number of parts that hold a consumer's sums for other pieces until they are copied. */
+/* The number of slabs that hold a consumer's sums for other pieces until they are copied. */
 __host__ __device__ constexpr int multicast_left(int columns) {
     return (columns / 16 + 1) / 2;
 }
@@ -101,10 +104,12 @@ inline int multicast_landing_bytes(const multicast_tile_size &tile, int pieces) 
     return int(ceil_div(tile.columns / 16, pieces)) * (pieces - 1) * 16 * tile.rows * int(sizeof(float));
 }
 
+/* The bytes of a stage; b_along_n: B is MN-major, so that its tile takes whole slabs. */
 inline int multicast_stage_bytes(const multicast_tile_size &tile, bool b_along_n) {
     return tile.rows * 128 + (b_along_n ? int(ceil_div(tile.columns, 64)) * SLAB_BYTES : tile.columns * 128);
 }
 
+/* The number of tiles of clusters. */
 inline int64_t multicast_clusters(const matmul_args &args, const multicast_tile_size &tile,
                                   const multicast_share &share) {
     return args.batch * ceil_div(args.m, tile.rows * share.down) * ceil_div(args.n, tile.columns * share.across);
@@ -124,14 +129,14 @@ inline int multicast_stages(const multicast_tile_size &tile, int pieces) {
     return std::max(2, pieces > 1 ? multicast_left(tile.columns) + 1 : int(ceil_div(tile.columns, 64)));
 }
 
-/* What a block copies of one operand in a step. */
+/* What a block copies of one operand in a step. Lines are of 128 bytes. */
 struct multicast_copies {
-    double lines;    /* that it asks for itself */
-    double arriving; /* with those that others of its cluster ask for */
-    double boxes;    /* that it copies them in */
+    double lines;    /* lines that the block asks for itself */
+    double arriving; /* lines that arrive in the block, those included that others of its cluster ask for */
+    double boxes;    /* boxes that the block copies */
     double distinct; /* lines that all blocks want together */
     double cost;     /* of asking for a line, relative to one that begins on 128 bytes */
-    double apart;    /* the same, if many blocks ask for it */
+    double apart;    /* like `cost`, if many blocks ask for the same line */
     double bytes;    /* of the operand */
 
     multicast_copies(const tma_stack &stack, int64_t batch, int64_t extent, int tile, int blocks, bool along)
@@ -147,7 +152,7 @@ struct multicast_copies {
     }
 };
 
-/* The longest of `times`; those near it add a little, as nothing overlaps perfectly. */
+/* The longest of `times`, and a little more for other long ones, as nothing overlaps perfectly: their 8-norm. */
 inline double multicast_longest(std::initializer_list<double> times) {
     const double longest = std::max(times);
     double sum = 0;
@@ -158,12 +163,12 @@ inline double multicast_longest(std::initializer_list<double> times) {
     return longest * std::sqrt(std::sqrt(std::sqrt(sum)));
 }
 
-#define MULTICAST_CLOCK        1.715e9
-#define MULTICAST_BOX          52.56e-9 /* seconds of one copy */
-#define MULTICAST_BEGIN        0.925e-6 /* a launch; less by the following if half of the memory is left to the next: */
-#define MULTICAST_LEFT         0.6765e-6
-#define MULTICAST_RAGGED       0.6e12 /* bytes of C per second, stored by elements; */
-#define MULTICAST_RAGGED_PAIRS 2e12   /* stored by pairs */
+#define MULTICAST_CLOCK        1.715e9   /* cycles per second */
+#define MULTICAST_BOX          52.56e-9  /* seconds of one copy */
+#define MULTICAST_BEGIN        0.925e-6  /* seconds of a launch, unless half of the memory is left to the next: */
+#define MULTICAST_LEFT         0.6765e-6 /* seconds that this saves */
+#define MULTICAST_RAGGED       0.6e12    /* bytes of C per second, stored by elements; */
+#define MULTICAST_RAGGED_PAIRS 2e12      /* stored by pairs */
 
 /* The tensor core's time for a step: 4 instructions of each 64 rows. */
 inline double multicast_multiply(const multicast_tile_size &tile) {

@@ -20,11 +20,12 @@ struct multicast_work {
     bool turned;
 };
 
+/* The index in C of element (m, n) of the product as the kernel sees it. */
 __device__ inline int64_t multicast_index(const multicast_work &work, int64_t batch, int64_t m, int64_t n) {
     return work.turned ? (batch * work.args.n + n) * work.args.m + m : (batch * work.args.m + m) * work.args.n + n;
 }
 
-/* Is a sum only scaled, in float, and stored? */
+/* Does storing a sum only scale it in float, since no other launch adds to it? */
 template <typename T> __host__ __device__ inline bool multicast_plain(const matmul_args &args) {
     return args.first && args.last && matmul_in_float<T>(args.alpha);
 }
@@ -36,7 +37,8 @@ struct multicast_tile {
 
 /* How sums are stored in C, as in the table above: by the copy engine, in words from registers, or one by one. */
 enum multicast_out { OUT_COPIES, OUT_WORDS, OUT_SINGLY };
-/* The number of pieces of k, and of this block's piece. Groups of 16 columns are dealt to the pieces one by one. */
+/* The number of pieces of k, and the number of this block's piece. Groups of 16 columns are dealt to the pieces in
+ * turn. */
 struct multicast_owner {
     int pieces, piece;
 };
@@ -77,6 +79,7 @@ __device__ inline void fragments_store(void *to, const uint32_t (&word)[4], bool
                      : "memory");
 }
 
+/* Two sums rounded to T, in one word. */
 template <typename T> __device__ inline uint32_t pack(float low, float high) {
     const T both[] = {narrow<T>(low), narrow<T>(high)};
     uint32_t word;
@@ -95,8 +98,9 @@ template <typename T> __device__ inline void store_word(void *c, int64_t at, uin
     if (count >= 2) to[1] = uint16_t(word >> 16);
 }
 
-/* Stores a row of a tile in words, from c[line] on, where `remaining` elements of the row of C lie. A quad of threads
- * holds the row, each two sums of every eight; sum[at] is the thread's first. */
+/* Stores a row of a tile in words, from c[line] on; `remaining` elements of the row of C lie there. A quad of threads
+ * holds the row, each thread two sums of every eight; sum[at] is the thread's first. `exists`: else nothing is stored,
+ * but the thread still takes part in exchanges. */
 template <typename T, int SUMS>
 __device__ inline void store_row(void *c, int64_t line, int64_t remaining, float scale, bool exists, int at,
                                  const float (&sum)[SUMS]) {

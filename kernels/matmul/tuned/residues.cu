@@ -4,22 +4,23 @@
  *     A, B        measured, scaled line by line, rounded to integers of up to 58 bits      residues_cut.cuh
  *     A', B'      taken modulo 256, 255, 253 .. 197: 15 pairs of matrices of int8
  *     tensor      15 products, int32 exact for k up to 65536, each taken modulo its
- *     cores       number while it is still in registers: a byte an element
+ *     cores       number while it is still in registers: one byte per element
  *     C'          < 2^116: the integer that has these 15 residues, exact                   residues_join.cuh
  *     C           C' scaled back: one rounding
  *
  * The only error is that of rounding A and B to integers, before anything is multiplied: it does not grow with the
- * number of additions as float64's does. Numbers that do not fit a fixed point well are found: each element has its
- * bound proven by its two lines or, if they do not suffice, by a product of 7 bits more, which is made only then. What
- * is not proven is computed again by dmma.cu: it runs after the others, and returns at once if nothing failed.
- * No launch waits for the host.
+ * number of additions as float64's does. Each element's error bound is proven by its two lines or, if they do not
+ * suffice, by another product, of 7 bits, which is computed only then. So numbers that do not fit a fixed point are
+ * found: an element whose bound is not proven has failed, and is computed again by dmma.cu, whose launch comes last and
+ * returns at once if nothing failed. No launch waits for the host.
  *
- * The tensor cores' pipeline is wgmma.cu's: tiles of 128 x 256, pairs of blocks that share B, 128 of k a stage, which
- * here are 128 bytes too. 8-bit types are read along k alone, so both operands are cut into lines of adjacent k.
+ * The tensor cores' pipeline is that of wgmma.cuh: tiles of 128 x 256, pairs of blocks that share B, 128 of k per
+ * stage, which here are 128 bytes too. 8-bit types are read along k alone, so both operands are cut into lines of
+ * adjacent k.
  *
- * A rectangle of at most 8192 x 8192 of C is done at once, so that the workspace is bounded: 15 bytes for each of its
- * elements, and as many for each number of its lines. A k beyond 65536, fewer than 32 rows or columns, and a product
- * that dmma does sooner, are handed over.
+ * A rectangle of at most 8192 x 8192 of C is computed at a time, so that the workspace is bounded: 15 bytes for each of
+ * its elements, and 15 for each number of its lines. Products with a k beyond 65536 or with fewer than 32 rows or
+ * columns, and those that dmma does sooner, are handed over to dmma.
  *
  * Measured on an H100 that held its limit of 700 W; milliseconds, and units in the last place of N(0,1):
  *
@@ -37,19 +38,19 @@
 
 DECLARE_KERNEL(matmul_dmma); /* takes products that are not worth cutting, and elements that failed */
 
-#define STEP_K          128 /* one slab row */
+#define STEP_K          128 /* k of a stage: one slab row */
 #define STAGES          4
-#define PANEL           int64_t(8192)      /* most rows or columns of C that are done at once */
-#define MIN_PANEL_LINES int64_t(256)       /* the fewest of them */
+#define PANEL           int64_t(8192)      /* most rows or columns of a rectangle of C */
+#define MIN_PANEL_LINES int64_t(256)       /* fewest rows or columns of a rectangle, unless C has fewer */
+#define PANEL_BYTES     (int64_t(1) << 31) /* of an operand's residues for a rectangle, if MIN_PANEL_LINES permits */
 #define MIN_LINES       int64_t(32)        /* fewest rows and columns of a product; dmma does narrower ones */
-#define PANEL_BYTES     (int64_t(1) << 31) /* of an operand's residues: decides between the two */
 
 using residues_stage = wgmma_stage<1, UNIT_COLUMNS / 64>;
 using residues_shared = wgmma_shared<residues_stage, STAGES>;
 
 /* ---- the tensor cores -------------------------------------------------------------------------------------------- */
 
-/* A consumer multiplies its 64 rows of each tile, and keeps their sums as bytes. */
+/* A consumer multiplies its 64 rows of each tile, and stores their sums as bytes. */
 __device__ inline void residues_consume(const residues_rectangle &rectangle, const matmul_args &args,
                                         const residues_divisors &divisors, residues_shared &shared, int consumer,
                                         int64_t tiles) {
@@ -82,7 +83,8 @@ __device__ inline void residues_consume(const residues_rectangle &rectangle, con
     });
 }
 
-/* `args`: a stack of PLANES products. The last one is left out if nothing needs it. */
+/* Multiplies the residues: `args` is a stack of PLANES products. The last one, of highest bits, is left out if no
+ * element needs it. */
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_residues_kernel(const __grid_constant__ residues_rectangle rectangle,
                            const __grid_constant__ matmul_args args, const __grid_constant__ residues_divisors divisors,
@@ -108,27 +110,28 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
-/* Lines of an operand that are cut at once. */
+/* The rows or columns of a rectangle, at most: the lines of an operand that are cut at a time. */
 static int64_t residues_lines(int64_t pitch) {
     return std::max(MIN_PANEL_LINES, std::min(PANEL, PANEL_BYTES / (PLANES * pitch) / 256 * 256));
 }
 
+/* The bytes of a line of residues: k, a multiple of 16. */
 static int64_t residues_pitch(const matmul_args &args) {
     return ceil_div(std::clamp(args.k, int64_t(1), int64_t(MAX_K)), 16) * 16;
 }
 
-/* The layout of the workspace. First comes dmma's workspace, which begins with its flags. Then come the words and the
- * failure flags, which start as zero; the lines; the residues and sums, in whose memory dmma later leaves its product.
+/* What the workspace holds. First comes dmma's workspace, which begins with its flags. Then come the words and the
+ * failure flags, which start as zeros; the lines; the residues and sums, in whose memory dmma later leaves its product.
  * Sizes do not shrink when a dimension grows. */
 struct residues_plan {
     residues_pair pair;
     residues_rectangle rectangle;
-    double *mended;
-    size_t to_zero, bytes;
+    double *mended; /* [m][n]: dmma's product, in the memory of the residues and sums */
+    size_t to_zero; /* bytes from rectangle.words on that start as zeros */
+    size_t bytes;   /* of the workspace */
 };
 
-/* Divides the workspace: dmma's own, then what a rectangle needs. The memory of the residues is used again for mended
- * sums. */
+/* Divides the workspace. */
 static residues_plan residues_make_plan(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     size_t end = kernel_workspace(&matmul_dmma, launch);
@@ -158,11 +161,12 @@ static residues_plan residues_make_plan(const struct launch *launch) {
     return plan;
 }
 
-/* An H100's, which holds its power limit here: rounded so that the model is no less than what was measured. */
+/* Rates of an H100 that holds its power limit, rounded so that no prediction is shorter than the measured time. */
 #define BYTE_OPS     1.25e15 /* per second, of 132 multiprocessors */
 #define MEMORY       2.0e12  /* bytes per second that cutting and joining move */
 #define OWN_LAUNCHES 40e-6   /* seconds to start the launches of one rectangle */
 
+/* The predicted time of this kernel's own launches. */
 static double residues_own_seconds(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t lines = residues_lines(residues_pitch(args));
@@ -173,12 +177,15 @@ static double residues_own_seconds(const struct launch *launch) {
     return double(args.batch) * (downs * acrosses * OWN_LAUNCHES + operations / BYTE_OPS + bytes / MEMORY);
 }
 
+/* The launch for dmma, with its default parameters. */
 static struct launch residues_other(const struct launch *launch) {
     struct launch other = *launch;
     std::fill(std::begin(other.choice), std::end(other.choice), 0);
     return other;
 }
 
+/* Is the product left to dmma? Always if k or the number of lines is out of range; unless the job forbids it, also if
+ * dmma is faster. */
 static bool residues_hands_over(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.k > MAX_K || args.k == 0 || std::min(args.m, args.n) < MIN_LINES) return true;
@@ -203,13 +210,13 @@ static const char *matmul_residues_refuses(const struct launch *launch) {
 }
 
 static uint64_t matmul_residues_way(const struct launch *launch) {
-    struct launch other = residues_other(launch); /* does all, or what failed in one matrix */
+    struct launch other = residues_other(launch); /* computes all, or the elements of one matrix that failed */
     if (residues_hands_over(launch)) return matmul_dmma.way(&other) << 1;
     other.args.matmul.batch = 1;
     return matmul_dmma.way(&other) << 1 | 1;
 }
 
-/* Describes the lines of an operand from `first` on. */
+/* Describes `lines` lines of an operand, from `first` on; `size`: the number of all its lines. */
 static void residues_describe(residues_operand *o, const void *x, bool k_adjacent, int64_t size, int64_t first,
                               int64_t lines, int64_t k) {
     o->k_adjacent = k_adjacent;
@@ -243,13 +250,14 @@ static int residues_prepare(const residues_pair &pair, int count, residues_words
                         stream, pair, words);
 }
 
+/* Describes an operand's residues to the copy engine. Returns 0 or a cudaError_t. */
 static int residues_encode(CUtensorMap *map, const residues_operand &o) {
     return tma_encode(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1,
                       {o.cut, PLANES, o.lines, o.k, o.cut_pitch, o.lines * o.cut_pitch}, 64);
 }
 
-/* Multiplies a rectangle of C whose lines are cut, and stores it. The PLANES pairs of int8 matrices are one stack;
- * strides of 1 only say that each pair has matrices of its own, which the maps locate. */
+/* Multiplies a rectangle of C whose lines are cut, and stores it. The PLANES pairs of int8 matrices are one stack; its
+ * strides only have to be non-zero, so that each pair has matrices of its own, which the maps locate. */
 static int residues_multiply(const struct launch *launch, const residues_plan &plan) {
     const residues_rectangle &rectangle = plan.rectangle;
     CUtensorMap a_map = {}, b_map = {};
@@ -333,14 +341,14 @@ KERNEL(matmul_residues) = {
     .name = "residues",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "float64 at float64's accuracy from int8 tensor cores: products modulo 15 numbers, put together exactly",
+    .summary = "float64 at float64's accuracy from int8 tensor cores: products modulo 15 numbers, joined exactly",
     .dtypes = DTYPE_BIT(FLOAT64),
     .edges = {{256, 64, CUT_LINES, 8}, {UNIT_COLUMNS, 32, 8, 2}, {STEP_K, DENSE_K, CUT_EACH, 2}},
     .accuracy = ACCURACY_FULL,
     .divisible = true,
     .compute_capability = 90,
     .only_below = 100,
-    .parameters = {{.name = "hand_over", .values = {"yes", "no"}, .help = "what dmma does sooner goes to it"}},
+    .parameters = {{.name = "hand_over", .values = {"yes", "no"}, .help = "hands over to dmma what it does sooner"}},
     .way = matmul_residues_way,
     .workspace = matmul_residues_workspace,
     .refuses = matmul_residues_refuses,

@@ -20,8 +20,9 @@
  * numbers are much better: errors of both signs cancel. A line that is "exact" was not rounded at all. An element whose
  * lines are neither both dense nor both exact needs a proof of its own: another product of integers, of 7 bits, is a
  * lower bound of sum |a b|, and the element is right if 2^-48 of that is no less than the error. Otherwise it has
- * failed, and is computed in float64. So is one whose line holds an infinity or NaN or whose magnitude is beyond
- * 2^-480 .. 2^480. All this is known of an element's two lines and its own sum: its bits depend on nothing else. */
+ * failed, and is computed in float64. An element has failed, too, if one of its lines has an infinity or NaN, or a
+ * largest magnitude beyond 2^-480 .. 2^480. All this depends on an element's two lines and its own sum only, and so do
+ * its bits. */
 #ifndef KERNELS_RESIDUES_CUT_CUH
 #define KERNELS_RESIDUES_CUT_CUH
 
@@ -30,13 +31,14 @@
 #include "residues_table.cuh"
 
 /* The bits of a line's state. */
-#define ROUNDED 1 /* it is not exact: rounding changed a number */
-#define LOOSE   2 /* it is not dense */
-#define BAD     4 /* it has a number that is not finite, or its largest one is beyond EXPONENT */
+#define ROUNDED 1 /* the line is not exact: rounding changed a number */
+#define LOOSE   2 /* the line is not dense */
+#define BAD     4 /* the line has a number that is not finite, or its largest one is beyond EXPONENT */
 
 #define DENSE_K  256 /* from this k on a line may be dense */
 #define EXPONENT 480 /* largest magnitude of the exponent of a line's largest number */
 
+/* What is known of a line. */
 struct alignas(16) residues_line {
     double sum;       /* of the scaled magnitudes */
     double min_large; /* least magnitude of a large number: an eighth of the root mean square, before scaling */
@@ -62,7 +64,7 @@ struct residues_pair {
     residues_operand operand[2];
 };
 
-/* What later kernels of the launch must know; all 0 at first, and each nonzero means yes. */
+/* What later kernels of the launch must know; 0: no, else yes. */
 struct residues_words {
     uint32_t rounded, loose; /* is any line ROUNDED, LOOSE? BAD ones count as both */
     uint32_t failed;         /* must any element be computed in float64? */
@@ -73,14 +75,15 @@ __device__ inline bool residues_bounded(const residues_words *words) {
     return words->rounded && words->loose;
 }
 
-/* 2^exponent */
+/* 2^exponent, from -1022 to 1023. */
 __device__ inline double double_power(int exponent) {
     return __hiloint2double((1023 + exponent) << 20, 0);
 }
 
 /* ---- measure --------------------------------------------------------------------------------------------------- */
 
-/* What a thread has measured of a line: take() adds a number, merge() another thread's part, line() is the result. */
+/* What a thread has measured of a line: take() includes a number, merge() another thread's part, line() makes the
+ * result. */
 struct residues_measure {
     double sum, squares;
     uint32_t high; /* the upper half of the largest magnitude */
@@ -115,7 +118,8 @@ struct residues_measure {
 
 #define MEASURE_WARPS 32
 
-/* Measures lines that are rows of x by one warp each, and columns by one block for 32. The order is always the same. */
+/* Measures the lines: rows of x by one warp each, columns by one block for 32. Sums are always added in the same
+ * order. */
 __global__ void __launch_bounds__(32 * MEASURE_WARPS)
     residues_measure_kernel(const __grid_constant__ residues_pair pair) {
     const residues_operand &operand = pair.operand[blockIdx.z];
@@ -155,14 +159,14 @@ __global__ void __launch_bounds__(32 * MEASURE_WARPS)
 #define CUT_EACH    16 /* k of a thread */
 #define CUT_THREADS (CUT_LINES * CUT_K / CUT_EACH)
 
-/* sum of four products of an unsigned and a signed byte, plus c */
+/* The sum of four products of an unsigned byte of a and a signed byte of b, plus c. */
 __device__ inline int bytes_multiply(uint32_t a, uint32_t b, int c) {
     int d;
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
     return d;
 }
 
-/* the lowest bytes of four words, as one word */
+/* The lowest bytes of four words, as one word. */
 __device__ inline uint32_t bytes_pack(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
@@ -183,8 +187,8 @@ __device__ inline void residues_load(const residues_operand &operand, int64_t li
     for (int i = 0; i < CUT_EACH; i++) x[i] = k + i < operand.k ? from[i * step] : 0;
 }
 
-/* Cuts a thread's share of a patch of 32 lines by 128 of k: 16 of k of one line, of which it writes 16 bytes a plane.
- * OPERAND: 0 is A. */
+/* Cuts a thread's share of a patch of 32 lines by 128 of k, 16 of k of one line: writes 16 bytes of each plane, counts
+ * the line's large numbers, and records whether rounding changed a number. OPERAND: 0 is A, 1 is B. */
 template <int OPERAND> __device__ inline void residues_cut(const residues_operand &operand) {
     constexpr int GROUPS = CUT_K / CUT_EACH;
     const int across = int(threadIdx.x), group = operand.k_adjacent ? across % GROUPS : across / CUT_LINES;
@@ -239,6 +243,7 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
     *reinterpret_cast<uint4 *>(to + MODULI * plane) = make_uint4(word[0], word[1], word[2], word[3]);
 }
 
+/* Cuts a patch per block. */
 __global__ void __launch_bounds__(CUT_THREADS, 2) residues_cut_kernel(const __grid_constant__ residues_pair pair) {
     launch_wait();
     launch_next();

@@ -1,8 +1,8 @@
-/* residues_join.cuh - from sums of products of residues to C.
+/* residues_join.cuh - joins the sums of products of residues to elements of C.
  *
  * A sum is kept as a byte: its value modulo p or, in the plane that bounds magnitudes, a float of 3 bits. A thread that
- * holds 128 sums of a tile writes 8 vectors of 16 bytes a plane, where the same thread of residues_join_kernel reads
- * them: it has the same elements, and their bytes never change places. */
+ * holds 128 sums of a tile writes 8 vectors of 16 bytes to a plane. The thread of residues_join_kernel with the same
+ * number has the same elements, and reads these vectors, so that bytes never have to change places. */
 #ifndef KERNELS_RESIDUES_JOIN_CUH
 #define KERNELS_RESIDUES_JOIN_CUH
 
@@ -12,8 +12,8 @@
 
 #define UNIT_ROWS    64 /* of C: what a warpgroup holds */
 #define UNIT_COLUMNS 256
-#define UNIT_VECTORS 8       /* of 16 bytes, a thread and plane */
-#define ENOUGH       0x1p-48 /* of the bound of a sum of magnitudes: half of 32 roundings of float64 */
+#define UNIT_VECTORS 8       /* of 16 bytes, that a thread has in a plane */
+#define ENOUGH       0x1p-48 /* the admitted error over the sum of magnitudes: half of 32 roundings of float64 */
 
 /* A rectangle of C that is computed at once, and where its sums are: [PLANES][units][UNIT_VECTORS][WARPGROUP]. */
 struct residues_rectangle {
@@ -31,13 +31,14 @@ struct residues_rectangle {
     }
 };
 
-/* Where a thread's first vector of a unit is. */
+/* The address of this thread's first vector of a unit in a plane. */
 __device__ inline uint4 *residues_sums(const residues_rectangle &rectangle, int64_t plane, int64_t unit) {
     return rectangle.sums + (plane * rectangle.units() + unit) * (UNIT_VECTORS * WARPGROUP) + threadIdx.x % WARPGROUP;
 }
 
 /* ---- a sum as a byte -------------------------------------------------------------------------------------------- */
 
+/* The constants with which a sum is taken modulo p (struct residues_modulus). */
 struct residues_divisor {
     uint32_t p, of_sum, sum_start;
 };
@@ -53,7 +54,7 @@ __device__ inline double bound_of(uint32_t byte) {
     return byte ? double(__uint_as_float((byte + (127 << 3) - 1) << 20)) : 0;
 }
 
-/* Writes a thread's sums, each made a byte. */
+/* Writes a thread's sums as bytes, byte_of(sum). */
 template <typename BYTE> __device__ inline void residues_write(uint4 *to, const int (&sum)[128], BYTE byte_of) {
 #pragma unroll
     for (int v = 0; v < UNIT_VECTORS; v++) {
@@ -114,7 +115,8 @@ __device__ inline bool residues_fails(const residues_line &a, const residues_lin
     return !((a.sum + b.sum) / 2 <= ENOUGH * bound_of(byte) * double_power(a.high - 6) * double_power(b.high - 6));
 }
 
-/* Joins a unit of C in each block of one warpgroup; notes in rectangle.failed which elements are not proven. */
+/* Joins a unit of C per block, of one warpgroup. Stores the elements that are proven right, and records the others in
+ * rectangle.failed. */
 __global__ void __launch_bounds__(WARPGROUP, 4)
     residues_join_kernel(const __grid_constant__ residues_rectangle rectangle) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* other GPUs never run it, and the registers of some do not suffice */

@@ -37,6 +37,7 @@ struct residues_table {
     uint32_t product[4]; /* P */
 };
 
+/* Computes the table. */
 __host__ __device__ constexpr residues_table residues_make_table() {
     constexpr uint32_t p[MODULI] = {256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197};
     residues_table table = {};

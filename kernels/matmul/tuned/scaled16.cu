@@ -1,8 +1,8 @@
 /* scaled16.cu - float32 data at TF32's accuracy from one product of float16.
  *
- * TF32 and float16 both keep 11 bits of a number; TF32 only has more range. Float16 is multiplied twice as fast,
- * from half as many bytes. And a product needs little range if each line, a row of A or a column of B, is scaled by
- * a power of two: that is exact, and undone in C.
+ * TF32 and float16 both keep 11 bits of a number; TF32 only has more range. Float16 is multiplied twice as fast, from
+ * half as many bytes. A product needs little range if each line, a row of A or a column of B, is scaled by a power of
+ * two, which is exact and is undone in C.
  *
  *     A   row i times 2^s[i]      float16 --.
  *                                            >-- tensor cores, sums in float32 --  times 2^-(s[i] + t[j])  C
@@ -12,18 +12,18 @@
  * numbers of each line, at places that depend on k alone, predict it: the largest of them gets the exponent 12, and
  * numbers 8 times as large still fit. Lines that have larger ones are cut again. The launches of a product:
  *
- *     sample       64 numbers of each line
- *     cut          numbers are scaled and rounded; which are too large or tiny is noted
- *     cut again    lines of too large numbers, by the largest of them        returns at once if there are none
- *     multiply     in the frame of wgmma.cuh; sums are tested, scaled back and stored
- *     tf32         elements of C that failed                                 returns at once if there are none
+ *     sample       finds the largest of 64 numbers of each line
+ *     cut          scales and rounds all numbers; records too large ones, and counts tiny ones
+ *     cut again    lines with too large numbers, by the largest of them      returns at once if there are none
+ *     multiply     in the frame of wgmma.cuh; tests the sums, scales them back and stores them
+ *     tf32         computes elements of C that failed                        returns at once if there are none
  *
- * A number below 2^-14, scaled, is tiny: float16 has not all 11 bits of it, and it loses up to 2^-25. With a number of
- * the other line, below 2^16, that is 2^-9 of a sum. An element of C whose lines have t tiny numbers has lost t 2^-9 at
- * most. If its sum is at least 64 t, that is 2^-15 of it, where rounding both numbers of each product may lose 2^-10 as
- * TF32 does. A smaller sum has failed. Infinities and NaN do not count for a line's scale. They make of a sum what
- * arithmetic makes of it, unless a tiny number became zero: then the sum is NaN, and has failed. All this is known of
- * an element's two lines and its sum: its bits do not depend on other elements.
+ * A number below 2^-14, scaled, is tiny: float16 has not all 11 bits of it, and rounding changes it by up to 2^-25.
+ * Times a number of the other line, below 2^16, this changes a sum by 2^-9. So an element of C whose lines have t tiny
+ * numbers has lost t 2^-9 at most. If its sum is at least 64 t, that is 2^-15 of the sum, while rounding both numbers
+ * of each product may lose 2^-10, as TF32 does. A smaller sum has failed. Infinities and NaN do not count for a line's
+ * scale. A sum with them is what arithmetic makes of the numbers, unless a tiny number became zero: then the sum is
+ * NaN, and has failed. All this depends on an element's two lines and its sum only, and so do its bits.
  *
  * Measured on an H100 (700 W), N(0,1), us, in turns with cuBLAS's TF32:
  *
@@ -37,24 +37,25 @@
 #include "scaled16_cut.cuh"
 #include "tf32.cuh"
 
-#define SCALED_K     64          /* one slab row: 128 bytes */
+#define SCALED_K     64          /* k of a stage: 128 bytes, one slab row */
 #define SCALED_PART  (16 * 128)  /* bytes of 16 rows of 32 sums */
-#define FAILS_BELOW  64.f        /* for each tiny number of an element's lines */
-#define FAILED       0x7fc0fa11u /* as a float: NaN, but not the one that arithmetic makes */
+#define FAILS_BELOW  64.f        /* a smaller sum, per tiny number of its lines, has failed */
+#define FAILED       0x7fc0fa11u /* as a float: a NaN that arithmetic does not make */
 #define NARROW_SHIFT 60          /* largest shift of two lines with which scaled sums stay normal float32 numbers */
 
-/* The operands; then words that start as zero: whether lines must be cut again, and which elements are left to tf32. */
+/* The operands, and what the workspace holds. */
 struct scaled_plan {
     split_pair pair;
-    uint32_t *again;
-    tf32_wanted failed;
-    int64_t words;            /* number of words from `again` on */
-    uint8_t *retry_workspace; /* for slices; later for what tf32 packs */
+    uint32_t *again;    /* must lines be cut again? The first of `words` words that the sample zeroes */
+    tf32_wanted failed; /* the elements that are left to tf32: the other words */
+    int64_t words;
+    uint8_t *retry_workspace; /* for slices, later for operands that tf32 packs */
     size_t bytes;             /* of the workspace */
 };
 
 /* ---- multiply ---------------------------------------------------------------------------------------------------- */
 
+/* What the kernel works on. */
 struct scaled_work {
     matmul_args args;
     const split_line *a_line, *b_line; /* [matrices][m], [matrices][n] */
@@ -62,8 +63,8 @@ struct scaled_work {
     bool copies;                       /* does the copy engine store C? */
 };
 
-/* What storing must know of a line, packed into a word: the exponent by which the line was scaled, and a power of two
- * that is no less than the number of its tiny numbers. A line that does not exist counts as a line of ones. */
+/* What storing needs of a line, packed into a word: the exponent by which the line was scaled, and a power of two that
+ * is no less than the number of its tiny numbers. A line that does not exist is taken for a line of ones. */
 struct scaled_word {
     int word;
 
@@ -77,7 +78,7 @@ struct scaled_word {
     __device__ float tiny() const { return word >> 16 ? power_of_two((word >> 16) - 1) : 0; }
 };
 
-/* A warp has 16 rows of a tile and handles its sums in parts of 32 columns, 16 sums a thread, in the layout of
+/* A warp has 16 rows of a tile and handles its sums in parts of 32 columns, 16 sums per thread, in the layout of
  * wgmma.cuh. Each thread holds the words of its two rows and of one column of a part; this fetches the word of sum i's
  * column from the thread that holds it. */
 template <typename T> __device__ inline T scaled_of(T x, int i) {
@@ -113,7 +114,7 @@ template <int PARTS> struct scaled_lines {
     }
 };
 
-/* May a sum of the part have failed if its lines have `tiny` tiny numbers? */
+/* May any of the warp's sums of the part have failed, if no element's lines have more than `tiny` tiny numbers? */
 __device__ inline bool scaled_low(float tiny, const float *sum) {
     if (tiny == 0) return false;
     bool low = false;
@@ -122,8 +123,8 @@ __device__ inline bool scaled_low(float tiny, const float *sum) {
     return __any_sync(~0u, low);
 }
 
-/* Notes which sums have failed; the first one is C[m][n]. Returns a bit for each. Rarely needed, so its sums go through
- * memory and leave the registers to the rest. */
+/* Records which sums have failed, and returns a bit for each; the first sum is C[m][n]. It is rarely called, so its
+ * sums pass through memory, and the rest of the kernel keeps its registers. */
 __device__ inline uint32_t scaled_test(const scaled_work &work, const int (&row)[2], int column, int64_t batch,
                                        int64_t m, int64_t n, const float *sum) {
     float kept[16];
@@ -143,7 +144,7 @@ __device__ inline uint32_t scaled_test(const scaled_work &work, const int (&row)
     return failed;
 }
 
-/* Scales a part's sums back. */
+/* Undoes the scaling of a part's sums. `narrow`: scaled_lines::narrow(), which permits single factors. */
 __device__ inline void scaled_back(const int (&row)[2], int column, bool narrow, float *sum) {
     const int of_row[] = {-scaled_word(row[0]).shift(), -scaled_word(row[1]).shift()};
     const int of_column = -scaled_word(column).shift();
@@ -167,7 +168,7 @@ __device__ inline void scaled_back(const int (&row)[2], int column, bool narrow,
     }
 }
 
-/* Where a part's element lies in shared memory: in rows of 128 bytes, swizzled (tma.cuh). */
+/* The address of a part's element in shared memory: in rows of 128 bytes, swizzled (tma.cuh). */
 __device__ inline float *scaled_at(uint8_t *part, int row, int column) {
     return reinterpret_cast<float *>(part + row * 128 + (column / 4 ^ row % 8) * 16 + column % 4 * 4);
 }
@@ -225,7 +226,7 @@ __device__ inline void scaled_store(const scaled_work &work, const tile_position
     }
 }
 
-/* A block's shared memory: what wgmma.cuh describes, and for each consumer warp two buffers for parts of sums. */
+/* A block's shared memory: the frame's (wgmma.cuh), and for each consumer warp two buffers for parts of sums. */
 template <int TILE_N> struct scaled_shared : wgmma_shared<wgmma_stage<1, TILE_N / 64>, TILE_N == 256 ? 4 : 6> {
     static constexpr int STAGES = TILE_N == 256 ? 4 : 6;
     alignas(1024) uint8_t staging[2 * WARPGROUP / 32][2][SCALED_PART];
@@ -266,6 +267,7 @@ __device__ inline void scaled_consume(const scaled_work &work, const CUtensorMap
     if (work.copies && elect_one()) tma_store_wait<0>();
 }
 
+/* Multiplies the scaled operands. `tiles`: of the product. */
 template <int TILE_N, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_scaled_kernel(const __grid_constant__ scaled_work work, const __grid_constant__ CUtensorMap a_map,
@@ -320,14 +322,13 @@ static scaled_plan scaled_plan_make(const struct launch *launch) {
     return plan;
 }
 
-/* The tile's columns, chosen by the job or predicted to be faster, and the predicted time. */
 struct scaled_config {
     int columns;
     double seconds;
 };
 
-/* Chooses the tile with the least predicted time. Before the product, 6 bytes of each number go through memory, at
- * 2.6 TB/s. */
+/* Chooses the number of columns of a tile that the job names, else that with the shortest predicted time: 12 us for the
+ * launches, 6 bytes of each number at 2.6 TB/s for cutting, and rounds of tiles. */
 static scaled_config scaled_choose(const struct launch *launch) {
     static const struct {
         int columns;
@@ -361,11 +362,13 @@ static const char *matmul_scaled16_refuses(const struct launch *launch) {
     return wgmma_refuses({args.batch, args.m, args.n, args.k});
 }
 
+/* Describes a cut operand to the copy engine. Returns 0 or a cudaError_t. */
 static int scaled_encode(CUtensorMap *map, const split_operand &o) {
     return tma_encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, sizeof(__half),
                       {o.slice, o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
 }
 
+/* Launches the multiplication by tiles of TILE_N columns. Returns 0 or a cudaError_t. */
 template <int TILE_N> static int scaled_multiply(const struct launch *launch, const scaled_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
@@ -431,7 +434,7 @@ KERNEL(matmul_scaled16) = {
     .only_below = 100,
     .parameters = {{.name = "columns",
                     .values = {"auto", "256", "128"},
-                    .help = "of a block's tile; auto: what a model predicts to be fastest"}},
+                    .help = "columns of a block's tile; auto: what a model predicts to be fastest"}},
     .workspace = matmul_scaled16_workspace,
     .refuses = matmul_scaled16_refuses,
     .seconds = matmul_scaled16_seconds,

@@ -1,4 +1,4 @@
-/* scaled16_cut.cuh - float32 matrices scaled line by line and rounded to float16 for scaled16.cu, in one pass, by
+/* scaled16_cut.cuh - scales float32 matrices line by line and rounds them to float16, for scaled16.cu, in one pass, by
  * a scale that a sample of each line predicts. */
 #ifndef KERNELS_MATMUL_SCALED16_CUT_CUH
 #define KERNELS_MATMUL_SCALED16_CUT_CUH
@@ -7,18 +7,19 @@
 #include "lines.cuh"
 #include <cuda_fp16.h>
 
-#define SAMPLE       64      /* numbers of a line, in 8 groups */
-#define SAMPLE_LINES 32      /* that a block samples */
-#define SAMPLE_TOP   12      /* the exponent given to the largest of them */
+#define SAMPLE       64      /* numbers of a line's sample, in 8 groups */
+#define SAMPLE_LINES 32      /* lines that a block samples */
+#define SAMPLE_TOP   12      /* the exponent given to the largest number of a sample */
 #define CUT_TOP      14      /* the exponent given to the largest number of a line that is cut again */
 #define TOO_LARGE    65520.f /* the least number that float16 rounds to infinity */
 #define MAX_SHIFT    150     /* makes the least float32 2 */
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
-/* Here the members of split_line mean: `low`, the bits of the largest magnitude in the sample; `high`, those of the
- * line's largest magnitude if it is too large for the sample's scale, else 0; `tiny` and `again`, the number of tiny
- * numbers by the sample's scale and, if the line is cut again, by that of `high`. */
+/* Here the members of split_line (lines.cuh) have another meaning. `low`: the bits of the largest magnitude in the
+ * sample. `high`: the bits of the line's largest magnitude if that is too large for the sample's scale, else 0. `tiny`:
+ * the number of tiny numbers by the sample's scale. `again`: their number by the scale of `high`, if the line is cut
+ * again. */
 
 /* The exponent of the power of two by which a line is scaled; `is_final`: after it was cut again. A sample of zeros is
  * scaled as one of the least number. */
@@ -32,7 +33,7 @@ __device__ inline float scaled_by(float x, int shift) {
     return x * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
 }
 
-/* Samples 64 numbers of each line, and zeroes the plan's words. */
+/* Samples each line (split_line.low), and zeroes `words` words at `zero`. */
 __global__ void __launch_bounds__(8 * SAMPLE_LINES)
     scaled_sample_kernel(const __grid_constant__ split_pair pair, uint32_t *zero, int64_t words) {
     __shared__ uint32_t found[SAMPLE_LINES];
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(8 * SAMPLE_LINES)
     if (batch >= operand.count) return;
     if (threadIdx.x < SAMPLE_LINES) found[threadIdx.x] = 0;
     __syncthreads();
-    /* Neighbouring threads read what is adjacent. */
+    /* Neighbouring threads read adjacent numbers. */
     const int line = int(operand.k_adjacent ? threadIdx.x / 8 : threadIdx.x % SAMPLE_LINES);
     const int group = int(operand.k_adjacent ? threadIdx.x % 8 : threadIdx.x / SAMPLE_LINES);
     const int64_t k = operand.k_adjacent ? operand.columns : operand.rows,
@@ -79,7 +80,7 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
     __half *const to =
         static_cast<__half *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
     int shift[LINES];
-    uint32_t taken = 0; /* lines, a bit each */
+    uint32_t taken = 0; /* the lines to cut, a bit each */
 #pragma unroll
     for (int i = 0; i < LINES; i++) {
         const split_line known = first + i < lines ? line_load(line + i) : split_line();
@@ -90,7 +91,8 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
     float4 four[PATCH_EACH];
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) four[i] = split_load<true>(operand, at, i);
-    uint32_t tiny = 0, high[LINES] = {}; /* tiny numbers of each line, four bits each */
+    uint32_t tiny = 0;         /* the thread's number of tiny numbers of each line, four bits each */
+    uint32_t high[LINES] = {}; /* the bits of the thread's largest number of each line that is too large */
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) {
         const float number[] = {four[i].x, four[i].y, four[i].z, four[i].w};

@@ -1,5 +1,5 @@
-/* skinny.cuh - the frame of skinny.cu: the small operand into shared memory, the walk along k, and the
- * addition of what warps and blocks have summed. skinny_mma.cuh and skinny_fma.cuh hold the workers, which multiply.
+/* skinny.cuh - the frame of skinny.cu: copies the small operand to shared memory, walks along k, and adds up the sums
+ * of warps and blocks. skinny_mma.cuh, skinny_dmma.cuh and skinny_fma.cuh have the workers, which multiply.
  *
  * X is the large operand, of `lines` lines (rows of A or columns of B), S the small one, of at most 16 lines. A worker
  * is one of four: on tensor cores or not, with k or the lines adjacent in X. It states as `W`
@@ -27,14 +27,14 @@
 #include "../matmul.cuh"
 #include "copies.cuh"
 
-#define SKINNY          16 /* lines of S, at most */
+#define SKINNY          16 /* the most lines of S */
 #define THREADS         256
 #define WARPS           8
 #define IN_FLIGHT       16    /* a thread's loads times a multiprocessor's blocks: 64 KiB; memory needs 30 KiB */
-#define MIN_K           128   /* of a block, if k is split over blocks */
-#define MAX_BLOCK_RATIO 4     /* times those that fill the device, if k is split over blocks */
-#define MAX_LINES       256   /* of a tile, in any worker */
-#define STAGED_BYTES    65536 /* of S, unless a single step needs more */
+#define MIN_K           128   /* the least k of a block, if k is split over blocks */
+#define MAX_BLOCK_RATIO 4     /* the most blocks over those that fill the device, if k is split over blocks */
+#define MAX_LINES       256   /* the most lines of a tile, of any worker */
+#define STAGED_BYTES    65536 /* of S in shared memory, unless a single step needs more */
 #define EARLY_BYTES     20e6  /* of all operands, up to which a launch begins early */
 #define SHARED_BYTES    96000 /* of a block, at most: what 8.6 and 8.9 have */
 
@@ -198,7 +198,8 @@ __device__ inline void skinny_outputs(const matmul_args &args, const skinny_work
     }
 }
 
-/* Adds the warps' sums and, by the last block of a tile, those of its blocks. */
+/* Adds the warps' sums and the last rows, and stores the results, or leaves them in this block's plane if k is split;
+ * then the last block of a tile adds the planes and stores the results. */
 template <typename W>
 __device__ inline void skinny_finish(const matmul_args &args, const skinny_work &work, const skinny_block &block,
                                      const accumulator<typename W::element> *sums) {
@@ -235,6 +236,7 @@ template <typename W> constexpr int skinny_resident = 1;
 template <typename W> constexpr int skinny_resident = W::RESIDENT;
 #endif
 
+/* Computes a share of k of one tile per block. */
 template <typename W>
 __global__ void __launch_bounds__(THREADS, skinny_resident<W>)
     skinny_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ skinny_work work) {

@@ -15,6 +15,7 @@
 
 #include "skinny_mma.cuh"
 
+/* The two elements of a vector. */
 __device__ inline double2 skinny_doubles(const uint4 &v) {
     double2 d;
     memcpy(&d, &v, sizeof d);
@@ -23,6 +24,7 @@ __device__ inline double2 skinny_doubles(const uint4 &v) {
 
 template <int TILES> constexpr int skinny_dmma_resident = TILES == 1 ? 2 : 1;
 
+/* k adjacent: each warp takes 16 lines. */
 template <int TILES, bool ALIGNED_>
 struct skinny_dmma_k_adjacent
     : skinny_tensor_k_adjacent<double, TILES, IN_FLIGHT / skinny_dmma_resident<TILES> / 2, ALIGNED_> {
@@ -47,8 +49,8 @@ struct skinny_dmma_k_adjacent
         if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
-    /* Adds what `load` skips, an element of its lines a thread: 0 and 1 of a quad of the first vector, 2 and 3 of the
-     * last. */
+    /* Adds the elements that `load` skips, one of each of its lines per thread: threads 0 and 1 of a quad those of the
+     * first vector, 2 and 3 those of the last. */
     __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
         const double *const matrix = static_cast<const double *>(work.x) + block.matrix * work.x_stride;
@@ -69,7 +71,7 @@ struct skinny_dmma_k_adjacent
         for (int slot = 0; slot < SLOTS; slot++) {
             const double2 x[] = {skinny_doubles(ring[slot][0]), skinny_doubles(ring[slot][1])};
             int element = HALO + l + part * STEP + slot * 4 * P + t * P - phase;
-            /* A vector that was not loaded is zero, and so must be what it meets. */
+            /* A vector that was not loaded is zero, and so must be its elements of S: 0 times NaN is NaN. */
             if (!ALIGNED && unsigned(k + slot * 4 * P) >= unsigned(end)) element = work.chunk + HALO;
 #pragma unroll
             for (int tile = 0; tile < TILES; tile++) {
@@ -97,7 +99,8 @@ struct skinny_dmma_k_adjacent
     }
 };
 
-/* A warp takes its lines of every second k; up to four such pairs stand side by side. */
+/* Lines adjacent: a warp takes LINES lines of every second k, and another warp the other k; up to four such pairs stand
+ * side by side. */
 template <int TILES, bool ALIGNED_> struct skinny_dmma_lines_adjacent {
     using element = double;
     static constexpr bool K_ADJACENT = false, ALIGNED = ALIGNED_;
@@ -114,11 +117,13 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_lines_adjacent {
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 2 * (chunk / 2) + k / 2; }
 
     const double *from; /* the next loads' first vector */
-    int limit[SLOTS], next;
+    int limit[SLOTS];   /* the k at which loads end */
+    int next;           /* the k of that first vector */
     int g, t, part;
     uint4 ring[DEPTH][SLOTS];
     double sums[SLOTS][TILES][4] = {};
 
+    /* How far the lines of k lie behind a boundary of 16 bytes, in elements. */
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
         return skinny_phase<skinny_dmma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }

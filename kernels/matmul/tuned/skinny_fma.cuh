@@ -1,19 +1,20 @@
 /* skinny_fma.cuh - the workers of skinny.cu for float32 and float64, by multiply-adds.
  *
- *     k adjacent      8 lanes read 128 bytes of a line, the other lanes those of three neighbours; then the same of
- *                     ROWS - 1 more times four lines. An element of S, read once, meets ROWS lines.
- *     lines adjacent  a warp reads 512 bytes of a k. All lanes use the same S: one read for 16 bytes of it.
+ *     k adjacent      8 lanes read 128 bytes of a line, the other lanes 128 bytes of three neighbours; then the warp
+ *                     reads ROWS - 1 more groups of four lines. An element of S, read once, is used for ROWS lines.
+ *     lines adjacent  a warp reads 512 bytes of a k. All lanes use the same elements of S, 16 bytes in one read.
  *
  * If rows of X are no whole vectors, they begin anywhere. With k adjacent, lines four apart begin at the same distance
- * from a boundary of 16 bytes, and a lane's lines are four apart. With lines adjacent every fourth k (float64: second)
- * begins so, and a warp takes these. */
+ * from a boundary of 16 bytes, and a lane's lines are four apart. With lines adjacent, every fourth k (float64: second)
+ * begins at the same distance, and a warp takes such k. */
 #ifndef KERNELS_MATMUL_SKINNY_FMA_CUH
 #define KERNELS_MATMUL_SKINNY_FMA_CUH
 
 #include "skinny.cuh"
 
-/* Adds up the arrays `v` of eight lanes. Each exchange halves the number of sums that a lane still holds, down to one.
- * In the end these are in v[0], v[1] ...; returns the index that v[0] had at first. */
+/* Adds up the arrays `v` of COUNT sums of eight lanes. Each exchange between lanes halves the number of sums that a
+ * lane holds, down to one. A lane's remaining sums are in v[0], v[1] ...; returns the index that v[0] had at first.
+ * BIT: the exchange to begin with, 1. */
 template <int COUNT, int BIT, typename S> __device__ inline int skinny_halve(S *v, int lane) {
     if constexpr (BIT == 8) {
         return 0;
@@ -31,12 +32,14 @@ template <int COUNT, int BIT, typename S> __device__ inline int skinny_halve(S *
     }
 }
 
+/* The elements of a vector. */
 template <typename T> __device__ inline skinny_vector<T, 16 / int(sizeof(T))> skinny_elements(const uint4 &v) {
     skinny_vector<T, 16 / int(sizeof(T))> x;
     memcpy(&x, &v, sizeof v);
     return x;
 }
 
+/* The worker with k adjacent (skinny.cuh says what members mean). */
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent {
     using element = T;
     using S = accumulator<T>;
@@ -58,11 +61,10 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent 
         return ALIGNED ? (k / P * PITCH + j) * P + k % P : (k + HALO) * PITCH + j;
     }
 
-    const T *from; /* the next loads' vector in slot 0, of the first line */
-    /* A line's vector exists if its k, as unsigned, is below `limit`; `next`: k of that vector; `end`: from this k
-     * on no whole vector begins. `part`: the share of k; `phase`: elements by which the first vector begins early. */
-    int limit[ROWS], next, end;
-    int part, phase;
+    const T *from;   /* the next loads' vector in slot 0, of the first line */
+    int limit[ROWS]; /* a line's vector exists if its k, as unsigned, is less */
+    int next, end;   /* k of that vector; k from which on no whole vector begins */
+    int part, phase; /* number of the warp's share of k; elements by which a line's first vector begins early */
     uint4 ring[SLOTS][ROWS];
     S sums[ROWS][COLUMNS] = {};
 
@@ -81,6 +83,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent 
             limit[r] = first + 4 * r < work.lines ? max(min(end, block.k_begin + work.k_each - phase), 0) : 0;
     }
 
+    /* The thread's first line. */
     __device__ static int64_t own_line(const skinny_work &work, const skinny_block &block) {
         const int warp = int(threadIdx.x) / 32;
         return line(work, block.tile, warp % work.abreast * LINES) + int(threadIdx.x) % 32 / 8;
@@ -102,8 +105,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent 
             if (block.split == 0 && part == 0) add_edges(work, block);
     }
 
-    /* Adds what `load` skips: elements at the ends of the lines, in vectors that other lines share. Each lane takes
-     * one. */
+    /* Adds the elements that `load` skips, at the ends of the lines, in vectors that other lines share: one of each of
+     * its lines per lane. */
     __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int k = lane() < 2 * P ? skinny_edge<P>(work.k, phase, lane() >= P, lane() % P) : -1;
         if (k < 0) return;
@@ -127,7 +130,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent 
 #pragma unroll
         for (int slot = 0; slot < SLOTS; slot++) {
             int k_staged = l + part * STEP + slot * 8 * P + lane() * P - phase;
-            /* A vector that was not loaded is zero, and so must be what it meets. */
+            /* A vector that was not loaded is zero, and so must be its elements of S: 0 times NaN is NaN. */
             if (!ALIGNED && unsigned(k + slot * 8 * P) >= unsigned(end)) k_staged = work.chunk;
             const T *const from_small = small + at(0, k_staged, 0);
             skinny_vector<T, P> x[ROWS];
@@ -173,9 +176,9 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_k_adjacent 
     }
 };
 
-/* A team of 4 to 256 / P threads reads the lines of one k, 16 bytes each; all teams of a block read the same lines.
- * All k of a team, and of the teams of one warp, leave the same remainder by P; the teams with that remainder take
- * turns. */
+/* The worker with lines adjacent. A team of 4 to 256 / P threads reads the lines of one k, 16 bytes each; all teams of
+ * a block read the same lines, of other k. The k of all teams of a warp have the same remainder by P; the teams with
+ * this remainder take such k in turn. */
 template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_lines_adjacent {
     using element = T;
     using S = accumulator<T>;
@@ -194,8 +197,8 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_lines_adjac
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * P * pitch(chunk); }
     __device__ static int at(int j, int k, int chunk) { return (k % P * pitch(chunk) + k / P) * COLUMNS + j; }
 
-    const T *from; /* of the next load */
-    int left;      /* of k, from there */
+    const T *from; /* the next load's vector */
+    int left;      /* k that are left from there on */
     uint4 ring[STEP];
     S sums[COLUMNS][P] = {};
 
@@ -208,6 +211,7 @@ template <typename T, int COLUMNS_, bool ALIGNED_> struct skinny_fma_lines_adjac
         return int(group % P + (group / P * beside + team % beside) * P);
     }
 
+    /* How far the lines of k lie behind a boundary of 16 bytes, in elements. */
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
         return skinny_phase<skinny_fma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }

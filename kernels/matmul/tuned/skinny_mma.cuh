@@ -26,8 +26,8 @@ template <typename T> __device__ inline uint32_t skinny_pair(T low, T high) {
     return word;
 }
 
-/* What both tensor core workers with k adjacent do alike; TILES: 8 lines of S each. Thread 4g + t has vectors of lines
- * "g" and "g + 8". */
+/* What both tensor core workers with k adjacent do alike (skinny.cuh says what members mean). TILES: 8 lines of S each.
+ * Thread 4g + t has vectors of lines "g" and "g + 8". */
 template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor_k_adjacent {
     using element = T;
     using S = accumulator<T>;
@@ -59,26 +59,29 @@ template <typename T, int TILES, int SLOTS_, bool ALIGNED_> struct skinny_tensor
         }
     }
 
+    /* Starts the loads of vector `slot` of both lines. */
     __device__ void load(int slot) {
 #pragma unroll
         for (int r = 0; r < 2; r++)
             ring[slot][r] = load_16(from[r] + slot * 4, unsigned(next + slot * 4 * P) < unsigned(limit[r]));
     }
 
+    /* Moves on by a step of all units that share k. */
     __device__ void advance(const skinny_work &work) {
         next += work.parts * STEP;
 #pragma unroll
         for (int r = 0; r < 2; r++) from[r] += work.parts * (STEP / P);
     }
 
-    /* Element k of line "g + 8r", 0 if there is none; `matrix` and `first`: the matrix of X, the warp's first line. */
+    /* Element k of line "g + 8r"; 0 if k is negative or the line does not exist. `matrix`: of X; `first`: the warp's
+     * first line. */
     __device__ T element_of(const skinny_work &work, const T *matrix, int64_t first, int r, int k) const {
         const int64_t own_line = first + P * (g + 8 * r);
         return k >= 0 && own_line < work.lines ? matrix[own_line * work.k + k] : narrow<T>(0.0f);
     }
 
-    /* The number in X of line `x` of a tile. 16 P adjacent lines are P groups of 16, each of lines that are P apart;
-     * consecutive x belong to the groups of the block in turn. */
+    /* The number in X of line `x` of a tile. Each 16 P adjacent lines form P groups of 16 lines that are P apart. A
+     * warp takes a group; consecutive x belong to the groups of the block in turn. */
     __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
         const int64_t group = tile * work.abreast + x % work.abreast;
         return group / P * TOGETHER + group % P + P * (x / work.abreast);
@@ -109,6 +112,7 @@ struct skinny_mma_k_adjacent : skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4,
 
     using base::base;
 
+    /* Adds the products of vectors x of both lines with s, by two instructions. */
     __device__ void multiply_vectors(const uint4 (&x)[2], int tile, const uint32_t (&s)[4]) {
         multiply<T>(sums[0][tile], {x[0].x, x[1].x, x[0].y, x[1].y}, s[0], s[1]);
         multiply<T>(sums[1][tile], {x[0].z, x[1].z, x[0].w, x[1].w}, s[2], s[3]);
@@ -120,7 +124,8 @@ struct skinny_mma_k_adjacent : skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4,
         if (!ALIGNED && block.split == 0 && part == 0) add_edges(work, block);
     }
 
-    /* Adds what `load` skips: thread 0 of a quad the first vector of its lines, thread 1 the last, by halves. */
+    /* Adds the vectors that `load` skips, by halves: thread 0 of a quad has the first vectors of its lines, thread 1
+     * the last ones. */
     __device__ void add_edges(const skinny_work &work, const skinny_block &block) {
         const int64_t first = line(work, block.tile, int(threadIdx.x) / 32 % work.abreast);
         const T *const matrix = static_cast<const T *>(work.x) + block.matrix * work.x_stride;
@@ -159,7 +164,7 @@ struct skinny_mma_k_adjacent : skinny_tensor_k_adjacent<T, TILES, IN_FLIGHT / 4,
             if (row < work.small) v = *reinterpret_cast<const uint4 *>(small + row * pitch(work.chunk) + from_element);
             s[0] = v.x, s[1] = v.y, s[2] = v.z, s[3] = v.w;
         } else {
-            /* A vector that was not loaded is zero, and so must be what it meets. */
+            /* A vector that was not loaded is zero, and so must be its elements of S: 0 times NaN is NaN. */
             if (unsigned(k) >= unsigned(end)) from_element = work.chunk + HALO;
             const unsigned order = from_element % 2 ? 0x5432 : 0x3210;
             const uint32_t *const words =
@@ -209,18 +214,20 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_lines_adjacent
     static constexpr int SUMS = LINES * COLUMNS + LINES; /* 8 more after every 8 lines: other banks */
     static constexpr int CLOCKS = 32 * TILES;
 
-    /* The k of a warp, 8 apart, are adjacent in shared memory. Rows of S begin 8 banks apart: no conflicts. */
+    /* In shared memory the k of a warp, which are 8 apart, are adjacent. Rows of S begin 8 banks apart: no
+     * conflicts. */
     __host__ __device__ static constexpr int rows(int small) { return small; }
     __host__ __device__ static constexpr int pitch(int chunk) { return chunk + 16; }
     __host__ __device__ static constexpr int staged(int chunk, int rows) { return rows * pitch(chunk); }
     __device__ static int at(int j, int k, int chunk) { return j * pitch(chunk) + k % 8 * (chunk / 8) + k / 8; }
 
     const T *from;   /* the next loads' first vector */
-    int limit, next; /* the k at which loads end; k of that vector */
+    int limit, next; /* the k at which loads end; the k of that first vector */
     int g, t, warp;
     uint4 ring[DEPTH][4];
     float sums[4][TILES][4] = {};
 
+    /* How far the lines of k lie behind a boundary of 16 bytes, in elements. */
     __device__ static int phase(const skinny_work &work, const skinny_block &block, int k) {
         return skinny_phase<skinny_mma_lines_adjacent>(block.matrix * work.x_stride + k * work.lines);
     }
@@ -278,6 +285,7 @@ template <typename T, int TILES, bool ALIGNED_> struct skinny_mma_lines_adjacent
         }
     }
 
+    /* The index of a line's first sum in shared memory. */
     __device__ static int position(int line) {
         return line * COLUMNS + line / 8 * 8;
     }

@@ -15,22 +15,22 @@
  *
  * The additions run during the instructions for `small`. A thread holds 64 each of `sum`, `part` and `small`, so a
  * block's tile is 128 x 128. Clusters, ring and roles are those of wgmma.cuh. After every 2048 of k the sums are added
- * to a place in memory and start again from zero, because a longer chain of float32 additions rounds too often.
+ * to sums in memory and start again from zero, because a longer chain of float32 additions rounds too often.
  *
- * Two slices hold numbers down to 2^-28 of the largest in their row of A or column of B. An element of C that meets
- * smaller ones is right all the same if its sum is large enough; one whose sum is not has failed (split_slices.cuh has
- * the rule and its bounds). So each element is right to 2^-21 |A||B| beside the rounding of its sum
+ * Two slices hold numbers down to 2^-28 of the largest in their row of A or column of B. An element of C whose lines
+ * have smaller numbers is right all the same if its sum is large enough, else it has failed (split_slices.cuh has the
+ * rule and its bounds). So each element is right to 2^-21 |A||B| beside the rounding of its sum
  * (tests/e2e/test_componentwise.py). A tile with elements that failed is done again with three slices of bfloat16,
- * which hold all 24 bits and float32's range, and of it those elements are stored:
+ * which hold all 24 bits and float32's range, and only these elements are stored:
  *
  *     A * B  ~  a * a  +  (b * a + a * b + b * b + c * a + a * c)          six products instead of three
  *
  * The launches of a product:
  *
- *     measure, cut in two       the largest and least of each row and column; slices
- *     tensor cores              all tiles; those with elements that failed are listed
- *     cut in three              in the memory of the two
- *     tensor cores              the tiles of the list; its other elements stay as they are
+ *     measure, cut in two       finds the largest and least of each row and column; makes the slices
+ *     tensor cores              multiply all tiles, and list those with elements that failed
+ *     cut in three              makes the slices anew, in the memory of the two
+ *     tensor cores              multiply the listed tiles, and store their elements that failed
  *
  * In a product of ordinary numbers nothing fails, and the last two launches return at once (2.5 us each). The list and
  * its length stay on the device. Small and narrow products go to exact32.cu or async.cu (split_hands_over).
@@ -53,11 +53,11 @@
 DECLARE_KERNEL(matmul_async); /* these take what is not worth cutting */
 DECLARE_KERNEL(matmul_exact32);
 
-#define TILE_K     64                   /* one slab row: 128 bytes */
-#define CHUNK      32                   /* of k that the tensor core sums */
+#define TILE_K     64                   /* k of a stage: 128 bytes, one slab row */
+#define CHUNK      32                   /* k that the tensor core sums, one part */
 #define SHORT      64                   /* below this k the rounding of slices is the largest error */
-#define SPELL      2048                 /* of k in one chain of float32 additions */
-#define SUMS_ASIDE (64 / 4 * WARPGROUP) /* per warpgroup, in float4 */
+#define SPELL      2048                 /* k of one chain of float32 additions */
+#define SUMS_ASIDE (64 / 4 * WARPGROUP) /* float4 in which a warpgroup sets its sums aside */
 
 template <typename WAY> using split_stage = wgmma_stage<WAY::SLICES, TILE_N / 64>;
 template <typename WAY> constexpr int split_stages = WAY::SLICES == 2 ? 3 : 2;
@@ -81,6 +81,7 @@ __device__ inline void split_set_aside(float4 *aside, float (&sum)[64], float (&
     }
 }
 
+/* Adds what a thread has set aside to its sums. */
 __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
 #pragma unroll
     for (int i = 0; i < 64; i += 4) {
@@ -91,13 +92,13 @@ __device__ inline void split_add_aside(const float4 *aside, float (&sum)[64]) {
 
 /* ---- consumers ------------------------------------------------------------------------------------------------- */
 
-/* Calls `use(number)` for each of the cluster's tiles: all in turn, or those listed. */
+/* Calls use(number) for each of the cluster's tiles; if there is a list (else NULL), only for listed ones. */
 template <typename USE>
 __device__ inline void split_walk(const split_failed &failed, const uint32_t *list, int64_t tiles, USE use) {
     wgmma_walk(list ? *failed.count : tiles, [&](int64_t i) { use(list ? list[i] : i); });
 }
 
-/* wgmma() (core/wgmma.cuh, as A_MN and B_MN), for bfloat16 too. */
+/* core/wgmma.cuh's wgmma() with `accumulate`, for bfloat16 too. */
 template <typename T, bool A_MN, bool B_MN>
 __device__ inline void split_wgmma(float (&d)[64], uint64_t a, uint64_t b, bool accumulate) {
     if constexpr (std::is_same_v<T, __half>)
@@ -108,10 +109,10 @@ __device__ inline void split_wgmma(float (&d)[64], uint64_t a, uint64_t b, bool 
                      : "l"(a), "l"(b), "r"(int(accumulate)), "n"(A_MN), "n"(B_MN));
 }
 
-/* A consumer keeps three sums of its 64 x 128 tile: `part`, products of first slices over one chunk of k; `sum`, the
- * float32 sum of the parts; `small`, the other products over all of k, so small that the tensor core's truncation does
- * not show. While the instructions for `small` run, the part is added to `sum`. After every SPELL of k the sums are set
- * aside in memory. Gives the sums. */
+/* Computes the sums of a consumer's 64 x 128 tile, `sum`. It keeps three sums of each element: `part`, of products of
+ * first slices over one chunk of k; `sum`, the float32 sum of the parts; `small`, of the other products over all of k,
+ * so small that the tensor core's truncation does not show. While the instructions for `small` run, the part is added
+ * to `sum`. After every SPELL of k the sums are set aside in memory. */
 template <typename WAY, bool A_MN, bool B_MN>
 __device__ inline void split_consume(const matmul_args &args, float4 *aside, split_shared<WAY> &shared,
                                      ring_position<split_stages<WAY>> &at, int consumer, float (&sum)[64]) {
@@ -164,19 +165,21 @@ __device__ inline void split_consume(const matmul_args &args, float4 *aside, spl
     if (reading >= 0) wgmma_release(shared.ring, reading);
     if (args.k > SPELL) split_add_aside(aside, sum);
 #pragma unroll
-    for (int i = 0; i < 64; i++) { /* the other slices of what is not finite are NaN */
+    for (int i = 0; i < 64; i++) { /* `small` is NaN if a number is not finite: then it does not count */
         const float with_small = fmaf(small[i], 1 / WAY::LO_SCALE, sum[i]);
         sum[i] = fabsf(sum[i]) <= FLT_MAX ? with_small : sum[i];
     }
 }
 
+/* Multiplies the slices. In two: stores the sums, and lists the tiles with elements that failed. In three: computes all
+ * elements or, if failed.count is not NULL, those that failed. */
 template <typename WAY, bool A_MN, bool B_MN>
 __global__ void __launch_bounds__(WGMMA_THREADS, 1)
     matmul_split_kernel(const __grid_constant__ matmul_args args, const __grid_constant__ CUtensorMap a_map,
                         const __grid_constant__ CUtensorMap b_map, const __grid_constant__ split_pair pair,
                         const split_failed failed, float4 *aside, int64_t tiles) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    constexpr bool MENDS = WAY::SLICES == 3; /* does the tiles that were listed */
+    constexpr bool MENDS = WAY::SLICES == 3;
     const bool listed = MENDS && failed.count;
     if (listed && *failed.count == 0) return;
     extern __shared__ __align__(1024) uint8_t memory[];
@@ -217,17 +220,17 @@ __global__ void __launch_bounds__(WGMMA_THREADS, 1)
 
 /* ---- launch ---------------------------------------------------------------------------------------------------- */
 
-/* The operands and the layout of the workspace: what starts as zero (what failed, lines of both), list of tiles, slices
- * of both, sums set aside. */
+/* The operands, and what the workspace holds: which sums failed and the lines, which start as zeros; the list of tiles,
+ * the slices, and the sums set aside. */
 struct split_plan {
     split_pair pair;
     split_failed failed;
-    float4 *aside;         /* sums set aside by running blocks, if k is long */
-    size_t to_zero, bytes; /* of the workspace */
+    float4 *aside;  /* sums set aside by running blocks, if k is long */
+    size_t to_zero; /* bytes at the begin of the workspace that start as zeros */
+    size_t bytes;   /* of the workspace */
 };
 
-/* Describes the operands, and divides the workspace: lists of what failed, measures of the lines, slices, sums set
- * aside. */
+/* Describes the operands, and divides the workspace. */
 static split_plan split_plan_make(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t a_count = args.a_batch_stride ? args.batch : 1, b_count = args.b_batch_stride ? args.batch : 1;
@@ -264,20 +267,22 @@ static bool split_in_three(const struct launch *launch) {
     return launch->choice[1] == 1;
 }
 
-/* The time of cutting and multiplying in one way on an H200: `bytes_pace` seconds for each number of the operands, and
- * `stage` seconds for each stage of a tile, in rounds of the whole device. */
-static double split_pass_seconds(const matmul_args &args, double bytes_pace, double rounds, double stage) {
+/* The time of cutting and multiplying in one way on an H200: `per_number` seconds for each number of the operands,
+ * `stage` seconds for each stage of a tile, and 2.5 us for the rest of a tile, in rounds of the whole device. */
+static double split_pass_seconds(const matmul_args &args, double per_number, double rounds, double stage) {
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
-    return (a + b) * bytes_pace + rounds * (double(ceil_div(args.k, TILE_K)) * stage + 2.5e-6);
+    return (a + b) * per_number + rounds * (double(ceil_div(args.k, TILE_K)) * stage + 2.5e-6);
 }
 
+/* The number of tiles that the busiest cluster does. */
 static double split_rounds(const struct launch *launch) {
     const int64_t clusters = std::max(1, launch->multiprocessors / WGMMA_CLUSTER);
     return double(ceil_div(wgmma_tiles(launch->args.matmul, TILE_N), clusters));
 }
 
-/* The predicted time without mending: of two slices, or of three if all tiles take three. */
+/* The predicted time without mending: of two slices, or of three if the job wants three everywhere. 14 us are for the
+ * launches. */
 static double split_own_seconds(const struct launch *launch) {
     return 14e-6 + split_pass_seconds(launch->args.matmul, 3.8e-12, split_rounds(launch),
                                       split_in_three(launch) ? 3.3e-6 : 1.2e-6);
@@ -290,16 +295,19 @@ static double split_mend_seconds(const struct launch *launch) {
     return 5e-6 + split_pass_seconds(launch->args.matmul, 2.8e-12, std::ceil(0.4 * split_rounds(launch)), 3.3e-6);
 }
 
-#define VENDOR       0.95 /* cuBLAS's time over plain float32's, less 5 %; */
+/* cuBLAS's time over that of matmul_async, in float32. */
+#define VENDOR       0.95 /* less 5 % */
 #define VENDOR_APART 0.78 /* if rows are not in fours: 0.74 to 0.79 at 1000 to 1600 rows, 0.64 and 0.68 below */
 
 /* The kernel that takes a product that is not cut, with its own choice of tiles. */
 struct split_other {
     const struct kernel *kernel;
     struct launch launch;
-    double seconds, plain; /* of this kernel; of plain float32 */
+    double seconds; /* of this kernel */
+    double plain;   /* of matmul_async */
 };
 
+/* matmul_async or matmul_exact32, whichever predicts the shorter time. */
 static split_other split_other_of(const struct launch *given) {
     split_other other = {&matmul_async, *given, 0, 0};
     std::fill(std::begin(other.launch.choice), std::end(other.launch.choice), 0);
@@ -309,10 +317,11 @@ static split_other split_other_of(const struct launch *given) {
     return other;
 }
 
-/* A short k is never cut: its sums round so little that the rounding of slices would show. Nor is a product that
- * another kernel does sooner, or that would be slower than cuBLAS's float32 if it had to be mended: whether the numbers
- * fit two slices is known only afterwards. 1049 x 1573 x 2355 of numbers over 2^-60 .. 2^60 ran at 0.89 of cuBLAS's
- * speed, and takes exact32 140 us where cuBLAS takes 207. */
+/* Is the product left to the other kernel? Always if k is short: its sums round so little that the rounding of slices
+ * would show. Unless the job forbids it, also if the other kernel is faster, or if this one would be slower than
+ * cuBLAS's float32 if it had to mend: whether two slices suffice for the numbers is known only afterwards. 1049 x 1573
+ * x 2355 of numbers over 2^-60 .. 2^60 ran at 0.89 of cuBLAS's speed, and takes exact32 140 us where cuBLAS takes
+ * 207. */
 static bool split_hands_over(const struct launch *launch, const split_other &other) {
     if (launch->args.matmul.k < SHORT) return true;
     if (launch->choice[0] != 0) return false;
@@ -326,7 +335,8 @@ static double matmul_split_seconds(const struct launch *launch) {
     return split_hands_over(launch, other) ? other.seconds : split_own_seconds(launch);
 }
 
-/* The bytes for this kernel and for the one that it hands over to, as smaller tiles of the same run may be. */
+/* The bytes for this kernel or for the one that it hands over to, whichever are more, since smaller launches of the
+ * same run may be handed over. */
 static size_t matmul_split_workspace(const struct launch *launch) {
     return std::max(split_plan_make(launch).bytes, kernel_workspace(&matmul_async, launch));
 }
@@ -336,14 +346,15 @@ static const char *matmul_split_refuses(const struct launch *launch) {
     return wgmma_refuses({args.m, args.n, args.k, MAX_SLICES * args.batch, wgmma_tiles(args, TILE_N)});
 }
 
+/* Describes an operand's slices to the copy engine. Returns 0 or a cudaError_t. */
 template <typename WAY> static int split_encode(CUtensorMap *map, const split_operand &o) {
     const bool two = WAY::SLICES == 2;
     return tma_encode(map, two ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, sizeof(uint16_t),
                       {o.slice, WAY::SLICES * o.count, o.rows, o.columns, o.pitch, o.rows * o.pitch}, 64);
 }
 
-/* Cuts the operands, `patches` blocks at a time, and multiplies their slices. The host does not know whether any
- * element needs three slices: if none failed, both launches return at once. */
+/* Starts two launches: one cuts the operands, in `patches` blocks for each, and one multiplies their slices. The host
+ * does not know whether any element needs three slices: if none failed, both launches for three return at once. */
 template <typename WAY, bool A_MN, bool B_MN>
 static int split_start(const struct launch *launch, const split_plan &plan, int64_t patches) {
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
@@ -360,6 +371,7 @@ static int split_start(const struct launch *launch, const split_plan &plan, int6
                        plan.aside);
 }
 
+/* Starts the launches that cut and multiply: in two and then in three or, if the job wants it, in three for all. */
 template <bool A_MN, bool B_MN> static int split_multiply(const struct launch *launch, split_plan &plan) {
     const int64_t patches = std::max(split_patches(plan.pair.operand[0]), split_patches(plan.pair.operand[1]));
     if (split_in_three(launch)) {
@@ -409,10 +421,10 @@ KERNEL(matmul_split) = {
     .only_below = 100,
     .parameters = {{.name = "hand_over",
                     .values = {"yes", "no"},
-                    .help = "what is too small or narrow for it goes to exact32 or async"},
+                    .help = "hands products that are too small or narrow to exact32 or async"},
                    {.name = "slices",
                     .values = {"two", "three"},
-                    .help = "two: three slices only where two do not hold a result; three: everywhere"}},
+                    .help = "two: three slices only for elements for which two do not suffice; three: for all"}},
     .way = matmul_split_way,
     .workspace = matmul_split_workspace,
     .refuses = matmul_split_refuses,

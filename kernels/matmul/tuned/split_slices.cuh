@@ -1,4 +1,4 @@
-/* split_slices.cuh - float32 matrices cut into slices of 16 bits for split.cu.
+/* split_slices.cuh - cuts float32 matrices into slices of 16 bits, for split.cu.
  *
  * A line is a row of A or a column of B. Each is scaled by a power of two, which is exact, and each of its numbers is
  * written as a sum of slices, in one of two ways:
@@ -14,21 +14,21 @@
  *     from 2^-14 on: normal      down to 2^-28        2^-12 |x|     2^-23 |x|      2^-21 |x y|, both being normal
  *     below: "tiny"              below                2^-25         2^-37          2^-21 |x y| and 2^-21
  *
- * (|y| is 2^15 at most, so a tiny x loses 2^-37 2^15 with its rest and 2^-25 2^3 with lo lo.) A line without tiny
- * numbers is "good", any other is "wide". An element of C whose lines are good is right wherever zeros are. If its
- * lines have t tiny numbers, it has lost at most t 2^-21 beside, in the scale of its lines. If the sum is at least 2
- * t that is 2^-22 of it, less than its own rounding. The largest product of two lines may be 2^30, so practically all
- * sums of ordinary numbers are so large, even if one of the lines is a row of a softmax or holds numbers spread over
- * 2^-60 .. 2^60. A smaller sum has failed, and is computed again.
+ * (|y| is 2^15 at most, so a tiny x loses 2^-37 2^15 with its rest and 2^-25 2^3 with lo lo.) An element of C whose
+ * lines have no tiny numbers is right, wherever zeros are. If its lines have t tiny numbers, it has lost at most t
+ * 2^-21 more, in the scale of its lines. If the sum is at least 2 t, that is 2^-22 of the sum, less than its own
+ * rounding. The largest product of two lines may be 2^30, so practically all sums of ordinary numbers are that large,
+ * even if one of the lines is a row of a softmax or holds numbers spread over 2^-60 .. 2^60. A smaller sum has failed,
+ * and is computed again.
  *
  * Three of bfloat16: six products, slower. All 24 bits of a float are there, and bfloat16 has the range of float32. The
  * products left out, b c, c b and c c, are below 2^-25 of x y. A bit of c is lost only if x, scaled, is below 2^-96;
  * and a product of slices only if x y is. Lines where two such may meet are "hard"; the same test by the sum, which
  * must be 2^-55 k, holds all but products of which nearly all are zero. Such an element is computed by one thread.
  *
- * Infinities and NaN are not looked at for a line's scale. They are themselves in the first slice and make NaN of the
- * others, so of a sum that is not finite only the part from first slices counts. That has what arithmetic makes of it:
- * a first slice is zero only if the number is, or is tiny, and then the sum is NaN and has failed.
+ * Infinities and NaN do not count for a line's scale. They are themselves in the first slice and make NaN of the
+ * others, so of a sum that is not finite only the part from first slices counts. That part is what arithmetic makes of
+ * the numbers, unless a tiny number has become a zero first slice: then the sum is NaN, and has failed.
  *
  * Whether an element fails depends on its two lines and its sum alone. So its bits do not depend on other elements: a
  * panel of C has the same bits as the whole. Two slices give practically every element: a number of N(0,1) is tiny with
@@ -44,9 +44,9 @@
 
 /* ---- ways to cut ----------------------------------------------------------------------------------------------- */
 
-/* A WAY has type, of its SLICES slices; TOP, the exponent of a line's largest number, once scaled; LO_SCALE, by which
- * products of a first slice with another one are divided; cut(), which gives the slices of a number. Here: two of
- * float16. */
+/* A WAY has `type`, the type of its SLICES slices; TOP, the exponent of a line's largest number, once scaled; LO_SCALE,
+ * by which products of a first slice with another one are divided; and cut(), which finds the slices of a number. This
+ * way: two of float16. */
 struct split_two {
     using type = __half;
     static constexpr int SLICES = 2, TOP = 14;
@@ -58,6 +58,7 @@ struct split_two {
     }
 };
 
+/* The other way: three of bfloat16. */
 struct split_three {
     using type = __nv_bfloat16;
     static constexpr int SLICES = 3, TOP = 47;
@@ -74,7 +75,7 @@ struct split_three {
 
 #define MAX_SLICES 3
 
-/* The exponent of the power of two by which a line is scaled. */
+/* The exponent of the power of two by which a line is scaled; `high`: split_line's. */
 template <typename WAY> __device__ inline int line_shift(uint32_t high) {
     return high == 0 ? 0 : min(WAY::TOP - float_exponent(high), 126);
 }
@@ -84,12 +85,13 @@ template <typename WAY> __device__ inline int line_least(const split_line &line)
     return line.high == 0 ? WAY::TOP : float_exponent(0 - line.low) + line_shift<WAY>(line.high);
 }
 
-/* With two slices: has the line tiny numbers? */
-__device__ inline bool line_is_wide(const split_line &line) {
+/* Does the line, scaled for two slices, have tiny numbers, below float16's smallest normal number 2^-14? */
+__device__ inline bool line_has_tiny(const split_line &line) {
     return line_least<split_two>(line) < -14;
 }
 
-/* May three slices lose bits of a product of these lines? */
+/* May three slices lose bits of a product of these lines (see above), because a number, or a product of two, is below
+ * 2^-96? */
 __device__ inline bool lines_hard(const split_line &a, const split_line &b) {
     const int i = line_least<split_three>(a), j = line_least<split_three>(b);
     return min(min(i, j), i + j) < -96;
@@ -97,7 +99,8 @@ __device__ inline bool lines_hard(const split_line &a, const split_line &b) {
 
 /* ---- measure --------------------------------------------------------------------------------------------------- */
 
-/* Finds each line's largest and least magnitude. The order of blocks does not matter to a maximum. */
+/* Finds the extremes of each line (split_line), a patch per block: of a row each warp finds those of its part, of a
+ * column the block. Maxima do not depend on the order of blocks. */
 __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __grid_constant__ split_pair pair) {
     __shared__ uint2 column_line[PATCH_COLUMNS];
     const split_operand &operand = pair.operand[blockIdx.z];
@@ -155,8 +158,8 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
 
 /* ---- cut ------------------------------------------------------------------------------------------------------- */
 
-/* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns, and counts the tiny numbers of wide
- * lines. K_ADJACENT: lines are rows of the operand in memory, not columns. */
+/* Cuts a thread's share of a patch, of which a warp has 8 rows of 128 columns; in two, also counts the lines' tiny
+ * numbers. K_ADJACENT: lines are rows of the operand in memory, not columns. */
 template <typename WAY, bool K_ADJACENT>
 __device__ inline void split_cut(const split_operand &operand, const split_place &at,
                                  const float4 (&four)[PATCH_EACH]) {
@@ -167,13 +170,13 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
     T *const to = static_cast<T *>(operand.slice) + (at.batch * operand.rows + at.row) * operand.pitch + at.column;
     const int64_t slice_stride = operand.count * operand.rows * operand.pitch;
     int shift[LINES] = {};
-    uint32_t wide = 0, tiny = 0; /* lines, a bit each; tiny numbers of each, four bits each */
+    uint32_t have_tiny = 0, tiny = 0; /* do lines have tiny numbers, a bit each; the thread's number, four bits each */
 #pragma unroll
     for (int i = 0; i < LINES; i++) {
         if (first + i >= lines) continue;
         const split_line known = line_load(line + i);
         shift[i] = line_shift<WAY>(known.high);
-        wide |= uint32_t(line_is_wide(known)) << i;
+        have_tiny |= uint32_t(line_has_tiny(known)) << i;
     }
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) {
@@ -199,14 +202,14 @@ __device__ inline void split_cut(const split_operand &operand, const split_place
     }
 #pragma unroll
     for (int i = 0; i < LINES; i++) {
-        if (WAY::SLICES != 2 || !(wide >> i & 1)) continue; /* a row is wide for the whole warp */
+        if (WAY::SLICES != 2 || !(have_tiny >> i & 1)) continue; /* the same for the whole warp if it has one row */
         uint32_t count = tiny >> i * 4 & 15;
         if (K_ADJACENT) count = __reduce_add_sync(~0u, count);
         if (count > 0 && (!K_ADJACENT || threadIdx.x % 32 == 0)) atomicAdd(&line[i].tiny, count);
     }
 }
 
-/* Cuts a patch a block; if the grid is smaller, patch after patch. Nothing if nothing is `wanted`. */
+/* Cuts a patch per block. If `wanted` is not NULL, a block does patch after patch, and nothing if *wanted is 0. */
 template <typename WAY>
 __global__ void __launch_bounds__(PATCH_THREADS, 3)
     split_cut_kernel(const __grid_constant__ split_pair pair, const uint32_t *wanted) {

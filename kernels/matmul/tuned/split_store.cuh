@@ -1,5 +1,5 @@
-/* split_store.cuh - stores the sums of split.cu in C: undoes the scaling, and finds the elements at which two slices
- * fail; later stores these from three slices, or from a plain sum.
+/* split_store.cuh - stores the sums of split.cu in C: undoes the scaling, and finds the elements for which two slices
+ * do not suffice; later stores these elements from three slices, or from a plain sum.
  *
  * split_slices.cuh has the rule for which elements fail. A thread holds 64 sums of a tile in the layout of wgmma.cuh,
  * the same with two slices and with three: so a word of 64 bits marks which of its sums have failed, and the same
@@ -12,28 +12,30 @@
 
 #define TILE_N 128
 
-/* The elements that two slices did not give. A cluster's tile is listed once; for each thread, a bit marks each of its
- * 64 sums that failed. The order of the list depends on timing, its tiles do not. `count` NULL: three slices give all
- * elements. */
+/* The elements that failed with two slices: a list of the clusters' tiles that have any, and for each thread of a tile
+ * a bit for each of its 64 sums. The order of the list depends on timing, its content does not. `count` NULL: all
+ * elements are computed from three slices. */
 #define FAILED_EACH (WGMMA_CLUSTER * 2 * WARPGROUP) /* threads with sums of a tile */
 struct split_failed {
-    uint32_t *count;  /* of listed tiles */
-    uint32_t *listed; /* [tiles]: is it listed? */
-    uint64_t *sums;   /* [tiles][FAILED_EACH] */
+    uint32_t *count;  /* number of listed tiles */
+    uint32_t *listed; /* [tiles]: is the tile in the list? */
+    uint64_t *sums;   /* [tiles][FAILED_EACH]: which sums failed, of listed tiles */
     uint32_t *list;   /* [tiles] */
 };
 
-/* The number of a thread in its cluster. */
+/* The index in split_failed.sums of this thread, for tile `number`. */
 __device__ inline int64_t failed_at(int64_t number, int consumer) {
     return number * FAILED_EACH + (cluster_column() * 2 + consumer) * WARPGROUP + threadIdx.x % WARPGROUP;
 }
 
 /* ---- where a thread's 64 sums are ------------------------------------------------------------------------------ */
 
+/* The position in C of a thread's first sum. */
 struct split_corner {
-    int64_t batch, m, n; /* of the first sum */
+    int64_t batch, m, n;
 };
 
+/* The row and the column of sum i. */
 __device__ inline int64_t split_row(const split_corner &corner, int i) {
     return corner.m + i / 2 % 2 * 8;
 }
@@ -42,23 +44,22 @@ __device__ inline int64_t split_column(const split_corner &corner, int i) {
     return corner.n + i / 4 * 8 + i % 2;
 }
 
-/* Loads the extremes of the lines at, at + STEP ...; a line that does not exist counts as zeros. All loads come
- * first. */
+/* Loads the lines at, at + STEP ...; a line that does not exist is loaded as one of zeros. */
 template <int COUNT, int STEP>
 __device__ inline void split_lines(const split_line *line, int64_t at, int64_t lines, split_line (&found)[COUNT]) {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) found[i] = at + i * STEP < lines ? line_load(line + at + i * STEP) : split_line();
 }
 
-/* Undoes the scaling of lines. In two factors, because the power may exceed float's range though the product does
- * not. */
+/* sum * 2^shift, which undoes the scaling of its lines. In two factors, because the power may exceed float's range
+ * though the product does not. */
 __device__ inline float split_unscale(float sum, int shift) {
     return sum * power_of_two(shift / 2) * power_of_two(shift - shift / 2);
 }
 
-/* Stores a warpgroup's 64 x 128 sums, except those that fail. All loads come before the first store and without
- * branches between them, so that they overlap: each lane loads four of the warp's 128 columns and shares them by
- * shuffles. Gives the sums that failed, a bit each. */
+/* Stores a warpgroup's 64 x 128 sums, except those that have failed, and returns these, a bit each. All loads come
+ * before the first store and without branches between them, so that they overlap: each lane loads four of the warp's
+ * 128 columns and shares them by shuffles. */
 __device__ inline uint64_t split_store(const matmul_args &args, const split_line *a_line, const split_line *b_line,
                                        const split_corner &corner, float (&sum)[64]) {
     const int lane = int(threadIdx.x) % 4;
@@ -116,7 +117,7 @@ __device__ inline uint64_t split_store(const matmul_args &args, const split_line
     return 0;
 }
 
-/* Computes an element in float32, as the plainest kernel would. */
+/* Computes an element in float32, by one multiply-add after the other. */
 __device__ inline float split_dot(const split_pair &pair, const matmul_args &args, const split_corner &corner,
                                   int64_t m, int64_t n) {
     const split_operand &a = pair.operand[0], &b = pair.operand[1];

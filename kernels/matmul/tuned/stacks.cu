@@ -1,13 +1,13 @@
-/* stacks.cu - stacks of small products: a block takes them in groups, and no thread waits beside a matrix that
- * is smaller than a tile.
+/* stacks.cu - stacks of small products: a block takes them in groups, so that no thread idles because a matrix is
+ * smaller than a tile.
  *
  *     memory       A0 A1 A2 A3 | A4 A5 A6 A7 | ...     the matrices of a stack lie one behind the other:
  *                  B0 B1 B2 B3 | B4 B5 B6 B7 | ...     a group of them is one run of memory
  *                       |             |
  *                    copied,       being copied        cp.async, as many bytes at a time as a row allows
  *                       v             v
- *     shared       +---------+   +---------+
- *     memory       | group 0 |   | group 1 |           two buffers a block, up to six blocks a multiprocessor
+ *     shared       +---------+   +---------+           two buffers per block,
+ *     memory       | group 0 |   | group 1 |           up to six blocks per multiprocessor
  *                  +---------+   +---------+
  *                   | | | |                            each warp multiplies other products, or other tiles of them
  *                   v v v v
@@ -20,7 +20,7 @@
  *
  * The tiles know how to multiply from any of the layouts:
  *
- *     float32     4 x 4 to 8 x 8 sums a thread; loads of 16 bytes bring four k of a line or four lines of a k
+ *     float32     4 x 4 to 8 x 8 sums per thread; loads of 16 bytes bring four k of a line or four lines of a k
  *     float64     tensor cores, 4 of k at a time
  *     16 bits     tensor cores, 16 of k, by ldmatrix: its rows must begin on 16 bytes, which copies see to
  *     odd rows    of 16 bits: their elements are read one by one, because odd rows are copied unpadded (stacks.cuh)
@@ -86,8 +86,8 @@ template <enum layout LAYOUT, int COUNT, int THREADS> struct stacks_lines {
     }
 };
 
-/* ROWS x COLUMNS sums a thread, HEIGHT x 4 threads. Threads 2 i and 2 i + 1 read the same lines of A, threads i and i +
- * 2 the same lines of B, so that each half of a warp reads few banks. */
+/* A TILE of ROWS x COLUMNS sums per thread, by HEIGHT x 4 threads. Threads 2 i and 2 i + 1 read the same lines of A,
+ * threads i and i + 2 the same lines of B, so that each half of a warp reads few banks. */
 template <int ROWS, int COLUMNS, int HEIGHT, enum layout A, enum layout B> struct stacks_floats {
     using type = float;
     using a_lines = stacks_lines<A, ROWS, HEIGHT>;
@@ -154,6 +154,7 @@ template <int ROWS, int COLUMNS, int HEIGHT, enum layout A, enum layout B> struc
 
 /* ---- sums in the layout of mma.sync ------------------------------------------------------------------------------ */
 
+/* The sums of a TILE of ROWS x COLUMNS times 16 x 8, and how they are stored. */
 template <typename T, int ROWS, int COLUMNS> struct stacks_sums : fragment_sums<accumulator<T>, ROWS, COLUMNS> {
     using type = T;
     static constexpr int TEAM = 32, TILE_M = ROWS * 16, TILE_N = COLUMNS * 8;
@@ -168,6 +169,7 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_sums : fragment_sums<
     }
 };
 
+/* A TILE of float64. */
 template <int ROWS, int COLUMNS> struct stacks_doubles : stacks_sums<double, ROWS, COLUMNS> {
     __device__ void multiply_add(const stacks_operand &a_operand, const stacks_operand &b_operand, const char *a,
                                  const char *b, int row, int column, int k) {
@@ -209,6 +211,7 @@ __device__ inline uint32_t pair_mask(int count) {
     return count >= 2 ? 0xffffffffu : count == 1 ? 0xffffu : 0;
 }
 
+/* What both TILEs of 16-bit types share: they differ in how they load operands. */
 template <typename T, int ROWS, int COLUMNS> struct stacks_halves : stacks_sums<T, ROWS, COLUMNS> {
     uint32_t rows[ROWS][4], columns[COLUMNS / 2][4]; /* operands of 16 k, as multiply() takes them */
 
@@ -266,7 +269,7 @@ struct stacks_matrices : stacks_halves<T, ROWS, COLUMNS> {
     }
 };
 
-/* Rows begin anywhere: element by element, from either layout. */
+/* A TILE for matrices whose rows begin anywhere: loads element by element, from either layout. */
 template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_halves<T, ROWS, COLUMNS> {
     static constexpr int BLOCKS = ROWS > 1 ? 1 : 3;
 
@@ -309,13 +312,14 @@ template <typename T, int ROWS, int COLUMNS> struct stacks_elements : stacks_hal
 static const char *matmul_stacks_refuses(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.m == 0 || args.n == 0 || args.batch == 0) return nullptr;
-    return stacks_choose(launch).plan.bytes > 0 ? nullptr : "its matrices are not small: a block cannot hold a product";
+    return stacks_choose(launch).plan.bytes > 0 ? nullptr : "the matrices are too large: a block cannot hold a product";
 }
 
 static double matmul_stacks_seconds(const struct launch *launch) {
     return stacks_seconds(launch);
 }
 
+/* Starts the kernel for this TILE on as many blocks as run at once, with groups that keep all of them busy. */
 template <typename TILE> static int stacks_start(const struct launch *launch, const stacks_choice &choice) {
     const matmul_args &args = launch->args.matmul;
     const auto kernel = matmul_stacks_kernel<TILE>;
@@ -377,7 +381,7 @@ KERNEL(matmul_stacks) = {
     .name = "stacks",
     .op = OP_MATMUL,
     .device = DEVICE_CUDA,
-    .summary = "stacks of small products: groups of them, a tile a warp, the next group's copies under way",
+    .summary = "stacks of small products, in groups: one tile per warp, while the next group is copied",
     .dtypes = DTYPES_FLOAT,
     .edges = {{64, 48, 32, 16, 8, 4}, {48, 32, 16, 8, 4}, {64, 32, 16, 8, 4}},
     .accuracy = ACCURACY_FULL,
@@ -385,7 +389,7 @@ KERNEL(matmul_stacks) = {
     .compute_capability = 80,
     .parameters = {{.name = "tile",
                     .values = {"auto", "16x16", "32x32", "64x32"},
-                    .help = "of C, that a warp computes; auto: the one that wastes least"}},
+                    .help = "rows and columns of C per warp; auto: as a model predicts"}},
     .refuses = matmul_stacks_refuses,
     .seconds = matmul_stacks_seconds,
     .launch = matmul_stacks_launch,

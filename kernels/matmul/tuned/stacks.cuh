@@ -41,6 +41,7 @@ struct stacks_operand {
     int product_pitch;        /* in a buffer, from product to product; 0: one matrix for all products */
 };
 
+/* The division of a stack into groups, and the layout of a block's shared memory. */
 struct stacks_work {
     stacks_operand operand[2]; /* A, B */
     int64_t groups;
@@ -55,7 +56,7 @@ struct stacks_work {
     unsigned tiles_magic, columns_magic;
 };
 
-/* u / d, by the magic number of d; exact while u d < 2^31. */
+/* u / d, by magic_of(d); exact while u d < 2^31. */
 __device__ inline unsigned divided(unsigned u, unsigned magic) {
     return __umulhi(2 * u, magic);
 }
@@ -81,8 +82,9 @@ __device__ inline void stacks_copy_rows(const stacks_operand &o, char *to, const
     }
 }
 
-/* The same by shorter copies. A row of odd width takes many of them, so the threads are numbered through all copies of
- * all rows: eight threads a row would leave others idle, and would not read adjacent memory. */
+/* Copies the first `units` times UNIT bytes of each of `rows` rows, UNIT bytes at a time. A row of odd width takes many
+ * copies, so the threads are numbered through all copies of all rows: eight threads per row would leave others idle,
+ * and would not read adjacent memory. */
 template <int UNIT>
 __device__ inline void stacks_copy_short(const stacks_operand &o, char *to, const char *from, int rows, int units) {
     const int first = int(divided(threadIdx.x, o.magic)), down = int(divided(blockDim.x, o.magic));
@@ -105,11 +107,12 @@ __device__ inline void stacks_copy_short(const stacks_operand &o, char *to, cons
     }
 }
 
-/* The bytes from the last boundary of 16 bytes to `run`; the same in memory and in a buffer. */
+/* The bytes from the last boundary of 16 bytes to `run`; unpadded matrices lie equally far behind one in a buffer. */
 __device__ inline int stacks_skew(const void *run) {
     return int(reinterpret_cast<uintptr_t>(run) & 15);
 }
 
+/* The address of a group's first matrix of an operand. */
 __device__ inline const char *stacks_run(const stacks_operand &o, const stacks_work &work, int64_t group) {
     return o.from + group * work.products * o.product_stride;
 }
@@ -210,8 +213,8 @@ template <typename T> struct stacks_output {
     }
 };
 
-/* A block does group after group. While it multiplies what lies in one buffer, copies fill the other. If k is cut into
- * pieces, a team has at most one tile, and keeps its sums from piece to piece.
+/* Computes group after group in each block. While the block multiplies the group in one buffer, copies fill the other.
+ * If k is cut into pieces, a team has at most one tile, and keeps its sums from piece to piece.
  *
  * A TILE (stacks.cu has four) has:
  *     type                              the element type
@@ -297,6 +300,7 @@ struct stacks_shape {
     double slots_per_k, slots_per_tile; /* issue slots of a warp, for each k of a tile (or of two) and in addition */
 };
 
+/* A launch: its division, and the blocks' size. */
 struct stacks_plan {
     stacks_work work;
     int64_t bytes;    /* of shared memory; 0: it does not fit */

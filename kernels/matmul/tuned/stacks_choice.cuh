@@ -1,4 +1,4 @@
-/* stacks_choice.cuh - which tile suits a stack: a model of stacks.cu's time. */
+/* stacks_choice.cuh - chooses the tile for a stack, by a model of stacks.cu's time. */
 #ifndef KERNELS_MATMUL_STACKS_CHOICE_CUH
 #define KERNELS_MATMUL_STACKS_CHOICE_CUH
 
@@ -16,6 +16,7 @@ static constexpr stacks_shape half_shapes[SHAPES] = {
 static constexpr stacks_shape element_shapes[SHAPES] = {
     {16, 16, 32, 24, 0.5, 1.2, 170}, {32, 32, 32, 12, 0.5, 0, 430}, {64, 32, 32, 8, 0.5, 11.8, 1260}};
 
+/* The shapes of the tiles that multiply this stack's type and rows. */
 inline const stacks_shape *stacks_shapes(const struct launch *launch) {
     return launch->dtype == FLOAT32   ? float_shapes
            : launch->dtype == FLOAT64 ? double_shapes
