@@ -8,13 +8,14 @@
  * of the additions is not fixed, so the last bits of results vary. Global traffic, as modelled: each element is read
  * once, and for each a cell is read and written in the L2 cache.
  *
- * Measured on an H100: 2^20 floats with one output take 1.85 ms, by reduce/tree.cu 6.0 us. The limit is the queue at
+ * Measured on an H100: 2^20 floats with one output take 1.85 ms, with reduce/tree.cu 6.0 us. The limit is the queue at
  * the cell; with many outputs the queues are shorter. reduce/tree.cu adds without a queue. */
 #include "../core/dtype.cuh"
 #include "../core/launch.cuh"
 
 #define THREADS 256
 
+/* Adds one element per thread to the cell of its output. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_constant__ reduce_args args) {
     const int64_t element = block_number() * THREADS + threadIdx.x; /* index of x[o][l][i] in memory */
@@ -24,6 +25,7 @@ __global__ void __launch_bounds__(THREADS) reduce_atomic_add(const __grid_consta
     atomicAdd(static_cast<double *>(args.state) + output, double(widen(static_cast<const T *>(args.x)[element])));
 }
 
+/* Turns one cell per thread into a result. */
 template <typename T>
 __global__ void __launch_bounds__(THREADS) reduce_atomic_finish(const __grid_constant__ reduce_args args) {
     const int64_t output = block_number() * THREADS + threadIdx.x;
@@ -65,7 +67,7 @@ KERNEL(reduce_atomic) = {
     .name = "atomic",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "one atomic addition an element (sum, mean)",
+    .summary = "one atomic addition per element (sum, mean)",
     .dtypes = DTYPES_FLOAT,
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN),
     .edges = {{THREADS}, {THREADS}, {THREADS}},

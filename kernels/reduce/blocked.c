@@ -1,4 +1,4 @@
-/* reduce/blocked.c - vectorised, several threads, and the same bits whatever their number.
+/* reduce/blocked.c - vectorised reductions by several threads, with the same bits whatever their number.
  *
  * The work is cut into chunks of a fixed size. Threads take chunks in any order; their results are merged in a fixed
  * order:
@@ -20,14 +20,14 @@
 #include "../core/cpu.h"
 #include "state.h"
 
-#define ROWS    1024
-#define COLUMNS 256 /* of a block at most; 256 accumulators are 2 KiB */
-#define LANES   64
+#define ROWS    1024 /* of a chunk */
+#define COLUMNS 256  /* of a block at most; 256 accumulators are 2 KiB */
+#define LANES   64   /* columns that adjacent elements are taken as */
 #define BATCH   4096 /* elements widened at a time: 32 KiB */
 #define GROUP   64   /* chunks whose results are kept until they are merged */
 
-#define SHORT         1024
-#define SHORT_COLUMNS 64
+#define SHORT         1024 /* most elements of a short row */
+#define SHORT_COLUMNS 64   /* short rows of a block */
 
 /* The accumulators of each column:
  *     min, max, argmin, argmax    value: the selected element; index: its position
@@ -62,6 +62,7 @@ struct row_batch {
     } x;
 };
 
+/* Sets each column's `sum` to `statement`, for each element x of the column in turn. */
 #define EACH_ROW(type, member, statement)                                                                              \
     for (int64_t r = 0; r < batch->rows; r++) {                                                                        \
         const type *restrict row = batch->x.member + r * batch->columns;                                               \
@@ -199,7 +200,8 @@ CPU_BODY scale_columns_body(struct row_batch *batch, struct column_sums *sums) {
 }
 CPU_VERSIONS(scale_columns, (struct row_batch * batch, struct column_sums *sums), (batch, sums))
 
-/* Wraps modulo 2^64: sums and products are computed as uint64_t, where overflow is defined. */
+/* Adds the rows of a batch of integers. Sums and products are computed as uint64_t, whose overflow is defined: modulo
+ * 2^64. */
 CPU_BODY add_integers_body(enum reduce_operator operator_, const struct row_batch *batch, struct column_sums *sums) {
     const bool skip_nan = false; /* EACH_ROW_INDEXED reads it; an integer is never NaN */
     switch (operator_) {
@@ -236,7 +238,7 @@ struct blocked_work {
     int64_t chunk_length;
 };
 
-/* Adds a piece's elements to the sums by the operator's loop. */
+/* Adds a batch's elements to the sums by the operator's loop; changes the batch. */
 static void add_batch(const struct blocked_work *work, struct row_batch *batch, struct column_sums *sums) {
     enum reduce_operator operator_ = work->args->operator_;
     bool skip_nan = work->args->skip_nan;
@@ -262,7 +264,7 @@ static void add_batch(const struct blocked_work *work, struct row_batch *batch, 
     add_integers(work->args->operator_, batch, sums);
 }
 
-/* Widens `count` adjacent elements of x into the piece, from element `at` of the piece on. */
+/* Widens `count` adjacent elements of x, from `element` on, into the batch, from its element `at` on. */
 static void widen(const struct blocked_work *work, int64_t element, int64_t count, struct row_batch *batch,
                   int64_t at) {
     const char *x = (const char *)work->args->x + element * (int64_t)dtype_size(work->dtype);
@@ -279,7 +281,7 @@ static void recentre(struct column_sums *sums, int64_t columns) {
             moments_recentre(&sums->pivot[c], sums->numbers[c], &sums->value.f[c], &sums->squares[c]);
 }
 
-/* Widens `rows` elements of each short row, the first of them `element`, into a column of the piece. */
+/* Widens `rows` elements of each short row, from `element` on in the first row, into a column of the batch. */
 static void widen_short(const struct blocked_work *work, int64_t element, int64_t rows, struct row_batch *batch) {
     struct row_batch lines; /* [column][row] */
     for (int64_t c = 0; c < batch->columns; c++) widen(work, element + c * work->args->length, rows, &lines, c * rows);
@@ -287,7 +289,7 @@ static void widen_short(const struct blocked_work *work, int64_t element, int64_
         for (int64_t c = 0; c < batch->columns; c++) batch->x.i[r * batch->columns + c] = lines.x.i[c * rows + r];
 }
 
-/* Adds a matrix of x, whose rows begin `pitch` elements after each other, piece by piece. */
+/* Adds a matrix of x, whose rows begin `pitch` elements after each other, batch by batch. */
 static void add_matrix(const struct blocked_work *work, int64_t element, int64_t rows, int64_t pitch,
                        struct row_batch *batch, struct column_sums *sums) {
     int64_t columns = batch->columns;
@@ -308,7 +310,7 @@ static void add_matrix(const struct blocked_work *work, int64_t element, int64_t
             for (int64_t r = 0; r < batch->rows; r++)
                 widen(work, element + (row + r) * pitch, columns, batch, r * columns);
         add_batch(work, batch, sums);
-        if (deviates && row == 0) { /* once more, about the mean */
+        if (deviates && row == 0) { /* adds the first batch once more, about its mean */
             recentre(sums, columns);
             for (int64_t c = 0; c < columns; c++) sums->value.f[c] = sums->squares[c] = sums->numbers[c] = 0;
             add_batch(work, batch, sums);
@@ -349,14 +351,14 @@ static int64_t block_columns(const struct blocked_work *work, int64_t block) {
     return min_int64(work->columns, work->inner - block * work->columns);
 }
 
-/* Reduces adjacent elements one by one: fewer than LANES. */
+/* Reduces `count` adjacent elements one by one, for fewer than LANES. */
 static union reduce_any reduce_few(const struct blocked_work *work, int64_t element, int64_t count, int64_t position) {
     union reduce_any sum = reduce_empty(&work->reduction);
     for (int64_t i = 0; i < count; i++) reduce_add(&work->reduction, &sum, element + i, position + i);
     return sum;
 }
 
-/* var and std of 64-bit integers, one by one: their squares fit no vector. */
+/* Reduces elements one by one for var and std of 64-bit integers, whose squares fit no vector. */
 static void reduce_wide_integers(const struct blocked_work *work, int64_t element, int64_t rows, int64_t columns,
                                  union reduce_any *states) {
     const int64_t row_stride = work->args->inner, column_stride = work->is_short ? work->args->length : 1;
@@ -415,7 +417,8 @@ static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t
     }
 }
 
-/* Merges the states of a block's next chunk; the last chunk finishes the block. */
+/* Merges the states of a block's next chunk into the outputs' states; the last chunk of the last launch stores the
+ * results. */
 static void merge_chunk(const struct blocked_work *work, int64_t block, int64_t chunk, const union reduce_any *states) {
     const struct reduce_args *args = work->args;
     struct reduce_args end = *args;
@@ -475,7 +478,7 @@ KERNEL(reduce_blocked) = {
     .name = "blocked",
     .op = OP_REDUCE,
     .device = DEVICE_CPU,
-    .summary = "vectorised chunks, several threads, merged in one order",
+    .summary = "vectorised chunks, which several threads take and which are merged in one order",
     .dtypes = DTYPES_ALL,
     .operators = REDUCE_ALL_OPERATORS,
     .edges = {{GROUP}, {LANES, SHORT, ROWS, BATCH, ROWS *LANES}, {COLUMNS, BATCH / COLUMNS}},

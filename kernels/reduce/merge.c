@@ -4,6 +4,8 @@
 
 #include "../core/axes.h"
 
+/* Sets reduced[axis] for each axis that the options name. Reports an axis that does not exist or is named twice, and
+ * argmin or argmax over several axes but not all. */
 static enum status find_axes(const struct op_options *options, int rank, bool reduced[MAX_RANK], struct error *error) {
     int count = options->axis_count ? options->axis_count : 1;
     bool all = options->axis_count == 0 && options->axis == REDUCE_ALL_AXES;
@@ -34,7 +36,8 @@ static bool append_group(struct axes *axes, const struct shape *shape, const boo
     return any;
 }
 
-/* Makes three groups: the axes before the reduced ones, the reduced axes, and the axes behind them. */
+/* operation->merge: makes up to three groups: the axes before the reduced ones, the reduced axes, and the axes behind
+ * them; or, if the reduced axes are not adjacent, all other axes and then the reduced ones. */
 enum status reduce_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error) {
     const struct shape *shape = &shapes[0];

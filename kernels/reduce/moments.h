@@ -35,6 +35,7 @@ static inline bool reduce_has_moments(enum reduce_operator operator_, bool skip_
     return reduce_is_variance(operator_) || (skip_nan && (operator_ == REDUCE_MEAN || operator_ == REDUCE_SUM));
 }
 
+/* The bytes of the state of one output. */
 static inline size_t reduce_state_size(enum reduce_operator operator_, bool skip_nan) {
     return reduce_has_moments(operator_, skip_nan) ? sizeof(struct reduce_moments) : sizeof(struct reduce_state);
 }
@@ -110,7 +111,7 @@ MOMENTS_CALL void moments_recentre(double *pivot, double count, double *sum, dou
     *sum -= count * by;
 }
 
-/* var or std of `count` elements; NaN if ddof leaves none. */
+/* The variance (`root`: the standard deviation) of moments->count elements; NaN if ddof leaves none. */
 MOMENTS_CALL double moments_result(const struct reduce_moments *moments, double ddof, bool root) {
     const double divisor = (double)moments->count - ddof;
     const double variance = divisor > 0 ? moments->spread.squares / divisor : (double)NAN;
@@ -119,6 +120,7 @@ MOMENTS_CALL double moments_result(const struct reduce_moments *moments, double 
 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */
 
+/* The sum that the state of integers holds. */
 MOMENTS_CALL wide_int moments_sum(const struct reduce_moments *moments) {
     return (wide_int)((wide_uint)moments->exact[1] << 64 | moments->exact[0]);
 }
@@ -134,6 +136,7 @@ MOMENTS_CALL void moments_add_exact(struct reduce_moments *into, wide_int sum, w
     into->exact[4] += top + (new_squares < old_squares);
 }
 
+/* Merges `from` into `into`. */
 MOMENTS_CALL void moments_merge_exact(struct reduce_moments *into, const struct reduce_moments *from) {
     moments_add_exact(into, moments_sum(from), (wide_uint)from->exact[3] << 64 | from->exact[2], from->exact[4]);
 }
@@ -155,7 +158,8 @@ MOMENTS_CALL void moments_divide(double *hi, double *lo, double divisor) {
     *lo = rest - (*hi - quotient);
 }
 
-/* var or std of `count` integers: (count * squares - sum^2) / (count * (count - ddof)), rounded once. */
+/* The variance (`root`: the standard deviation) of `count` integers: (count * squares - sum^2) / (count * (count -
+ * ddof)), rounded once; NaN if ddof leaves none. */
 MOMENTS_CALL double moments_result_exact(const struct reduce_moments *moments, int64_t count, double ddof, bool root) {
     if (!((double)count - ddof > 0)) return (double)NAN;
     const wide_int sum = moments_sum(moments);

@@ -19,7 +19,8 @@ static int reduce_operator_of(const struct op_options *options) {
     return (int)options->reduce;
 }
 
-/* Names the loop along each axis: k along the reduced one; b, m, n where einsum would write them. */
+/* Sets the loop along each axis: LOOP_K along the reduced one, and the loops of operation.h's table along the others.
+ * If all axes are reduced, the last one has LOOP_K. */
 static void name_loops(int rank, int axis, enum loop loop[OPERAND_RANK]) {
     static const enum loop along[OPERAND_RANK + 1][OPERAND_RANK][OPERAND_RANK] = {
         [1] = {{LOOP_K}},
@@ -121,11 +122,11 @@ static void reduce_launch(const struct geometry *geometry, const struct tile *ti
     launch->args.reduce = args;
 }
 
-/* The tolerance relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Variants accumulate in
- * float64, so results of narrower types have little more than their own rounding error. If elements are equal, rounding
- * errors add up: to a quarter of the length for the plain loop; to half of it for a variance, most of which is there
- * after a few elements. A lost element of average size is still detected up to lengths of 2^26. Sums of subnormal
- * numbers are exact; the absolute tolerance covers the rounding of the result, of a mean's quotient and of a
+/* operation->tolerance, relative to the sum of |x| (sum, mean) or to the result (norm2, prod, var, std). Variants
+ * accumulate in float64, so results of narrower types have little more than their own rounding error. If elements are
+ * equal, rounding errors add up: to a quarter of the length for the plain loop; to half of it for a variance, most of
+ * which is there after a few elements. A lost element of average size is still detected up to lengths of 2^26. Sums of
+ * subnormal numbers are exact; the absolute tolerance covers the rounding of the result, of a mean's quotient and of a
  * variance's terms. Integral and selected results are exact. */
 static struct tolerance reduce_tolerance(const struct geometry *geometry, enum accuracy accuracy) {
     (void)accuracy; /* no variant computes in less than float64 */
@@ -157,6 +158,7 @@ static bool reduce_unit(const struct op_options *options, const char *const in[]
     return unit_of_input(options, is_number ? number : in, text);
 }
 
+/* operation->long_name: "sum of load over axes 0, 1, without NaN". */
 static bool reduce_long_name(const struct op_options *options, const char *const in[], char text[LONG_NAME_TEXT]) {
     if (!in[0]) return false;
     int length = snprintf(text, LONG_NAME_TEXT, "%s of %s", operators[options->reduce], in[0]);
@@ -176,7 +178,7 @@ static bool reduce_long_name(const struct op_options *options, const char *const
 
 const struct operation operation_reduce = {
     .name = "reduce",
-    .summary = "sum, prod, min, max, mean, norm2, argmin, argmax, var, std or count_nan along one axis or over all",
+    .summary = "sum, prod, min, max, mean, norm2, argmin, argmax, var, std or count_nan along axes or over all",
     .min_inputs = 1,
     .inputs = 1,
     .dimensions = 3,

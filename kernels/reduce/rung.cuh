@@ -1,8 +1,8 @@
 /* reduce/rung.cuh - what the lessons ("rungs" of a ladder) share: accumulators for floats, and how any shape is divided
  * among blocks.
  *
- * x[outer][length][inner] -> y[outer][inner]. A block stands over up to 32 neighbouring outputs, its columns. `rows` of
- * its threads share each of them, so that the threads of a warp read neighbours in memory:
+ * x[outer][length][inner] -> y[outer][inner]. A block computes up to 32 neighbouring outputs, its columns. `rows`
+ * threads share each column, so that the threads of a warp read neighbours in memory:
  *
  *       inner 4              inner 1, 4 rows
  *     | r0 r0 r0 r0
@@ -24,7 +24,9 @@
 #define RUNG_BLOCKS  512 /* enough to fill a GPU: 4 on each of 128 multiprocessors */
 #define RUNG_UNROLL  8   /* loads in flight per thread; blocks share a tile only if each thread has as many */
 
-/* An accumulator is a plain value, so that it may lie in shared memory. */
+/* An accumulator has identity(), the value before any element; add() and merge(), which include an element or another
+ * accumulator; shuffle_down(), another lane's value; and result(). It is a plain value, so that it may lie in shared
+ * memory. This one is of sums and means. */
 struct rung_sum {
     static constexpr bool POSITION = false; /* is the result an index? */
     double value;
@@ -35,8 +37,8 @@ struct rung_sum {
     __device__ double result(double divisor) const { return value / divisor; }
 };
 
-/* min, max, argmin, argmax by NumPy's rules: a NaN displaces every number; equal elements have the position of the
- * first, and -0 equals +0. As a value -0 is the less. index -1: nothing taken yet. */
+/* The accumulator of min, max, argmin and argmax by NumPy's rules: a NaN displaces every number; of equal elements the
+ * first has the position. For positions -0 equals +0, for values -0 is less. index -1: no element yet. */
 template <bool MAX, bool POSITION_> struct rung_extreme {
     static constexpr bool POSITION = POSITION_;
     double value;
@@ -58,12 +60,15 @@ template <bool MAX, bool POSITION_> struct rung_extreme {
     __device__ double result(double) const { return value; }
 };
 
+/* How a launch is divided among blocks. A tile is the columns of a block. */
 struct rung_layout {
-    int rows, columns; /* of a block's threads, powers of two */
-    int splits;        /* blocks that share a tile */
-    int64_t column_tiles, tiles;
+    int rows, columns;    /* of a block's threads, powers of two */
+    int splits;           /* blocks that share a tile */
+    int64_t column_tiles; /* tiles along `inner` */
+    int64_t tiles;        /* in all */
 };
 
+/* Divides a launch. A warp is whole; blocks share tiles only if each thread has RUNG_UNROLL elements. */
 inline rung_layout rung_lay_out(const reduce_args &args) {
     rung_layout layout;
     layout.columns = power_of_two_up_to(args.inner, 32);
@@ -75,7 +80,7 @@ inline rung_layout rung_lay_out(const reduce_args &args) {
     return layout;
 }
 
-/* The workspace: unsigned tickets[RUNG_BLOCKS], zero before and after a launch, then accumulators
+/* The bytes of the workspace: unsigned tickets[RUNG_BLOCKS], zero before and after a launch, then accumulators
  * partial[splits][outputs]. A block that shares a tile has 8 rows or more, so at least 64 elements for each partial
  * result, and at most 32 columns. This bound suffices for every smaller launch too. */
 inline size_t rung_workspace(const struct launch *launch) {
@@ -85,7 +90,7 @@ inline size_t rung_workspace(const struct launch *launch) {
     return partials == 0 ? 0 : RUNG_BLOCKS * sizeof(unsigned) + size_t(partials) * sizeof(struct reduce_state);
 }
 
-/* Adds elements start, start + step ... of the column that begins at x. */
+/* The accumulator of elements start, start + step ... of the column that begins at x. */
 template <typename A, typename T>
 __device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t start, int64_t step) {
     A a = A::identity();
@@ -101,8 +106,9 @@ __device__ inline A rung_gather(const reduce_args &args, const T *x, int64_t sta
     return a;
 }
 
-/* T is the element type, A the accumulator: rung_sum or rung_extreme. A RUNG, a lesson, has combine(a, layout, row),
- * which merges the accumulators of a block's rows and returns the result in row 0. */
+/* Reduces a share of one tile per block; the last block of a tile merges all shares and stores the results. T is the
+ * element type, A the accumulator: rung_sum or rung_extreme. A RUNG, a lesson, has combine(a, layout, row), which
+ * merges the accumulators of a block's rows and returns the result in row 0. */
 template <typename T, typename A, typename RUNG>
 __global__ void __launch_bounds__(RUNG_THREADS, 3)
     rung_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ rung_layout layout, void *workspace,
@@ -132,7 +138,7 @@ __global__ void __launch_bounds__(RUNG_THREADS, 3)
     }
 
     if (!inside || row != 0) return;
-    A *const state = static_cast<A *>(args.state) + output; /* of the launches before, and for the next */
+    A *const state = static_cast<A *>(args.state) + output; /* left by earlier launches, and for later ones */
     if (!args.first) a.merge(*state);
     if (!args.last)
         *state = a;
@@ -143,6 +149,7 @@ __global__ void __launch_bounds__(RUNG_THREADS, 3)
             quiet(narrow<T>(a.result(args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0)));
 }
 
+/* Starts the kernel. Returns 0 or a cudaError_t. */
 template <typename T, typename A, typename RUNG> int rung_start(const struct launch *launch, const RUNG &rung) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;
@@ -152,6 +159,7 @@ template <typename T, typename A, typename RUNG> int rung_start(const struct lau
     return cudaGetLastError();
 }
 
+/* Starts the kernel for the launch's type and operator. Returns 0 or a cudaError_t. */
 template <typename RUNG> int rung_launch(const struct launch *launch, const RUNG &rung) {
     return dispatch_float(launch->dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
@@ -167,12 +175,14 @@ template <typename RUNG> int rung_launch(const struct launch *launch, const RUNG
     });
 }
 
+/* kernel->traffic and kernel->traffic_bytes of the lessons. */
 #define REDUCE_TRAFFIC "each element read once"
 inline double reduce_bytes(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     return double(args.outer) * args.inner * (double(args.length) + 1) * dtype_size(launch->dtype);
 }
 
+/* kernel->refuses of the lessons. */
 inline const char *reduce_skips_no_nan(const struct launch *launch) {
     return launch->args.reduce.skip_nan ? "this variant does not skip NaNs" : NULL;
 }

@@ -16,6 +16,7 @@
  * time and computes in narrower types. */
 #include "rung.cuh"
 
+/* The RUNG of rung.cuh: merges the rows' accumulators by shuffles within warps, then one per warp in order. */
 struct shuffle_rung {
     template <typename A> __device__ A combine(A a, const rung_layout &layout, int row) const {
         __shared__ A of_warp[RUNG_THREADS / 32][32]; /* [warp][column] */

@@ -1,4 +1,4 @@
-/* reduce/state.c - the types and the last step of each reduction. */
+/* reduce/state.c - the result types of reductions, the last step of each, and states of any operator. */
 #include "state.h"
 #include <math.h>
 
@@ -20,6 +20,7 @@ enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype) 
     return DTYPE_COUNT;
 }
 
+/* Stores a result; makes every NaN the one without sign and payload. */
 static void store_float(enum dtype dtype, void *y, int64_t i, double value) {
     dtype_store(dtype, y, i, isnan(value) ? (double)NAN : value);
 }
@@ -59,7 +60,7 @@ void reduce_merge(const struct reduction *reduction, union reduce_any *into, con
     }
 }
 
-/* x^2 of an integer, of any type. */
+/* x^2; `dtype`: the integer type whose 64-bit pattern x holds. */
 static wide_uint square(enum dtype dtype, int64_t x) {
     const uint64_t magnitude = dtype_is_signed(dtype) && x < 0 ? -(uint64_t)x : (uint64_t)x;
     return (wide_uint)magnitude * magnitude;

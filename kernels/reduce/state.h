@@ -1,4 +1,4 @@
-/* reduce/state.h - the rules of each reduction, NumPy's, for one state of an output at a time.
+/* reduce/state.h - the rules of each reduction, which are NumPy's, as functions of the state of one output.
  *
  * Integers: sums and products in 64 bits modulo 2^64, which serves signed types too; mean and norm2 in double; min and
  * max compare in 64 bits of the type's own signedness. Floats accumulate in double:
@@ -23,6 +23,7 @@
 #include "moments.h"
 #include <string.h>
 
+/* Does the operator choose one of the elements? */
 static inline bool reduce_selects(enum reduce_operator operator_) {
     return operator_ == REDUCE_MIN || operator_ == REDUCE_MAX || operator_ == REDUCE_ARGMIN ||
            operator_ == REDUCE_ARGMAX;
@@ -38,6 +39,7 @@ static inline bool reduce_in_double(enum reduce_operator operator_, enum dtype d
     return (DTYPES_FLOAT & DTYPE_BIT(dtype)) || operator_ == REDUCE_MEAN || operator_ == REDUCE_NORM2;
 }
 
+/* The type of the results for elements of type `dtype`. */
 enum dtype reduce_result_type(enum reduce_operator operator_, enum dtype dtype);
 
 /* Returns the mantissa of x, 1 <= |mantissa| < 2, and adds its exponent to *exponent. 0, infinities and NaN stay as
@@ -62,7 +64,7 @@ static inline int64_t reduce_square_level(double x) {
     return magnitude < 0x1p-400 ? -1 : magnitude < 0x1p480 ? 0 : 1;
 }
 
-/* The factor of elements before they are squared. */
+/* The factor of elements before they are squared, at this level: the index of norm2. */
 static inline double reduce_square_scale(int64_t level) {
     return level < 0 ? 0x1p600 : level > 0 ? 0x1p-600 : 1;
 }
@@ -155,6 +157,7 @@ void reduce_state_finish(enum reduce_operator operator_, enum dtype dtype, const
 
 /* ---- any state --------------------------------------------------------------------------------------------------- */
 
+/* The state of an output, in the struct that its operator needs (reduce_has_moments). */
 union reduce_any {
     struct reduce_state state;
     struct reduce_moments moments;
@@ -166,6 +169,7 @@ struct reduction {
     enum dtype dtype;
 };
 
+/* The state before any element. */
 static inline union reduce_any reduce_empty(const struct reduction *reduction) {
     union reduce_any empty = {.moments = {0}};
     if (!reduce_has_moments(reduction->args->operator_, reduction->args->skip_nan))
@@ -173,8 +177,9 @@ static inline union reduce_any reduce_empty(const struct reduction *reduction) {
     return empty;
 }
 
+/* Merges `from` into `into`. */
 void reduce_merge(const struct reduction *reduction, union reduce_any *into, const union reduce_any *from);
-/* Merges an element of x, at `position` along the reduced axis. */
+/* Merges x[element], at `position` along the reduced axis; not a NaN that is skipped. */
 void reduce_add(const struct reduction *reduction, union reduce_any *into, int64_t element, int64_t position);
 /* The state of output number `out` that earlier launches have left; empty in the first launch. */
 union reduce_any reduce_load(const struct reduction *reduction, int64_t out);

@@ -18,6 +18,7 @@
  * last steps only one warp works. reduce/shuffle.cu avoids both. */
 #include "rung.cuh"
 
+/* The RUNG of rung.cuh: merges the rows' accumulators by a tree in shared memory. */
 struct tree_rung {
     bool interleaved;
 
@@ -37,7 +38,7 @@ struct tree_rung {
                 if (row < s) slot[thread].merge(slot[thread + s * columns]);
             }
         }
-        return slot[thread]; /* row 0 made its own last sum, so it needs no barrier to read it */
+        return slot[thread]; /* the thread of row 0 has made this sum itself, so no barrier is needed */
     }
 };
 
@@ -49,7 +50,7 @@ KERNEL(reduce_tree) = {
     .name = "tree",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "a tree in shared memory, blocks of 256, the last block finishing",
+    .summary = "a tree in shared memory, blocks of 256 threads; the last block finishes",
     .dtypes = DTYPES_FLOAT,
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MEAN) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) |
                  REDUCE_BIT(REDUCE_ARGMIN) | REDUCE_BIT(REDUCE_ARGMAX),
@@ -60,7 +61,7 @@ KERNEL(reduce_tree) = {
     .traffic_bytes = reduce_bytes,
     .parameters = {{.name = "stride",
                     .values = {"sequential", "interleaved"},
-                    .help = "which slots combine: neighbours in order, or far ones, with bank conflicts"}},
+                    .help = "which slots a step combines: far ones first, or near ones first, with bank conflicts"}},
     .workspace = rung_workspace,
     .refuses = reduce_skips_no_nan,
     .launch = reduce_tree_launch,

@@ -47,6 +47,7 @@ struct truth_pass {
     struct accumulator *acc;                                 /* one for each output of the part that is computed */
 };
 
+/* The accumulator before any element. */
 static struct accumulator empty_accumulator(const struct truth_pass *pass) {
     return (struct accumulator){.state = reduce_state_empty(pass->operator_, pass->widened),
                                 .value = pass->kind == KIND_PRODUCT};
@@ -116,7 +117,8 @@ static void add_column(const double *x, int64_t rows, int64_t pitch, bool square
     }
 }
 
-/* Adds rows of `columns` elements to one accumulator a column. */
+/* Adds rows of `columns` elements to an accumulator per column: by vectors, or in long double where these leave the
+ * range. */
 static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t columns, bool squares,
                         struct accumulator *acc) {
     double values[COLUMNS], losses[COLUMNS], magnitudes[COLUMNS];
@@ -134,7 +136,7 @@ static void add_columns(const double *x, int64_t rows, int64_t pitch, int64_t co
     }
 }
 
-/* Adds neighbours to one sum: LANES at a time, then the rest. */
+/* Adds `count` neighbours to one sum: LANES at a time, then the remaining ones. */
 static void add_neighbours(const struct truth_pass *pass, const double *x, int64_t count, bool squares,
                            struct accumulator *into) {
     struct accumulator lanes[LANES];
@@ -183,7 +185,8 @@ static struct piece_array array_of(const struct truth_pass *pass, const struct b
 
 /* ---- variances --------------------------------------------------------------------------------------------------- */
 
-/* Does one of the two passes of a variance over elements. Long double holds 64-bit integers, but not sums of them. */
+/* Adds elements in one of the two passes of a variance. The sum of integers is kept in 128 bits, because long double
+ * holds 64-bit integers, but not sums of them. */
 static void add_deviations(const struct truth_pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
                            struct accumulator *acc) {
     for (int64_t r = 0; r < rows; r++)
@@ -258,6 +261,7 @@ static inline __attribute__((always_inline)) void add_states(enum reduce_operato
             add_states(operator_, UINT64, x, rows, pitch, columns, position, false, acc);                              \
         break
 
+/* Merges one element after another into its column's state, for any operator and type. */
 static void add_any_states(const struct truth_pass *pass, const double *x, int64_t rows, int64_t pitch, int64_t columns,
                            int64_t position, struct accumulator *acc) {
     switch (pass->operator_) {
@@ -276,7 +280,8 @@ static void add_any_states(const struct truth_pass *pass, const double *x, int64
     }
 }
 
-/* Adds elements [first, last) along the reduced axis to the accumulators of the outputs [from, to) of inner. */
+/* Adds elements [first, last) along the reduced axis, of outer index o, to the accumulators of outputs [from, to) along
+ * inner. */
 static void add_run(const struct truth_pass *pass, const struct piece_array *array, int64_t o, int64_t first,
                     int64_t last, int64_t from, int64_t to, struct accumulator *acc) {
     const double *x = array->x + (o * array->length + first) * array->inner + from;
@@ -338,7 +343,7 @@ static void add_piece(const struct truth_pass *pass, const struct box *box, cons
         merge(pass, array.out + i / (runs * inner) * array.out_stride + i % inner, partial + i);
 }
 
-/* The box of the input that feeds a box of the output; also sets the strides. */
+/* Returns the box of the input that feeds a box of the output, and sets the strides of `pass`. */
 static struct box input_box(const struct geometry *geometry, const struct box *out, struct truth_pass *pass) {
     const struct operand *in = &geometry->in[0];
     struct box box = {.rank = in->shape.rank};
@@ -360,8 +365,8 @@ static struct box input_box(const struct geometry *geometry, const struct box *o
     return box;
 }
 
-/* Sets a product. A variant may lose bits, or all of them, by underflow on the way, and its result still counts as
- * right. */
+/* Sets the truth of a product. A result from which underflow on the way has taken bits, or all of them, is right
+ * too. */
 static void set_product(const struct accumulator *product, double relative, struct truth *truth, int64_t i) {
     int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
     long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
@@ -402,7 +407,7 @@ static void set_truths(const struct truth_pass *pass, int64_t count, struct trut
 
 /* ---- the reference ----------------------------------------------------------------------------------------------- */
 
-/* What accumulators hold in the first pass. `in_double`: the elements are read as doubles. */
+/* The kind of accumulators in the first pass. `in_double`: the elements are read as doubles. */
 static enum kind first_kind(enum reduce_operator operator_, bool in_double) {
     if (reduce_is_variance(operator_)) return KIND_MEAN;
     if (reduce_selects(operator_) || !in_double || operator_ == REDUCE_COUNT_NAN) return KIND_STATE;

@@ -2,9 +2,9 @@
  *
  * DeviceReduce reduces a whole array, DeviceSegmentedReduce rows of equal length. Floats accumulate in their own type,
  * in CUB's order: a running sum may overflow where NumPy's does not. In min, max, argmin and argmax a NaN has no
- * defined rank, and either zero may be the result. The accuracy is CUB's own. Products and norms are left out: CUB has
- * no function for them. Integers are offered if CUB's accumulator is NumPy's result type (64 bits). CUB can reduce
- * neither in several launches nor along columns.
+ * defined rank, and either zero may be the result. Products and norms are left out, as CUB has no function for them.
+ * Of integers only int64 is offered, for which CUB's accumulator is NumPy's result type. CUB can reduce neither in
+ * several launches nor along columns.
  *
  * CUB compiles slowly, so only the types worth comparing are here. */
 #include "../../core/dtype.cuh"
@@ -18,6 +18,7 @@
 #define CUB_FINDS_POSITIONS (CUB_VERSION >= 200800) /* as 64-bit numbers, beside the extreme value */
 #define WORKSPACE_BYTES     (256 << 10) /* a partial result per block of CUB's largest grid, on any device */
 
+/* Is the result an index? */
 static bool wants_position(const reduce_args &args) {
     return args.operator_ == REDUCE_ARGMIN || args.operator_ == REDUCE_ARGMAX;
 }
@@ -55,6 +56,7 @@ template <typename T> static cudaError_t find_position(const struct launch *laun
 #endif
 }
 
+/* Reduces all elements to one result. */
 template <typename T> static cudaError_t reduce_everything(const struct launch *launch, const T *x) {
     const reduce_args &args = launch->args.reduce;
     void *temporary = launch->workspace;
@@ -77,6 +79,7 @@ struct row_begin {
     __host__ __device__ int64_t operator()(int64_t row) const { return row * length; }
 };
 
+/* Reduces each row to a result. */
 template <typename T> static cudaError_t reduce_rows(const struct launch *launch, const T *x) {
     const reduce_args &args = launch->args.reduce;
     const auto begin =
@@ -96,6 +99,7 @@ template <typename T> static cudaError_t reduce_rows(const struct launch *launch
     }
 }
 
+/* Does the launch for elements of type T. */
 template <typename T> static int reduce_of_type(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const T *x = static_cast<const T *>(args.x);
@@ -116,7 +120,7 @@ KERNEL(reduce_cub) = {
     .name = "cub",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "baseline: CUB's device-wide and segmented reductions, float32 sums in float32",
+    .summary = "CUB's device-wide and segmented reductions, with float32 sums in float32; a baseline",
     .dtypes = DTYPE_BIT(FLOAT32) | DTYPE_BIT(FLOAT64) | DTYPE_BIT(INT64),
     .operators = REDUCE_BIT(REDUCE_SUM) | REDUCE_BIT(REDUCE_MIN) | REDUCE_BIT(REDUCE_MAX) | REDUCE_BIT(REDUCE_ARGMIN) |
                  REDUCE_BIT(REDUCE_ARGMAX),

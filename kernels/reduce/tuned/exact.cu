@@ -1,10 +1,10 @@
 /* exact.cu - sums and means that are rounded once, correctly: the same bits whatever the tiles, the launches and the
- * device. exact_cpu.c gives the same ones.
+ * device, also on a CPU (exact_cpu.c).
  *
  * Rounding is what makes a sum depend on its order, so here nothing is rounded before the end. An accumulator is an
- * integer as wide as the type's range of exponents (exact.h). To add every number to it would take 4 times as long as
- * memory needs to deliver them. So a thread adds its numbers to two float64 in registers, of which each addition is
- * known to be without error (exact_bins.h), and empties these into its accumulator after 1024 numbers:
+ * integer as wide as the type's range of exponents (exact.h). To add every number to an accumulator would take 4 times
+ * as long as memory takes to deliver it. So a thread adds its numbers to two float64 in registers, by additions that
+ * are known to be without error (exact_bins.h), and empties these into its accumulator after 1024 numbers:
  *
  *     x -> bin 0 -> rest -> bin 1             registers of a thread: 4 additions per float32
  *             |               |               every 1024 numbers, and when the numbers move out of the window
@@ -17,8 +17,8 @@
  *             v                               atomic additions of integers, which are exact in any order
  *     the output's accumulator                global memory, if several blocks or launches share the output
  *
- * Numbers outside the window go to the thread's accumulator at once. That lies in columns (word w of thread t is
- * words[w][t]), so there are no atomics and no bank conflicts.
+ * Numbers outside the window go to the thread's accumulator at once. Word w of thread t's accumulator is words[w][t],
+ * so there are no atomics and no bank conflicts.
  *
  * A block is an array [groups][rows][columns] over (outer, length, inner). Loads are 16 bytes if the reduced axis
  * is the last and its rows begin on 16 bytes, else one element.
@@ -37,9 +37,10 @@
 #include "../rung.cuh"
 #include "exact_bins.h"
 
-#define MAX_BLOCKS 1024 /* blocks of a launch that shares outputs, at most */
-#define MIN_SHARE  4096 /* elements of an output that a block takes, if several share it */
+#define MAX_BLOCKS 1024 /* the most blocks of a launch whose blocks share outputs */
+#define MIN_SHARE  4096 /* the fewest elements of an output that a block adds, if several share the output */
 
+/* The data type of a C++ type. */
 template <typename T>
 constexpr auto dtype_of = std::is_same_v<T, double>   ? FLOAT64
                           : std::is_same_v<T, __half> ? FLOAT16
@@ -51,12 +52,14 @@ constexpr auto dtype_of = std::is_same_v<T, double>   ? FLOAT64
 template <typename T> constexpr int threads_of = sizeof(T) == 8 ? 64 : 256;
 template <typename T> constexpr int resident_of = sizeof(T) == 8 ? 6 : 3;
 
-/* Elements per load along rows; loads of a thread in flight: 128 bytes of rows, 64 if values must be unpacked. */
+/* The elements of a wide load, along rows. */
 template <typename T> constexpr int wide_load = 16 / int(sizeof(T));
+/* A thread's loads in flight: 128 bytes of rows, 64 if values must be unpacked; 16 loads of single elements. */
 template <typename T, int ELEMENTS> constexpr int batch_of = ELEMENTS == 1 ? 16 : sizeof(T) == 2 ? 4 : 8;
 
 template <typename T, int ELEMENTS> struct alignas(ELEMENTS * sizeof(T)) loaded { T x[ELEMENTS]; };
 
+/* How a launch is divided among blocks and threads. */
 struct exact_layout {
     int groups, rows, columns; /* of a block; their product is its number of threads */
     int splits;                /* blocks that share a tile */
@@ -79,8 +82,8 @@ static exact_layout lay_out(const reduce_args &args, int threads, int elements, 
 
 /* ---- a thread's numbers ------------------------------------------------------------------------------------------ */
 
-/* Adds loads start, start + step, ... below `end`; load i is at from + i * stride. exact_bins_fit says why the least
- * key is kept less one. */
+/* Adds the elements of loads start, start + step, ... below `end`; load i is at from + i * stride. exact_bins_fit says
+ * why 1 is subtracted from the smallest key. */
 template <typename T, int ELEMENTS>
 __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, int64_t start, int64_t step, int64_t end,
                               int64_t stride) {
@@ -117,7 +120,7 @@ __device__ inline void gather(exact_bins &bins, int64_t *limbs, const T *from, i
             for (int b = 0; b < batch; b++)
 #pragma unroll
                 for (int l = 0; l < ELEMENTS; l++) exact_bins_add(type, &bins, widen(x[b].x[l]));
-        } else { /* once more from memory: registers have no index */
+        } else { /* reads them from memory again: registers have no index */
 #pragma unroll 1
             for (int64_t again = at; again < end && again < at + batch * step; again += step)
 #pragma unroll 1
@@ -190,6 +193,8 @@ __device__ inline bool merge_blocks(int64_t (&words)[WORDS][THREADS], const redu
 
 /* ---- a launch ---------------------------------------------------------------------------------------------------- */
 
+/* Sums a share of one tile per block. The last block of a tile rounds and stores the results or, if this is not the
+ * last launch, keeps the sums in the workspace. ELEMENTS: of a load. */
 template <typename T, int ELEMENTS>
 __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
     exact_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ exact_layout layout,
@@ -213,7 +218,7 @@ __global__ void __launch_bounds__(threads_of<T>, resident_of<T>)
         const T *const from = static_cast<const T *>(args.x) + o * args.length * args.inner + (output - o * args.inner);
         const int64_t start = int64_t(split) * layout.rows + row, step = int64_t(layout.splits) * layout.rows;
         gather<T, ELEMENTS>(bins, limbs, from, start, step, loads, ELEMENTS == 1 ? args.inner : ELEMENTS);
-        /* The rest of the only row. */
+        /* The elements after the last whole load, if there is only one row. */
         for (int64_t i = loads * ELEMENTS + start; i < args.length && ELEMENTS > 1; i += step)
             exact_add_number(type, limbs, threads, widen(from[i]));
         exact_bins_empty(type, &bins, limbs, threads);
@@ -258,9 +263,9 @@ static int reduce_exact_launch(const struct launch *launch) {
     });
 }
 
-/* The bytes for the accumulators of outputs that several launches or several blocks share. Blocks share outputs only if
- * there are at most half as many tiles as blocks. Either all launches of a run cover the whole reduced axis, or none
- * does. */
+/* The bytes of tickets[MAX_BLOCKS], and of accumulators for outputs that several launches or several blocks share.
+ * Blocks share outputs only if there are at most half as many tiles as blocks. Either all launches of a run cover the
+ * whole reduced axis, or none does. */
 static size_t reduce_exact_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const int64_t threads = launch->dtype == FLOAT64 ? threads_of<double> : threads_of<float>;

@@ -1,5 +1,5 @@
-/* exact.h - sums of floats that are rounded only once, at the end: the accumulator of exact.cu and
- * exact_cpu.c. C11 and CUDA C compile the same lines, so a CPU's tests of them also cover the GPU.
+/* exact.h - sums of floats that are rounded only once, at the end: the accumulator of exact.cu and exact_cpu.c. C11 and
+ * CUDA C compile the same lines, so tests on a CPU also cover the GPU.
  *
  * An accumulator is one wide integer that covers every exponent of the type, and sums of 2^63 of its largest numbers:
  *
@@ -40,11 +40,12 @@
 #define EXACT_MAX_LIMBS 68 /* float64's */
 #define EXACT_MAX_WORDS (EXACT_MAX_LIMBS + 1)
 
-/* The flags. */
+/* The bits of the word after the limbs: what was added. */
 #define EXACT_NAN   1
 #define EXACT_PLUS  2 /* an infinity */
 #define EXACT_MINUS 4
 
+/* The constants of a data type. */
 struct exact_type {
     int limbs;         /* of an accumulator, without the word of flags behind them */
     int base;          /* limb i counts 2^(base + 32 i) */
@@ -61,11 +62,12 @@ EXACT_CONSTANT struct exact_type exact_type_of(enum dtype dtype) {
                               : (struct exact_type){11, -192, 2, -133, 8, 8};
 }
 
-/* Limbs and the flags. */
+/* The words of an accumulator: the limbs, and one of flags. */
 EXACT_CONSTANT int exact_words(enum dtype dtype) {
     return exact_type_of(dtype).limbs + 1;
 }
 
+/* The bits of a float64 as an integer, and the reverse. */
 EXACT_CALL int64_t exact_bits(double x) {
     int64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -108,6 +110,7 @@ EXACT_CALL void exact_add_number(struct exact_type type, int64_t *limbs, int64_t
     exact_add(type, limbs, stride, bits < 0 ? -value : value, exponent);
 }
 
+/* Carries, so that all limbs but the highest are 0 .. 2^32 - 1. */
 EXACT_CALL void exact_carry(struct exact_type type, int64_t *limbs, int64_t stride) {
     EXACT_NO_UNROLL
     for (int i = 0; i < type.limbs - 1; i++) {
@@ -178,7 +181,7 @@ EXACT_CALL uint64_t exact_round(struct exact_type type, int64_t *limbs, int64_t 
     for (uint64_t limb = (uint64_t)limbs[top * stride]; limb; limb >>= 1) length++;
     if (length == 0) return rest && negative ? minus : 0; /* far below half the smallest number */
 
-    /* The significand is what lies from bit `unit` on, at least in multiples of the smallest number. */
+    /* The significand is the bits from `unit` on; `unit` is no lower than the bit of the smallest number. */
     const int lowest = type.min_exponent - type.base, highest = top * 32 + length - 1;
     const int unit = highest - fraction_bits > lowest ? highest - fraction_bits : lowest;
     const uint64_t significand = exact_extract(type, limbs, stride, unit, type.digits);

@@ -1,5 +1,5 @@
-/* exact_bins.h - the fast way into an exact accumulator (exact.h): a few float64 additions per number,
- * all without error, instead of integer shifts.
+/* exact_bins.h - the fast way into an exact accumulator (exact.h): a few float64 additions per number, all without
+ * error, instead of integer shifts.
  *
  * A bin is a float64 that holds 1.5 * 2^(u+52) plus a sum of multiples of 2^u. As long as that sum stays below 2^(u+51)
  * the bin's last bit counts 2^u, whatever it holds. So the hardware's addition rounds a number x to a multiple of 2^u,
@@ -24,11 +24,12 @@
 
 #include "exact.h"
 
-#define EXACT_BINS  3    /* of a type, at most */
-#define BIN_BITS    40   /* from one bin's unit to the next */
-#define BIN_NUMBERS 1024 /* additions that a bin takes before it is emptied */
+#define EXACT_BINS  3    /* the most bins of a type */
+#define BIN_BITS    40   /* exponents from one bin's unit to the next */
+#define BIN_NUMBERS 1024 /* additions after which a bin must be emptied */
 #define BIN_SLACK   4    /* a window leaves room for numbers up to this many exponents larger */
 
+/* The bins of a thread or lane: a window of exponents. */
 struct exact_bins {
     double bin[EXACT_BINS];
     int unit;                   /* bin 0 counts 2^unit */
@@ -51,12 +52,13 @@ EXACT_CALL uint32_t exact_key(struct exact_type type, double x) {
         const uint64_t bits = (uint64_t)exact_bits(x);
         return (uint32_t)(bits >> 32) << 1 | ((uint32_t)bits != 0);
     }
-    const float narrow = (float)x; /* which it was */
+    const float narrow = (float)x; /* exact: x was widened from a type that float holds */
     uint32_t bits;
     memcpy(&bits, &narrow, sizeof bits);
     return bits << 1;
 }
 
+/* The key of infinity. */
 EXACT_CALL uint32_t exact_key_of_infinity(struct exact_type type) {
     return (uint32_t)(2 * exact_key_bias(type) + 1) << exact_key_shift(type);
 }
@@ -73,6 +75,7 @@ EXACT_CALL int64_t exact_empty_bin(int unit) {
     return (int64_t)(unit + 52 + 1023) << 52 | INT64_C(1) << 51;
 }
 
+/* The unit of the lowest window: its last bin counts the type's smallest number. */
 EXACT_CALL int exact_lowest_unit(struct exact_type type) {
     return type.min_exponent + BIN_BITS * (type.bins - 1);
 }
@@ -88,6 +91,7 @@ EXACT_CALL void exact_bins_reset(struct exact_type type, struct exact_bins *bins
     bins->smallest = last > type.min_exponent ? exact_key_of_power(type, last + type.digits - 1) : 1;
 }
 
+/* Makes empty bins, with the lowest window. */
 EXACT_CALL void exact_bins_begin(struct exact_type type, struct exact_bins *bins) {
     exact_bins_reset(type, bins, exact_lowest_unit(type));
 }
@@ -108,7 +112,7 @@ EXACT_CALL void exact_bins_empty(struct exact_type type, struct exact_bins *bins
     bins->added = 0;
 }
 
-/* Empties the bins if `count` more numbers might overflow them. */
+/* Makes sure that the bins have room for `count` more numbers, which it counts: empties them if not. */
 EXACT_CALL void exact_bins_reserve(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                    int count) {
     if (bins->added > BIN_NUMBERS - count) exact_bins_empty(type, bins, limbs, stride);
@@ -135,7 +139,8 @@ EXACT_CALL void exact_bins_add(struct exact_type type, struct exact_bins *bins, 
     bins->bin[type.bins - 1] += x;
 }
 
-/* Moves the window so that a number with the key `largest` lies near its upper end. */
+/* Moves the window so that a number with the key `largest` lies near its upper end, and empties the bins before. Does
+ * nothing for infinities and NaNs. */
 EXACT_CALL void exact_bins_move(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                 uint32_t largest) {
     /* The number is below 2^exponent. */
@@ -148,7 +153,7 @@ EXACT_CALL void exact_bins_move(struct exact_type type, struct exact_bins *bins,
     exact_bins_reset(type, bins, unit);
 }
 
-/* Adds any number. */
+/* Adds any number: to the bins if it fits, else to the limbs. */
 EXACT_CALL void exact_bins_add_any(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                    double x) {
     const uint32_t key = exact_key(type, x);

@@ -1,10 +1,10 @@
 /* exact_cpu.c - sums and means that are rounded once, correctly: the same bits whatever the tiles, the threads and the
  * device. exact.h has the accumulator, exact_bins.h the fast way into it; exact.cu is the same on a GPU.
  *
- * Lanes are the columns of a block, or, if the reduced axis is the last, neighbours on it. Each lane has bins of its
- * own, so that a vector instruction adds to several. If the numbers of a lane do not fit its bins, they are added one
- * by one and replaced by zeros in the batch, so that add_rows still adds the other lanes' numbers. The key of a number
- * (exact_bins.h) decides whether it fits.
+ * Lanes are the columns of a block or, if the reduced axis is the last, neighbours along it. Each lane has bins of its
+ * own, so that a vector instruction adds to several lanes. If the numbers of a lane do not fit its bins, they are added
+ * one by one and replaced by zeros in the batch, so that add_rows still adds the other lanes' numbers. The key of a
+ * number (exact_bins.h) decides whether it fits.
  *
  * A share of the work is a block of lanes and a chunk of the reduced axis. If an output has several shares or launches,
  * all of them add to its accumulator in the workspace. */
@@ -19,6 +19,7 @@
 #define SHORT    (4 * LANES) /* a row of at most this many elements uses one lane */
 #define ADJACENT 1           /* the stride between the words of an accumulator here; on a GPU it is a block's threads */
 
+/* A launch, and what follows from its arguments. */
 struct exact_work {
     const struct reduce_args *args;
     enum dtype dtype;
@@ -146,6 +147,7 @@ static void add_neighbours(const struct exact_work *work, struct lane_sums *lane
     }
 }
 
+/* Rounds an accumulator and stores the result. Destroys the limbs. */
 static void store(const struct exact_work *work, int64_t output, int64_t *limbs) {
     const struct reduce_args *args = work->args;
     const size_t size = dtype_size(work->dtype);
@@ -207,6 +209,7 @@ static bool is_shared(const struct reduce_args *args) {
     return args->length < args->total || args->length > CHUNK;
 }
 
+/* The bytes of an accumulator for each output, if outputs are shared. */
 static size_t reduce_exact_cpu_workspace(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     size_t words = (size_t)exact_words(launch->dtype);

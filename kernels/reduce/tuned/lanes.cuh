@@ -1,4 +1,4 @@
-/* lanes.cuh - what a thread of stream.cu keeps in registers.
+/* lanes.cuh - lanes: what a thread of stream.cu keeps in registers, and adds elements to.
  *
  * A thread that reads 16 bytes at a time has one lane per element of the 16 bytes, and gives each lane a batch of
  * elements at once. A lane computes in the narrowest type that is right. In the end it becomes an accumulator of
@@ -159,6 +159,7 @@ template <typename T> __device__ inline T mirrored(T x, uint64_t mirror) {
 
 /* ---- lane types and their accumulators --------------------------------------------------------------------------- */
 
+/* The accumulator that a lane becomes. */
 template <typename L> using accumulator_of = decltype(L::identity().finish(0, 0, 0, 0));
 
 /* Is the result the same, bit for bit, whatever the order in which lanes add their elements? Selections, integers and
@@ -231,11 +232,13 @@ template <typename F> int dispatch_sum_lanes(enum dtype dtype, enum reduce_opera
     });
 }
 
+/* Calls f(type_is<L>) with the lane of norms. */
 template <typename F> int dispatch_norm_lanes(enum dtype dtype, F &&f) {
     return dispatch_dtype(dtype,
                           [&](auto type) -> int { return f(type_is<norm_of<typename decltype(type)::type>>()); });
 }
 
+/* Calls f(type_is<L>) with the lane of products. */
 template <typename F> int dispatch_product_lanes(enum dtype dtype, F &&f) {
     return dispatch_dtype(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;
@@ -244,7 +247,7 @@ template <typename F> int dispatch_product_lanes(enum dtype dtype, F &&f) {
     });
 }
 
-/* Calls f with the lane type of min, max, argmin or argmax. */
+/* Calls f(type_is<L>) with the lane of min, max, argmin or argmax. */
 template <typename F> int dispatch_extreme_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     return dispatch_mirrored(dtype, [&](auto type) -> int {
         using T = typename decltype(type)::type;

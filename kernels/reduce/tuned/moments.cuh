@@ -1,24 +1,25 @@
-/* moments.cuh - lanes of stream.cu (lanes.cuh) for var, std and count_nan, and for whatever skips
- * NaNs.
+/* moments.cuh - lanes of stream.cu (lanes.cuh) for var, std and count_nan, and for operators that skip NaNs.
  *
- * var and std of floats take an element by three operations on doubles: its deviation from the lane's pivot, the sum of
- * these and the sum of their squares (reduce/moments.h). The pivot moves to the mean of what the lane has taken after
- * 1, 2, 4 ... batches. Integers take exact sums, which fit 64 bits in a lane for types of up to 16.
+ * var and std of floats add an element by three operations on doubles: its deviation from the lane's pivot, the sum of
+ * the deviations and the sum of their squares (reduce/moments.h). The pivot moves to the mean of the lane's elements
+ * after 1, 2, 4 ... batches. Integers have exact sums, for which 64 bits suffice in a lane of types of up to 16 bits.
  *
- * A sum has a neutral element, which stands in for those beyond a row's end; a variance has none. So here NaN is
- * neutral: lanes of floats take no NaNs and count what they take. If NaNs are not to be skipped, the result is NaN
- * if the count is not the number of elements. */
+ * A sum has a neutral element, which replaces those beyond a row's end; a variance has none. So here NaN is neutral:
+ * lanes of floats skip NaNs and count the other elements. If NaNs must not be skipped, the result is NaN if the count
+ * is not the number of elements. */
 #ifndef KERNELS_REDUCE_MOMENTS_CUH
 #define KERNELS_REDUCE_MOMENTS_CUH
 
 #include "two_doubles.cuh"
 
+/* A NaN of type T. */
 template <typename T> __device__ inline T no_number() {
     return narrow<T>(__int_as_float(0x7fc00000));
 }
 
 /* ---- var, std ---------------------------------------------------------------------------------------------------- */
 
+/* The lane of floats. */
 template <typename T> struct spread_lane {
     using element_type = T;
     double pivot, sum, squares;
@@ -87,6 +88,7 @@ template <typename T> struct exact_spread_lane {
 
 /* ---- NaNs -------------------------------------------------------------------------------------------------------- */
 
+/* count_nan of floats. */
 template <typename T> struct nan_lane {
     using element_type = T;
     unsigned count;
@@ -101,7 +103,7 @@ template <typename T> struct nan_lane {
     }
 };
 
-/* sum and mean of what is no NaN, in two doubles. */
+/* sum and mean that skip NaNs: the sum in two doubles, and the number of elements. */
 template <typename T> struct counted_total_of : two_doubles<counted_total_of<T>> {
     using result_type = mean_result<T>;
     int64_t count;
@@ -124,6 +126,7 @@ template <typename T> struct counted_total_of : two_doubles<counted_total_of<T>>
     }
 };
 
+/* The lane of counted_total_of. */
 template <typename T> struct counted_total_lane {
     using element_type = T;
     total_of<T> total;
@@ -157,6 +160,7 @@ template <typename T> __device__ inline T greater_number(T a, T b) {
         return a > b || (a == b && signbit(b)) || b != b ? a : b;
 }
 
+/* min and max that skip NaNs. */
 template <typename T> struct extreme_number_lane {
     using element_type = T;
     T value;
@@ -171,7 +175,7 @@ template <typename T> struct extreme_number_lane {
     }
 };
 
-/* Positions, as position_lane in lanes.cuh. NONE: no number yet. */
+/* argmin and argmax that skip NaNs; like position_lane in lanes.cuh. NONE: no number yet. */
 template <typename T> struct number_position_lane {
     using element_type = T;
     using V = std::conditional_t<sizeof(T) <= 2, float, T>;
@@ -210,7 +214,7 @@ template <typename F> int dispatch_skipping_lanes(enum dtype dtype, enum reduce_
     });
 }
 
-/* The same for var, std and count_nan. */
+/* Calls f(type_is<L>) with the lane of var, std or count_nan. */
 template <typename F> int dispatch_moment_lanes(enum dtype dtype, enum reduce_operator operator_, F &&f) {
     if (operator_ == REDUCE_COUNT_NAN)
         return dispatch_float(dtype,

@@ -1,4 +1,5 @@
-/* operators.cuh - what lanes of stream.cu (lanes.cuh) become: accumulators that threads, blocks and launches merge.
+/* operators.cuh - accumulators, which threads, blocks and launches of stream.cu merge; lanes (lanes.cuh) become
+ * accumulators.
  *
  * Integers: sums and products in uint64_t, modulo 2^64, which serves signed types too; the greatest value and its
  * position in 64 bits of the type's own signedness. Floats, in double: the greatest value and its position, variances,
@@ -7,9 +8,9 @@
  * NaN, so that the order never shows. var and std keep moments (reduce/moments.h).
  *
  * Accumulators are plain values without constructors, so that they may lie in shared memory. An accumulator (A) has
- * identity(), without elements; merge(other); result(divisor) or result(args), of result_type; shuffled(shuffle), what
- * another thread of the warp has; save() and load(state), to and from struct reduce_state, or struct reduce_moments if
- * that is not enough. */
+ * identity(), the value before any element; merge(other); result(divisor) or result(args), of result_type;
+ * shuffled(shuffle), the value of another thread of the warp; save() and load(state), to and from struct reduce_state,
+ * or struct reduce_moments if that is too small. */
 #ifndef KERNELS_REDUCE_OPERATORS_CUH
 #define KERNELS_REDUCE_OPERATORS_CUH
 
@@ -22,6 +23,7 @@ template <typename T> using wide = std::conditional_t<std::is_integral_v<T>, wid
 /* NumPy's result type of a mean, norm or variance. */
 template <typename T> using mean_result = std::conditional_t<std::is_integral_v<T>, double, T>;
 
+/* Put a value of the accumulator's type into a state, and take it out. */
 __device__ inline void save_value(reduce_state &state, double value) {
     state.value.f = value;
 }
@@ -41,7 +43,7 @@ __device__ inline void load_value(const reduce_state &state, uint64_t &value) {
     value = state.value.u;
 }
 
-/* What another thread of the warp has; shuffled() calls `shuffle` for each member. */
+/* The accumulator of another thread of the warp; shuffled() calls its argument for each member. */
 template <typename A> __device__ inline A shuffle_down(const A &a, int lanes) {
     return a.shuffled([&](auto x) { return __shfl_down_sync(~0u, x, lanes); });
 }
@@ -132,6 +134,7 @@ template <typename V, bool MAX> __device__ inline V worst_value() {
         return MAX ? 0 : UINT64_MAX;
 }
 
+/* min and max. */
 template <typename T, bool MAX> struct extreme_of : one_value<extreme_of<T, MAX>, wide<T>> {
     using result_type = T;
     static __device__ extreme_of identity() { return {{worst_value<wide<T>, MAX>()}}; }
@@ -139,7 +142,7 @@ template <typename T, bool MAX> struct extreme_of : one_value<extreme_of<T, MAX>
     __device__ result_type result(double) const { return quiet(narrow<T>(this->value)); }
 };
 
-/* argmin, argmax. index -1: nothing taken yet. */
+/* argmin and argmax. index -1: no element yet. */
 template <typename T, bool MAX> struct position_of : indexed_value<position_of<T, MAX>, wide<T>> {
     using result_type = int64_t;
     static __device__ position_of identity() { return {{worst_value<wide<T>, MAX>(), -1}}; }
@@ -153,8 +156,8 @@ template <typename T, bool MAX> struct position_of : indexed_value<position_of<T
 
 /* ---- moments ----------------------------------------------------------------------------------------------------- */
 
-/* var and std of floats. NaNs are skipped: if they must count, a number of elements other than `total` shows that
- * there are some. */
+/* var and std of floats. NaNs are always skipped. If they must not be, the result is NaN unless the number of elements
+ * is args.total. */
 template <typename T> struct spread_of {
     using result_type = mean_result<T>;
     int64_t count;
@@ -250,11 +253,12 @@ template <typename T, bool MAX> struct extreme_number_of : one_value<extreme_num
 /* The type that save() returns. */
 template <typename A> using state_of = decltype(A::identity().save());
 
+/* States in memory, as an array of the type that A saves. */
 template <typename A> __device__ inline state_of<A> *states_of(void *states) {
     return static_cast<state_of<A> *>(states);
 }
 
-/* Calls a.result with what it takes: the arguments of the reduction, or only the divisor of a mean. */
+/* Returns a.result(args), or a.result(divisor) if A needs only the divisor of a mean. */
 template <typename A>
 __device__ inline typename A::result_type result_for(const A &a, const reduce_args &args, double divisor) {
     if constexpr (requires { a.result(args); })
@@ -263,7 +267,7 @@ __device__ inline typename A::result_type result_for(const A &a, const reduce_ar
         return a.result(divisor);
 }
 
-/* count_nan of integers: zeros. */
+/* Does a launch of count_nan of integers: all results are zero. */
 inline int reduce_no_nans(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (!args.last) return 0;
@@ -271,10 +275,12 @@ inline int reduce_no_nans(const struct launch *launch) {
                            static_cast<cudaStream_t>(launch->stream));
 }
 
+/* Is the launch a count_nan of integers? */
 inline bool reduce_has_no_nans(const struct launch *launch) {
     return launch->args.reduce.operator_ == REDUCE_COUNT_NAN && !dtype_is_float(launch->dtype);
 }
 
+/* The divisor of a mean; 1 for other operators. */
 inline double reduce_divisor(const reduce_args &args) {
     return args.operator_ == REDUCE_MEAN ? double(args.total) : 1.0;
 }

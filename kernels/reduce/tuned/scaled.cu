@@ -46,6 +46,7 @@ template <bool SKIPS_NAN> struct scaled_squares {
     __device__ double result(double) const { return with_exponent(sqrt(value), SQUARE_SHIFT * index); }
 };
 
+/* The RUNG of rung.cuh: a tree in shared memory, as in reduce/tree.cu. */
 struct scaled_rung {
     template <typename A> __device__ A combine(const A &a, const rung_layout &layout, int row) const {
         __shared__ A slot[RUNG_THREADS];
@@ -59,6 +60,7 @@ struct scaled_rung {
     }
 };
 
+/* Starts the kernel for the launch's operator. Returns 0 or a cudaError_t. */
 template <typename T, bool SKIPS_NAN> static int scaled_start(const struct launch *launch) {
     return launch->args.reduce.operator_ == REDUCE_PROD
                ? rung_start<T, scaled_product<SKIPS_NAN>>(launch, scaled_rung())
@@ -76,7 +78,7 @@ KERNEL(reduce_scaled) = {
     .name = "scaled",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "products and norms of floats with an exponent of their own; skips NaNs",
+    .summary = "products and norms of floats whose running value has an exponent of its own; can skip NaNs",
     .dtypes = DTYPES_FLOAT,
     .operators = REDUCE_BIT(REDUCE_PROD) | REDUCE_BIT(REDUCE_NORM2),
     .edges = {{1}, {RUNG_THREADS, 8, RUNG_THREADS *RUNG_UNROLL}, {32}},

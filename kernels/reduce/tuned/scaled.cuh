@@ -1,5 +1,5 @@
-/* scaled.cuh - products and sums of squares whose running value stays in range in any order. reduce/state.h has
- * the same rules for the CPU.
+/* scaled.cuh - products and sums of squares whose running value stays in range in any order. reduce/state.h has these
+ * rules for the CPU.
  *
  * A product is a mantissa, 1 <= |mantissa| < 2, and an exponent. A sum of squares has a level: its elements were
  * multiplied by 2^(-600 level) before they were squared. */

@@ -1,4 +1,4 @@
-/* stream.cu - wide loads, many of them in flight, and sums that hardly depend on their order.
+/* stream.cu - reductions by wide loads, many of them in flight, with sums that hardly depend on their order.
  *
  *     one lane per element of 16 bytes                x[length][inner], one output per lane
  *     +----+----+----+----+                           (or inner 1: a thread's lanes merge at the end)
@@ -13,7 +13,7 @@
  * (two_doubles.cuh). One addition to two doubles takes 7, so a batch of 8 float32 is first added in one double, which
  * is exact if their exponents lie within 26 of each other.
  *
- * The same launch adds in the same order every run. Tiles of another size are another order: it changes a sum by about
+ * A launch adds in the same order in every run. Tiles of another size have another order, which changes a sum by about
  * 2^-50 of the sum of magnitudes (float64: 2^-100). Smallest and largest values, positions and integers are the same,
  * bit for bit, for any tiles, splits and GPU.
  *
@@ -54,13 +54,14 @@
  * second launch takes 4 us; the last block's merging takes another few us. */
 #include "stream_launch.cuh"
 
+/* kernel->workspace; stream_launch.cuh says what the workspace holds. */
 static size_t reduce_stream_workspace(const struct launch *launch) {
     const int64_t of_glued = partials_of_glued(launch);
     if (partials_of_splits(launch) + of_glued == 0) return 0;
     return bytes_before_glued(launch) + size_t(of_glued) * state_bytes(launch);
 }
 
-/* For kernel->way: a hash of all that decides which elements a thread or a block adds. */
+/* A hash of all that decides which elements a thread or a block adds. */
 static uint64_t way_of(const stream_layout &layout, const stream_glue &glue) {
     uint64_t way = 1;
     for (int64_t part : {int64_t(layout.rows), int64_t(layout.splits), layout.chunk, layout.piece,
@@ -114,14 +115,14 @@ static int reduce_stream_launch(const struct launch *launch) {
 static const char *reduce_stream_refuses(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const bool rare = args.operator_ == REDUCE_PROD || args.operator_ == REDUCE_NORM2;
-    return args.skip_nan && rare ? "products and norms that skip NaNs are left to scaled" : NULL;
+    return args.skip_nan && rare ? "this variant does not skip NaNs in products and norms: `scaled` does" : NULL;
 }
 
 KERNEL(reduce_stream) = {
     .name = "stream",
     .op = OP_REDUCE,
     .device = DEVICE_CUDA,
-    .summary = "16-byte loads wherever rows begin; another memory budget shows in sums only where numbers cancel",
+    .summary = "16-byte loads wherever rows begin; the memory budget shows in sums only where numbers cancel",
     .dtypes = DTYPES_ALL,
     .edges = {{THREADS, 8}, {16, MIN_SPLIT_STEPS, 512, 1024, 4096}, {8, LOADS_PER_KIB, 256, 512, 2048}},
     .accuracy = ACCURACY_FULL,
@@ -132,7 +133,7 @@ KERNEL(reduce_stream) = {
     .traffic_bytes = reduce_bytes,
     .parameters = {{.name = "glue",
                     .values = {"auto", "yes"},
-                    .help = "columns: rows of no whole number of loads glued together, where it pays or always"}},
+                    .help = "glues rows of columns that are no whole number of loads: where it pays, or always"}},
     .way = reduce_stream_way,
     .workspace = reduce_stream_workspace,
     .refuses = reduce_stream_refuses,

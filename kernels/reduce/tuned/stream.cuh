@@ -1,4 +1,4 @@
-/* stream.cuh - what the kernels of stream.cu share: units of 16 bytes in, results out.
+/* stream.cuh - what the kernels of stream.cu share: layouts, counters, loads of 16 bytes, and how results are stored.
  *
  * A unit is what one load brings, 16 bytes of neighbouring elements (8 of the 1-byte types). Each lane of a thread
  * takes one element of every unit. A batch is the units that a thread loads before it uses the first. A tile is what
@@ -13,16 +13,17 @@
 #define THREADS              256
 #define BLOCKS               264          /* blocks that fill a GPU: 2 per multiprocessor */
 #define MAX_SPLIT_TILES      (BLOCKS / 2) /* tiles that are split */
-#define MIN_SPLIT_STEPS      32
-#define MAX_CLUSTER          8           /* blocks that can read each other's shared memory */
-#define MIN_PIECE_BATCHES    4           /* a thread's batches in a piece */
-#define MAX_PIECES_PER_BLOCK 8           /* pieces of a tile, divided by its splits */
-#define MIN_CHUNK_BATCHES    32          /* a thread's batches in a chunk of which a part is cut into pieces */
-#define MIN_GLUED_BYTES      (100 << 20) /* input whose rows are glued: below 122 MB the second launch costs more */
+#define MIN_SPLIT_STEPS      32           /* the fewest steps of a split */
+#define MAX_CLUSTER          8            /* blocks that can read each other's shared memory */
+#define MIN_PIECE_BATCHES    4            /* the fewest batches of a thread in a piece */
+#define MAX_PIECES_PER_BLOCK 8            /* the most pieces of a tile, divided by its splits */
+#define MIN_CHUNK_BATCHES    32           /* a thread's batches in a chunk of which a part is cut into pieces */
+#define MIN_GLUED_BYTES      (100 << 20)  /* input whose rows are glued: below 122 MB the second launch costs more */
 #define MIN_PARTIAL_BYTES    4096 /* input per partial result of glued rows, which is 16 bytes, written and read */
 
-/* Elements per load; loads in flight: up to 64 values in registers, 32 if values must be unpacked. */
+/* The elements of a load. */
 template <typename T> constexpr int lanes_of = sizeof(T) == 1 ? 8 : 16 / int(sizeof(T));
+/* A thread's loads in flight: up to 64 values in registers, 32 if values must be unpacked. */
 template <typename T> constexpr int batch_of = sizeof(T) <= 2 ? 4 : 8;
 /* Blocks per multiprocessor, as registers permit: the compiler needs more registers for 8.0. */
 template <typename L> constexpr int long_resident = 2;
@@ -55,6 +56,7 @@ template <typename T, bool RAGGED>
 constexpr int column_resident<exact_spread_lane<T>, RAGGED> = RAGGED ? 1 : long_resident<exact_spread_lane<T>>;
 template <typename T> constexpr int column_resident<counted_total_lane<T>, false> = 2;
 
+/* How a launch is divided (stream_launch.cuh has an example). */
 struct stream_layout {
     int groups, rows, columns; /* of a block; their product is THREADS */
     int splits;                /* blocks that share a tile */
@@ -71,6 +73,7 @@ struct stream_block {
     int split;
 };
 
+/* This block's; its tile is layout.tiles or more in blocks that have none (grid_of). */
 __device__ inline stream_block this_block(const stream_layout &layout) {
     const int64_t number = block_number();
     const int64_t tile = layout.splits == 1 ? number : quotient(number, layout.splits);
@@ -83,11 +86,11 @@ __device__ inline stream_block this_block(const stream_layout &layout) {
 
 /* The counters of a tile that several blocks share. All zero before and after every launch. */
 struct stream_counters {
-    unsigned finished; /* blocks */
-    unsigned pieces;   /* drawn */
+    unsigned finished; /* number of blocks that have finished */
+    unsigned pieces;   /* number of pieces that were drawn */
 };
 
-/* Does a lane count its elements? It counts from the start of a chunk or piece, and must be finished at its end. */
+/* Does a lane count its elements? It counts from the start of a chunk or piece, at whose end it must be finished. */
 template <typename L> constexpr bool counts_elements = false;
 template <typename T> constexpr bool counts_elements<position_lane<T>> = true;
 template <typename T> constexpr bool counts_elements<number_position_lane<T>> = true;
@@ -106,6 +109,7 @@ __device__ inline int piece_drawn(unsigned drawn) {
     return piece;
 }
 
+/* The first step of a piece. */
 __device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece) {
     return layout.splits * layout.chunk + piece * layout.piece;
 }
@@ -119,10 +123,11 @@ __device__ inline bool is_last_block(const stream_layout &layout, stream_counter
 
 /* ---- loads ------------------------------------------------------------------------------------------------------- */
 
+/* What one load brings. */
 template <typename T, int LANES> struct alignas(LANES * sizeof(T)) unit_of { T x[LANES]; };
 
-/* Loads a unit. Its elements stay as they are in memory: a loop that mirrored each unit would wait for it before it
- * loads the next. */
+/* Loads a unit, without mirroring its elements: a loop that mirrored each unit would wait for it before it loads the
+ * next. */
 template <int LANES, typename T> __device__ inline unit_of<T, LANES> load_unit(const T *from) {
     unit_of<T, LANES> unit;
     if constexpr (sizeof unit == 16) {
@@ -186,8 +191,8 @@ __device__ inline void keep_elements(unit_of<T, LANES> &unit, I low, I high) {
         if (j < low || j >= high) unit.x[j] = L::neutral();
 }
 
-/* A unit of the first `count` elements from `from` on, then elements that are neutral once they are mirrored. A full
- * unit is one load, unless RAGGED: then it may begin on any element. */
+/* A unit of the first `count` elements from `from` on, filled up with elements that are neutral once they are mirrored.
+ * A full unit is one load, unless it may begin on any element (RAGGED). */
 template <typename L, int LANES, bool RAGGED = false, typename T = typename L::element_type>
 __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uint64_t mirror) {
     if constexpr (!RAGGED)
@@ -203,6 +208,7 @@ __device__ inline unit_of<T, LANES> load_first(const T *from, int64_t count, uin
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
+/* The result of an accumulator, mirrored back if it is a mirrored element. */
 template <typename L, typename A>
 __device__ inline auto result_of(const A &a, const reduce_args &args, double divisor, uint64_t mirror) {
     const typename A::result_type result = result_for(a, args, divisor);
@@ -212,7 +218,7 @@ __device__ inline auto result_of(const A &a, const reduce_args &args, double div
         return result;
 }
 
-/* Stores a lane's results evict-first: they are not read here, and memory is written in long bursts. */
+/* Stores a thread's results evict-first: they are not read here, and memory is written in long bursts. */
 template <typename R, int COUNT> __device__ inline void store_once(R *to, const R (&result)[COUNT]) {
     constexpr int BYTES = COUNT * int(sizeof(R));
     if constexpr (BYTES % 16 == 0) {
@@ -236,8 +242,8 @@ template <typename R, int COUNT> __device__ inline void store_once(R *to, const 
     }
 }
 
-/* Stores the results of LANES neighbours (or of a single output): merges the results of earlier launches, then saves
- * the state for the next launch or finishes. */
+/* Finishes LANES neighbours (or a single output): merges the states of earlier launches, then stores the results or, if
+ * this is not the last launch, the states. */
 template <typename L, typename A, int LANES>
 __device__ inline void store_results(const reduce_args &args, int64_t output, A (&a)[LANES], double divisor,
                                      uint64_t mirror) {

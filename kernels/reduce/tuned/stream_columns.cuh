@@ -5,8 +5,8 @@
 
 #include "stream.cuh"
 
-/* How accumulators lie in shared memory. One that is larger than its state is stored as its state, because eight lanes
- * of 24 bytes per thread would not fit. If all lanes of a block still exceed 40 KiB, half of them are stored at a
+/* How accumulators are stored in shared memory. One that is larger than its state is stored as its state, because eight
+ * lanes of 24 bytes per thread would not fit. If all lanes of a block still exceed 40 KiB, half of them are stored at a
  * time. */
 template <typename A> constexpr bool as_state = sizeof(A) > sizeof(state_of<A>);
 template <typename A> using in_slot = std::conditional_t<as_state<A>, state_of<A>, A>;
@@ -111,6 +111,7 @@ template <typename T> constexpr bool columns_in_pieces<total_of<T>> = any_order<
 template <typename T, bool PRODUCT> constexpr bool columns_in_pieces<modular_lane<T, PRODUCT>> = true;
 template <typename T> constexpr bool columns_in_pieces<extreme_lane<T>> = true;
 
+/* Reduces columns: each thread adds LANES neighbouring columns, in every rows-th row of its split. */
 template <typename L, int LANES, bool RAGGED>
 __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     stream_columns_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
@@ -128,7 +129,7 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
     const bool inside = o < args.outer && c < args.inner;
     const int count = RAGGED ? int(min(int64_t(LANES), args.inner - c)) : LANES;
     const int64_t first_of_chunk = block.split * layout.chunk + row;
-    /* The first row whose units might straddle the end of the array, counted on through the slices that follow. */
+    /* The first row whose units might straddle the end of the array; rows are counted on through the later slices. */
     const int64_t safe = RAGGED ? (args.outer - o) * args.length - 2 * LANES / args.inner - 1 : args.length;
     stream_counters *const counters = static_cast<stream_counters *>(workspace) + block.tile;
 
@@ -185,15 +186,15 @@ __global__ void __launch_bounds__(THREADS, column_resident<L, RAGGED>)
 
 /* ---- glued rows -------------------------------------------------------------------------------------------------- */
 
-/* `rows` rows of ragged columns are one glued row of whole loads, and there are `steps` glued rows; fewer than `rows`
- * rows remain. rows 0: nothing is glued. */
+/* How rows of ragged columns are glued. Fewer than `rows` rows remain. */
 struct stream_glue {
-    int64_t rows, steps;
+    int64_t rows;    /* rows that are one glued row of whole loads; 0: nothing is glued */
+    int64_t steps;   /* number of glued rows */
     int max_columns; /* of a block */
 };
 
-/* Converts the position in a result from glued rows to the original rows, for the result of row number `row` of each
- * glued row. Results without a position stay. */
+/* Converts the position in a partial result from glued rows to the original rows; the partial result is of row number
+ * `row` of each glued row. Results without a position do not change. */
 template <typename A> __device__ inline void unglue(A &, int64_t, int64_t, int64_t) {}
 template <typename T, bool MAX>
 __device__ inline void unglue(position_of<T, MAX> &a, int64_t row, int64_t rows, int64_t offset) {
@@ -205,7 +206,8 @@ __device__ inline void unglue(position_of<T, MAX> &a, int64_t row, int64_t rows,
 template <typename L> constexpr int fold_batch = batch_of<typename L::element_type>;
 template <> constexpr int fold_batch<nan_lane<double>> = batch_of<double> / 2;
 
-/* One output per thread, from the results of stream_columns_kernel, [outer][rows][inner], and the remaining rows. */
+/* Computes one output per thread, from the partial results of stream_columns_kernel, states[outer][rows][inner], and
+ * the remaining rows. */
 template <typename L>
 __global__ void __launch_bounds__(THREADS)
     stream_fold_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_glue glue, void *states,

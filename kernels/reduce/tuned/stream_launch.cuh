@@ -95,12 +95,14 @@ inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int 
     return layout;
 }
 
-/* Was the kernel compiled for an architecture that has clusters, and does that code run here? */
+/* Does this device run code of the kernel that was compiled for an architecture with clusters? */
 inline bool has_clusters(const void *kernel) {
     cudaFuncAttributes attributes;
     return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
 }
 
+/* Launches the kernel of long rows; up to MAX_CLUSTER splits form a cluster. Returns 0 or a cudaError_t, as all
+ * functions launch_... */
 template <typename L, int LANES> int launch_long(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     const auto kernel = stream_long_kernel<L, LANES>;
@@ -117,6 +119,7 @@ template <typename L, int LANES> int launch_long(const struct launch *launch) {
                               mirror_of(launch));
 }
 
+/* Launches the kernel of columns. */
 template <typename L, int LANES, bool RAGGED>
 int launch_columns(const struct launch *launch, int max_columns = LOADS_PER_KIB) {
     const reduce_args &args = launch->args.reduce;
@@ -188,14 +191,17 @@ inline int64_t partials_of_glued(const struct launch *launch) {
     return std::max(paying, always ? std::min(elements, outputs * lanes) : 0);
 }
 
+/* The bytes of one partial result. */
 inline size_t state_bytes(const struct launch *launch) {
     return reduce_state_size(launch->args.reduce.operator_, launch->args.reduce.skip_nan);
 }
 
+/* The offset in the workspace of the partial results of glued rows. */
 inline size_t bytes_before_glued(const struct launch *launch) {
     return MAX_SPLIT_TILES * sizeof(stream_counters) + size_t(partials_of_splits(launch)) * state_bytes(launch);
 }
 
+/* Launches the kernel of columns on glued rows, and the kernel that folds its partial results. */
 template <typename L, int LANES> int launch_glued(const struct launch *launch, const stream_glue &glue) {
     const reduce_args &args = launch->args.reduce;
     struct launch wide = *launch;
@@ -209,6 +215,7 @@ template <typename L, int LANES> int launch_glued(const struct launch *launch, c
     return cudaGetLastError();
 }
 
+/* Launches the kernel of short rows, of `loads_of_one` loads each. */
 template <typename L, int LANES> int launch_short(const struct launch *launch, int64_t loads_of_one) {
     constexpr int BATCH = batch_of<typename L::element_type>;
     const reduce_args &args = launch->args.reduce;
@@ -222,18 +229,20 @@ template <typename L, int LANES> int launch_short(const struct launch *launch, i
     return cudaGetLastError();
 }
 
-/* Is a row of middling length, for launch_whole? Blocks read it in several rounds only if there are BLOCKS rows. */
+/* Is a row of `loads` loads one for launch_whole? Blocks read a row in several rounds only if there are BLOCKS rows. */
 template <typename L> bool is_middle_length(const reduce_args &args, int64_t loads) {
     const int rounds = args.outer < BLOCKS ? 1 : whole_rounds<L>;
     return in_one_go<L> && loads > 32 * batch_of<typename L::element_type> && loads <= rounds * loads_per_round<L>;
 }
 
+/* The layout for rows of `loads` loads: as few rounds, and then as few warps per row, as hold them. */
 template <typename L> whole_layout lay_out_whole(int64_t loads) {
     const int rounds = int(ceil_div(loads, loads_per_round<L>)),
               warps = int(ceil_div(loads, rounds * whole_loads<L> * 32));
     return {.groups = std::max(1, WHOLE_BLOCK / warps), .warps = warps, .rounds = rounds};
 }
 
+/* Launches the kernel that reads rows of `loads` loads whole. */
 template <typename L, int LANES> int launch_whole(const struct launch *launch, int64_t loads) {
     const reduce_args &args = launch->args.reduce;
     const whole_layout layout = lay_out_whole<L>(loads);
@@ -243,7 +252,7 @@ template <typename L, int LANES> int launch_whole(const struct launch *launch, i
     return cudaGetLastError();
 }
 
-/* Reduces by the lane type L (lanes.cuh). */
+/* Launches the kernel for the shape, with the lane type L (lanes.cuh). */
 template <typename L> int stream_start(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     using T = typename L::element_type;
@@ -259,7 +268,8 @@ template <typename L> int stream_start(const struct launch *launch) {
     return loads <= 32 * BATCH ? launch_short<L, LANES>(launch, loads) : launch_long<L, LANES>(launch);
 }
 
-/* Each family of operators is compiled by itself: stream_sums.cu and so on. */
+/* Call stream_start for one family of operators each, in files of their own (stream_sums.cu and so on), because they
+ * take long to compile. */
 int stream_sums(const struct launch *launch);
 int stream_norms(const struct launch *launch);
 int stream_products(const struct launch *launch);

@@ -95,6 +95,7 @@ __device__ inline void gather_row(const reduce_args &args, const stream_layout &
         }
 }
 
+/* Reduces long rows: `groups` rows per tile, each by `rows` threads and `splits` blocks. */
 template <typename L, int LANES>
 __global__ void __launch_bounds__(THREADS, long_resident<L>)
     stream_long_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ stream_layout layout,
@@ -162,11 +163,12 @@ __global__ void __launch_bounds__(THREADS, long_resident<L>)
 
 /* ---- short rows -------------------------------------------------------------------------------------------------- */
 
-/* The number of threads per row, and the binary logarithm of the number of a thread's loads per row. */
 struct short_layout {
-    int threads, loads_log;
+    int threads;   /* per row */
+    int loads_log; /* a thread has 2^loads_log loads of each row */
 };
 
+/* Reduces short rows: a thread has BATCH loads, of one or several rows, and shares each row with other threads. */
 template <typename L, int LANES>
 __global__ void __launch_bounds__(THREADS, short_resident<L>)
     stream_short_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ short_layout layout,

@@ -1,15 +1,15 @@
-/* stream_whole.cuh - rows of middling length: each is asked for whole, by as many warps as that takes.
+/* stream_whole.cuh - reduces rows of medium length: each row is loaded whole, by as many warps as that takes.
  *
  *     row of 1025 loads, 5 warps    thread 0:  |u|.159.|u|.159.|u|.159.|u|.159.|u|.159.|u|.159.|u|
  *                                   thread 64: one load fewer
  *
  * (u: a unit that thread 0 or 64 loads; the units of the 159 other threads lie between.)
  *
- * A thread has at most 8 loads, all on their way before the first is used, adds what they bring, and is done; only rows
+ * A thread has at most 8 loads, all on their way before the first is used, adds their elements, and is done; only rows
  * of 4-byte elements that 16 warps cannot hold take up to 4 such rounds. While a warp waits for memory, or its threads
- * merge at the end of a row, other blocks of the multiprocessor work. Merging costs a thread much beside few loads, so
- * a row has as few warps as hold it, not a power of two of them: rows of 4097 float32 took 62 us with 8 warps, and take
- * 42 with 5 (rows of 4096: 42).
+ * merge at the end of a row, other blocks of the multiprocessor work. For a thread with few loads merging is a large
+ * part of the time, so a row has as few warps as hold it, not a power of two of them: rows of 4097 float32 took 62 us
+ * with 8 warps, and take 42 with 5 (rows of 4096: 42).
  *
  * The sum of so short a row is kept in one double, as in the short rows of stream_rows.cuh; smallest and largest
  * values merge in the element's own type.
@@ -21,22 +21,24 @@
 
 #include "stream_rows.cuh"
 
-#define WHOLE_WARPS 16 /* of a row, at most */
+#define WHOLE_WARPS 16 /* the most warps of a row */
 #define WHOLE_BLOCK 8  /* warps of a block, if rows have fewer */
 
-/* Are rows read in this way by lanes of type L? The lanes must become few and small once a row is read. */
+/* Are rows read whole by lanes of type L? Only if lanes become few and small once a row is read. */
 template <typename L> constexpr bool in_one_go = plain_in_rows<L> || lanes_merge<L>;
 template <> constexpr bool in_one_go<total_of<double>> = true;
 template <typename T, bool PRODUCT> constexpr bool in_one_go<modular_lane<T, PRODUCT>> = true;
 template <typename T> constexpr bool in_one_go<position_lane<T>> = sizeof(T) >= 4;
-/* A thread's loads; the rounds of a block, at most. Two blocks of WHOLE_WARPS share a multiprocessor, with 64 registers
- * a thread: elements that are unpacked, or have 8 bytes, leave no register for a sum from the round before. */
+/* The loads of a thread in a round. */
 template <typename L> constexpr int whole_loads = batch_of<typename L::element_type>;
+/* The most rounds of a block. Two blocks of WHOLE_WARPS share a multiprocessor, with 64 registers per thread: elements
+ * that are unpacked, or have 8 bytes, leave no register for the sum of an earlier round. */
 template <typename L> constexpr int whole_rounds = sizeof(typename L::element_type) == 4 ? 4 : 1;
-template <typename L> constexpr int loads_per_round = WHOLE_WARPS * 32 * whole_loads<L>; /* of a row, at most */
+/* The most loads of a row in a round. */
+template <typename L> constexpr int loads_per_round = WHOLE_WARPS * 32 * whole_loads<L>;
 
 /* A block's threads are an array [groups][warps * 32] over (outer, length). Each group reads a row, in `rounds`
- * turns. */
+ * rounds. */
 struct whole_layout {
     int groups, warps, rounds;
 };
@@ -91,9 +93,9 @@ __device__ inline auto partial_of_loads(const unit_of<T, LANES> (&batch)[LOADS],
     }
 }
 
-/* A group of threads reduces row `o`, in rounds of LOADS loads a thread. The first load begins on a whole vector at or
- * before the row, so `at` may be negative; keep_elements drops what is not the row's. `mirror`: bits to flip in each
- * element, so that the smallest is found as the largest. `divisor`: of a mean. */
+/* Reduces a row per group of threads, in rounds of LOADS loads per thread. The first load begins on a whole vector at
+ * or before the row, so `at` may be negative; keep_elements replaces elements that are not the row's. `mirror`: bits to
+ * flip in each element, so that the smallest is found as the largest. `divisor`: of a mean. */
 template <typename L, int LANES>
 __global__ void __launch_bounds__(WHOLE_WARPS * 32, 2)
     stream_whole_kernel(const __grid_constant__ reduce_args args, const __grid_constant__ whole_layout layout,

@@ -12,7 +12,7 @@
 
 #include "operators.cuh"
 
-/* A: the accumulator itself, which has merge(). */
+/* What these accumulators share; A: the accumulator that derives from this struct. */
 template <typename A> struct two_doubles {
     double hi, lo;
 
@@ -47,7 +47,7 @@ template <typename A> struct two_doubles {
     __device__ A finish(int64_t, int64_t, int64_t, int64_t) const { return static_cast<const A &>(*this); }
 };
 
-/* What a 64-bit integer loses when it is converted to double; other types lose nothing. */
+/* The part of x that is lost when a 64-bit integer is converted to double; 0 for other types, which lose nothing. */
 template <typename T> __device__ inline double lost_by_double(T x) {
     if constexpr (std::is_integral_v<T> && sizeof(T) == 8)
         return static_cast<double>(static_cast<int64_t>(x - static_cast<T>(static_cast<double>(x))));
