@@ -12,8 +12,9 @@ static inline uint16_t double_to_bfloat16(double value) {
     return float_to_bfloat16(double_to_odd_float(value));
 }
 
-/* a and b are alpha and beta, converted to the type `arithmetic` by way of the type `through`: negative whole numbers
- * become uint64_t through int64_t. Modulo 2^64 serves either sign and any width. */
+/* Computes y from x by `expression`, in which `value` is an element, and a and b are alpha and beta in the type
+ * `arithmetic`, to which they are converted by way of the type `through`: negative integers become uint64_t through
+ * int64_t. Arithmetic modulo 2^64 serves integers of either sign and any width. */
 #define SCALE(element, arithmetic, through, expression)                                                                \
     do {                                                                                                               \
         arithmetic a = (arithmetic)(through)alpha, b = (arithmetic)(through)beta;                                      \
@@ -59,7 +60,7 @@ KERNEL(scale_cpu) = {
     .name = "cpu",
     .op = OP_SCALE,
     .device = DEVICE_CPU,
-    .summary = "one vectorised pass, several threads",
+    .summary = "one vectorised pass over the elements, several threads",
     .dtypes = DTYPES_ALL,
     .edges = {{PIECE}},
     .accuracy = ACCURACY_FULL,

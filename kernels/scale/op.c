@@ -8,11 +8,12 @@
 
 #define RUN 16384 /* elements that one thread takes at a time for the reference */
 
-/* Is the value a 64-bit integer, as alpha and beta of integers must be, which are computed modulo 2^64? */
+/* Is the value an integer of 64 bits? For integer types alpha and beta must be, since arithmetic is modulo 2^64. */
 static bool is_int64(double value) {
     return value >= (double)INT64_MIN && value < -(double)INT64_MIN && value == floor(value);
 }
 
+/* operation->geometry. Reports an alpha or beta that is no integer if the elements are integers. */
 static enum status scale_geometry(const struct op_options *options, const struct shape shapes[],
                                   const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     static const enum loop along[OPERAND_RANK] = {LOOP_B, LOOP_M, LOOP_N};
@@ -55,7 +56,7 @@ static void scale_launch(const struct geometry *geometry, const struct tile *til
                                              .y = out};
 }
 
-/* alpha x + beta modulo 2^64, then to the type's width. */
+/* alpha x + beta modulo 2^64, narrowed to the type's width. */
 static int64_t scaled_integer(enum dtype dtype, double alpha, double beta, int64_t x) {
     int64_t bits = 0, value = (int64_t)((uint64_t)(int64_t)alpha * (uint64_t)x + (uint64_t)(int64_t)beta);
     dtype_store_integer(dtype, &bits, 0, value);
@@ -93,6 +94,7 @@ static void set_truth(const struct geometry *geometry, const struct piece *piece
     }
 }
 
+/* operation->reference: reads the input piece by piece. */
 static enum status scale_reference(const struct geometry *geometry, const struct host_reader *reader,
                                    const struct box *box, struct truth *truth, struct error *error) {
     struct cut cut = pieces_of(box);
@@ -109,8 +111,8 @@ static enum status scale_reference(const struct geometry *geometry, const struct
     return status;
 }
 
-/* An addend without a unit makes another quantity: K to degrees Celsius, say. */
-// NOLINTNEXTLINE(readability-non-const-parameter): the type is operation->units
+/* operation->unit: the input's if beta is 0. With an addend it is unknown, such as degrees Celsius made of K. */
+// NOLINTNEXTLINE(readability-non-const-parameter): the type is operation->unit
 static bool scale_unit(const struct op_options *options, const char *const in[], char text[UNITS_TEXT]) {
     return options->beta == 0 && unit_of_input(options, in, text);
 }

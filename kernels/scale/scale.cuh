@@ -1,4 +1,4 @@
-/* scale.cuh - computes alpha x + beta in the right arithmetic, with alpha and beta in its type; all scales share it. */
+/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, with alpha and beta in its type. */
 #ifndef KERNELS_SCALE_CUH
 #define KERNELS_SCALE_CUH
 
@@ -19,7 +19,8 @@ template <typename T> __device__ inline T rounded(double value) {
     }
 }
 
-/* V: the type of the arithmetic: double, or uint64_t for integers of either sign, which are the same modulo 2^64. */
+/* alpha x + beta, in the type of the arithmetic V: double for floats; for integers uint64_t, which serves either sign
+ * modulo 2^64. */
 template <typename T, typename V> __device__ inline T scaled(T x, V alpha, V beta) {
     const V value = static_cast<V>(widen(x));
     if constexpr (std::is_integral_v<V>)
@@ -28,12 +29,13 @@ template <typename T, typename V> __device__ inline T scaled(T x, V alpha, V bet
         return rounded<T>(fma(alpha, value, beta));
 }
 
-/* An integral value of either sign, modulo 2^64. */
+/* The value modulo 2^64; it must be an integer in the range of int64_t or uint64_t. */
 inline uint64_t modulo_2_64(double value) {
     return value < 0 ? uint64_t(int64_t(value)) : uint64_t(value);
 }
 
-/* Calls f(x, y, alpha, beta), typed. */
+/* Calls f(x, y, alpha, beta) with pointers to the launch's type and factors in the type of its arithmetic. Returns what
+ * f returns. */
 template <typename F> int dispatch_scale(const struct launch *launch, F &&f) {
     const scale_args &args = launch->args.scale;
     return dispatch_dtype(launch->dtype, [&](auto type) -> int {

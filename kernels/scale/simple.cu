@@ -11,6 +11,7 @@
 
 #define THREADS 256
 
+/* Computes one element per thread. */
 template <typename T, typename V>
 __global__ void __launch_bounds__(THREADS) scale_simple_kernel(int64_t count, V alpha, V beta, const T *x, T *y) {
     const int64_t i = block_number() * THREADS + threadIdx.x;
@@ -32,7 +33,7 @@ KERNEL(scale_simple) = {
     .name = "simple",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,
-    .summary = "one thread an element",
+    .summary = "one thread per element",
     .dtypes = DTYPES_ALL,
     .edges = {{THREADS}},
     .accuracy = ACCURACY_FULL,

@@ -13,6 +13,7 @@
 #define THREADS 256
 #define LOADS   4 /* 16-byte loads in flight per thread */
 
+/* Computes 16 bytes of elements. */
 template <typename T, typename V> __device__ inline uint4 scaled_unit(const uint4 &unit, V alpha, V beta) {
     T element[16 / sizeof(T)];
     memcpy(element, &unit, sizeof unit);
@@ -23,6 +24,8 @@ template <typename T, typename V> __device__ inline uint4 scaled_unit(const uint
     return result;
 }
 
+/* Computes LOADS units of 16 bytes per thread; the first threads also compute the elements after the last whole
+ * unit. */
 template <typename T, typename V>
 __global__ void __launch_bounds__(THREADS) scale_vectorized_kernel(int64_t count, V alpha, V beta, const T *x, T *y) {
     constexpr int PER_UNIT = 16 / sizeof(T);
@@ -55,7 +58,7 @@ KERNEL(scale_vectorized) = {
     .name = "vectorized",
     .op = OP_SCALE,
     .device = DEVICE_CUDA,
-    .summary = "16-byte loads and stores, four in flight a thread",
+    .summary = "16-byte loads and stores, four in flight per thread",
     .dtypes = DTYPES_ALL,
     .edges = {{16, THREADS *LOADS * 2, THREADS *LOADS * 4, THREADS *LOADS * 8, THREADS *LOADS * 16}},
     .accuracy = ACCURACY_FULL,

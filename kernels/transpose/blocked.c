@@ -1,4 +1,4 @@
-/* transpose/blocked.c - tiles that stay in the L1 cache, divided among threads.
+/* transpose/blocked.c - moves tiles that stay in the L1 cache; threads share the tiles.
  *
  * transpose/cpu.c's loop writes one element of a cache line and returns for the next one a whole row later, when the
  * line has left the cache. Here a tile of 64 x 64 is read by columns, so that each output row is written in one run.
@@ -8,11 +8,12 @@
 #include <string.h>
 
 #define TILE     64
-#define CONFLICT 2048 /* bytes */
-#define LOW      16   /* rows; fewer are read in order, as there is little to gain */
+#define CONFLICT 2048 /* rows a multiple of this many bytes apart share cache sets */
+#define LOW      16   /* tiles with fewer rows are read in order, as there is little to gain */
 
 // NOLINTBEGIN(bugprone-macro-parentheses): the argument is a type
-/* Transposes a tile of rows that are `cols` elements apart into rows that are `rows` elements apart. */
+/* Transposes a tile of `height` rows, `cols` elements apart in x, to `width` rows that are `rows` elements apart in
+ * y. */
 #define TRANSPOSE_TILE(element)                                                                                        \
     static void transpose_##element(int64_t height, int64_t width, int64_t rows, int64_t cols,                         \
                                     const element *restrict x, element *restrict y) {                                  \
@@ -36,6 +37,7 @@ TRANSPOSE_TILE(uint8_t)
 TRANSPOSE_TILE(uint16_t)
 TRANSPOSE_TILE(uint32_t)
 TRANSPOSE_TILE(uint64_t)
+/* Transposes the tile at hand. */
 #define TILE_OF(element)                                                                                               \
     transpose_##element(height, width, rows, cols, (const element *)args->x + first, (element *)args->y + to)
 
@@ -77,7 +79,7 @@ KERNEL(transpose_blocked) = {
     .name = "blocked",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,
-    .summary = "by cache-sized tiles, several threads",
+    .summary = "tiles that stay in the cache, several threads",
     .dtypes = DTYPES_ALL,
     .edges = {{TILE}, {TILE}},
     .accuracy = ACCURACY_FULL,

@@ -1,6 +1,7 @@
-/* transpose/cpu.c - runs the plain double loop: rows are read in order, columns written with a stride. */
+/* transpose/cpu.c - the plain double loop: rows are read in order, columns written with a stride. */
 #include "../core/kernel.h"
 
+/* Transposes all matrices; `element`: an unsigned type of the elements' size. */
 #define TRANSPOSE(element)                                                                                             \
     for (int64_t b = 0; b < args->batch; b++)                                                                          \
         for (int64_t r = 0; r < rows; r++)                                                                             \
@@ -32,7 +33,7 @@ KERNEL(transpose_cpu) = {
     .name = "cpu",
     .op = OP_TRANSPOSE,
     .device = DEVICE_CPU,
-    .summary = "the plain double loop",
+    .summary = "the plain double loop, one thread",
     .dtypes = DTYPES_ALL,
     .edges = {{1}, {1}},
     .accuracy = ACCURACY_FULL,

@@ -1,5 +1,5 @@
-/* transpose/cublas.cu - the vendor's library, as a baseline. geam adds two matrices, either of them transposed; here
- * the factor of the second is 0, so it is not read.
+/* transpose/cublas.cu - the vendor's library, as a baseline. Its geam adds two matrices, each of which may be
+ * transposed; here the factor of the second one is 0, so the library does not read it.
  *
  * The library stores matrices column by column: to it a row-major x of rows x cols is a cols x rows matrix, and y a
  * rows x cols one. It takes one matrix at a time; a stack takes one call per matrix.
@@ -11,18 +11,20 @@
 
 #include <pthread.h>
 
+/* cuBLAS: its functions, and a handle for each device. */
 struct blas_library {
     decltype(&cublasCreate_v2) create;
     decltype(&cublasSetStream_v2) set_stream;
     decltype(&cublasSgeam_64) add_float;
     decltype(&cublasDgeam_64) add_double;
-    bool complete; /* all of these were found */
+    bool complete; /* all of these functions were found */
     pthread_mutex_t mutex;
     cublasHandle_t handles[CUBLAS_DEVICES];
 };
 
 static struct blas_library one = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Opens cuBLAS and finds its functions. */
 static void library_load() {
     void *const file = cublas_open("libcublas.so." CUBLAS_MAJOR, "/usr/local/cuda/lib64/libcublas.so." CUBLAS_MAJOR);
     one.complete =
@@ -36,7 +38,9 @@ static blas_library &library_open() {
     return one;
 }
 
-template <typename T, typename F> static cudaError_t turn(F add, cublasHandle_t handle, const transpose_args &args) {
+/* Transposes all matrices of a launch by `add`, the geam of type T. */
+template <typename T, typename F>
+static cudaError_t transpose_stack(F add, cublasHandle_t handle, const transpose_args &args) {
     const T one = 1, zero = 0;
     const int64_t elements = args.rows * args.cols;
     for (int64_t b = 0; b < args.batch; b++) {
@@ -48,15 +52,16 @@ template <typename T, typename F> static cudaError_t turn(F add, cublasHandle_t 
     return cudaSuccess;
 }
 
-static cudaError_t turn_all(blas_library &blas, const struct launch *launch) {
+/* Does the launch with the handle of the current device, which it creates if there is none. */
+static cudaError_t transpose_on_device(blas_library &blas, const struct launch *launch) {
     int device;
     CUDART(cudaGetDevice(&device));
     if (device >= CUBLAS_DEVICES) return cudaErrorInvalidDevice;
     cublasHandle_t &handle = blas.handles[device];
     if (!handle) CUBLAS(blas.create(&handle));
     CUBLAS(blas.set_stream(handle, stream_of(launch)));
-    return launch->dtype == FLOAT64 ? turn<double>(blas.add_double, handle, launch->args.transpose)
-                                    : turn<float>(blas.add_float, handle, launch->args.transpose);
+    return launch->dtype == FLOAT64 ? transpose_stack<double>(blas.add_double, handle, launch->args.transpose)
+                                    : transpose_stack<float>(blas.add_float, handle, launch->args.transpose);
 }
 
 static int transpose_cublas_launch(const struct launch *launch) {
@@ -66,7 +71,7 @@ static int transpose_cublas_launch(const struct launch *launch) {
     if (args.batch * args.rows * args.cols == 0) return 0;
     CUDART(cublas_can_run(launch));
     pthread_mutex_lock(&blas.mutex);
-    const cudaError_t code = turn_all(blas, launch);
+    const cudaError_t code = transpose_on_device(blas, launch);
     pthread_mutex_unlock(&blas.mutex);
     return code;
 }

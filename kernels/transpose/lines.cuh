@@ -9,17 +9,17 @@
 #define LINES_THREADS 256
 #define LINES_WARPS   (LINES_THREADS / 32)
 
-/* Transposes one tile: WIDTH elements of x's rows by HEIGHT of y's. */
+/* Transposes one tile per block: WIDTH elements of x's rows by HEIGHT of y's. */
 template <typename T, int WIDTH, int HEIGHT>
 __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __grid_constant__ transpose_args args) {
     /* The pitch is an odd number of words, or of 8-byte elements: no bank conflicts along rows or columns. */
     constexpr int PITCH = WIDTH + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1);
-    /* A warp's stores of 4-byte elements begin where a memory line of 32 does; a row of y's tile may then need one turn
-     * more. */
+    /* A warp's stores of 4-byte elements begin where a memory line of 32 elements does; a row of y's tile may then need
+     * one turn more. */
     constexpr int LINE = sizeof(T) == 4 ? 32 : 1, TURNS = HEIGHT / 32 + (LINE > 1);
     __shared__ T shared[HEIGHT][PITCH];
-    /* The tile's place in y. Tiles are numbered along rows of y: blocks that run together write neighbouring parts of
-     * them. */
+    /* The tile's position in y. Tiles are numbered along rows of y, so that blocks that run together write neighbouring
+     * parts of these rows. */
     const tile_position of_y = tile_of_block((args.cols + WIDTH - 1) / WIDTH, (args.rows + HEIGHT - 1) / HEIGHT);
     if (of_y.batch >= args.batch) return;
     const int64_t matrix = of_y.batch * args.rows * args.cols, row = of_y.column * HEIGHT, column = of_y.row * WIDTH;
@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(LINES_THREADS) transpose_lines_kernel(const __
     }
 }
 
+/* Starts the kernel with tiles of this size. Returns 0 or a cudaError_t. */
 template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     const int64_t blocks = args.batch * ceil_div(args.rows, HEIGHT) * ceil_div(args.cols, WIDTH);
@@ -57,8 +58,8 @@ template <typename T, int WIDTH, int HEIGHT> int transpose_lines_in(const struct
     return cudaGetLastError();
 }
 
-/* Chooses the tile: 128 wide and 64 high, or 64 x 64 for elements of 1 and 8 bytes; 64 wide and 128 high for elements
- * of 4 bytes if rows of x are longer than a tile. */
+/* Chooses the tile, and starts the kernel: 128 wide and 64 high, or 64 x 64 for elements of 1 and 8 bytes; 64 wide and
+ * 128 high for elements of 4 bytes if rows of x are longer than 128. */
 template <typename T> int transpose_lines_of(const struct launch *launch) {
     constexpr int WIDTH = sizeof(T) == 2 || sizeof(T) == 4 ? 128 : 64;
     if constexpr (sizeof(T) == 4)

@@ -1,6 +1,6 @@
-/* transpose/merge.c - expresses any order of axes as a stack of matrix transposes. Axes that stay adjacent become one
- * group. With one group nothing moves. Otherwise the host reads the input with its groups in the result's order, but
- * the last two swapped, and the kernel swaps these two. */
+/* transpose/merge.c - expresses any order of axes as a transpose of the last two of up to three axes. Axes that stay
+ * adjacent in order form a run, which becomes one axis. The host reads the input with its runs in the result's order,
+ * except that the last two runs are swapped; the kernel swaps these two back. With one run nothing moves. */
 #include "../core/reference.h"
 
 #include "../core/axes.h"
@@ -25,12 +25,14 @@ static enum status find_order(const struct op_options *options, int rank, int or
     return STATUS_OK;
 }
 
-/* Appends the result's axes first .. end - 1 as a group; `named`: by their numbers in the input. */
+/* Appends the result's axes first .. end - 1 as one merged axis. `named`: with their numbers in the input, else with
+ * those in the result. */
 static void append_run(struct axes *axes, const struct shape *shape, const int *order, int first, int end, bool named) {
     axes_begin(axes);
     for (int axis = first; axis < end; axis++) axes_append(axes, shape->size[order[axis]], named ? order[axis] : axis);
 }
 
+/* operation->merge: merges all runs but the last two into one axis, the stack, and each of these two into one. */
 enum status transpose_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                                  struct error *error) {
     int rank = shapes[0].rank, order[MAX_RANK] = {0}, begin[MAX_RANK + 1] = {0}, runs = 0;

@@ -4,6 +4,7 @@
 #include "../core/convert.h"
 #include "../core/cpu.h"
 
+/* operation->geometry. The last two loops are LOOP_M and LOOP_N; they change places in the result. */
 static enum status transpose_geometry(const struct op_options *options, const struct shape shapes[],
                                       const enum dtype dtypes[], struct geometry *geometry, struct error *error) {
     int rank = shapes[0].rank;
@@ -54,6 +55,7 @@ static void transpose_matrices(const int64_t *from, int64_t matrices, int64_t ro
                         to[b * matrix_stride + c * pitch + r] = from[(b * rows + r) * columns + c];
 }
 
+/* operation->reference: reads the input in pieces, and copies each piece transposed to its place in the truth. */
 static enum status transpose_reference(const struct geometry *geometry, const struct host_reader *reader,
                                        const struct box *box, struct truth *truth, struct error *error) {
     int rank = box->rank, row = rank - 2, column = rank - 1; /* axes */

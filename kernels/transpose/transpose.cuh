@@ -1,11 +1,12 @@
-/* transpose.cuh - defines what the transposes share: a type for each element size (only bits move, so one unsigned type
- * serves all types of a size), and the kernel that transposes a tile in shared memory; its variants differ only in the
- * pitch. */
+/* transpose.cuh - what the transposes share: a type for each element size, and the kernel that transposes a tile in
+ * shared memory, whose variants differ only in the pitch. */
 #ifndef KERNELS_TRANSPOSE_CUH
 #define KERNELS_TRANSPOSE_CUH
 
 #include "../core/launch.cuh"
 
+/* Calls f with a 0 of the unsigned type that has the size of `dtype`: only bits move, so it serves all types of a
+ * size. */
 template <typename F> int dispatch_size(enum dtype dtype, F &&f) {
     switch (dtype_size(dtype)) {
     case 1: return f(uint8_t());
@@ -19,6 +20,7 @@ template <typename F> int dispatch_size(enum dtype dtype, F &&f) {
 #define TRANSPOSE_TILE 32 /* side of a tile: a warp reads a row of it, and writes a row of the transposed one */
 #define TRANSPOSE_STEP 8  /* rows that a block of 32 x 8 threads moves at once: 4 loads in flight per thread */
 
+/* The number of tiles, one for each block. */
 inline int64_t transpose_blocks(const transpose_args &args) {
     return args.batch * ceil_div(args.rows, TRANSPOSE_TILE) * ceil_div(args.cols, TRANSPOSE_TILE);
 }
@@ -31,7 +33,7 @@ __device__ inline tile_position transpose_tile(const transpose_args &args) {
     return {of_y.batch, of_y.column, of_y.row};
 }
 
-/* Transposes one tile. PITCH: elements from one row of the shared tile to the next. */
+/* Transposes one tile per block. PITCH: elements from one row of the shared tile to the next. */
 template <typename T, int PITCH>
 __global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_STEP)
     transpose_tile_kernel(const __grid_constant__ transpose_args args) {
@@ -59,6 +61,7 @@ __global__ void __launch_bounds__(TRANSPOSE_TILE *TRANSPOSE_STEP)
         if (column + y + i < args.cols && row + x < args.rows) to[i * args.rows] = shared[x][y + i];
 }
 
+/* Starts the kernel with this pitch. Returns 0 or a cudaError_t. */
 template <int PITCH> int transpose_tile_launch(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     const int64_t blocks = transpose_blocks(args);

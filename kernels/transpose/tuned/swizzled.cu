@@ -1,4 +1,4 @@
-/* swizzled.cu - 16 bytes at a time in x and in y, and no bank conflicts without padding.
+/* swizzled.cu - moves 16 bytes at a time in x and in y, without bank conflicts and without padding.
  *
  *     x: 16 x 16 squares of V x V elements            V = 16 bytes / element: 2, 4, 8 or 16
  *     +--+--+--+-   -+--+
@@ -6,16 +6,15 @@
  *     +--+--+--+-   -+--+   stores the V vectors of the result in shared memory, at square (j, i).
  *     |  |  |  | ... |  |   Then 16 threads write each row of the transposed tile as 16 vectors: 256 bytes of memory.
  *
- * words.cu moves 4 bytes at a time. Here a tile has 16 vectors per row whatever the type: 256 bytes, two
- * whole memory lines, both in x and in y, for one V-th of transpose/lines.cu's instructions. 1- and 2-byte elements
- * need that.
+ * words.cu moves 4 bytes at a time. Here a tile has 16 vectors per row whatever the type: 256 bytes, two whole memory
+ * lines, both in x and in y, for one V-th of transpose/lines.cu's instructions. 1- and 2-byte elements need that.
  *
  * Swizzle: a row of the shared tile is 256 bytes, so all vectors of a column would lie in the same 4 banks. Vector v of
  * row r is therefore stored at position v ^ (r / V). Eight threads whose stores are served together write rows r, r +
  * V, ... r + 7V, so at 8 different positions; reading a row only permutes its positions.
  *
- * Rows must begin on 16 bytes in x and in y. If they do not (8193 columns, say), words.cu's kernel takes
- * over. Elements of 4 and 8 bytes gain nothing, so transpose/lines.cu's kernel moves them.
+ * Rows must begin on 16 bytes in x and in y. If they do not (8193 columns, say), words.cu's kernel takes over. Elements
+ * of 4 and 8 bytes gain nothing, so transpose/lines.cu's kernel moves them.
  *
  * Measured on an H200, speed against a copy of the same bytes, cache evicted before: 0.95 for 2-byte elements and 0.94
  * for 1-byte elements at 8192 x 8192. */

@@ -1,4 +1,4 @@
-/* thin.cu - strips and stacks of small matrices: a tile's part of x, of y or of both is one run of memory.
+/* thin.cu - transposes strips and stacks of small matrices: a tile's part of x, of y or of both is one run of memory.
  *
  *     wide: few rows            tall: few columns                stack: small matrices
  *     x |---------|.......      x |--|  y |-------|.......       x |---|   y |--|   |---|
@@ -9,9 +9,9 @@
  *     y: one run                y: a run per column              y: one run
  *
  * The other variants' tiles are 32 to 256 elements wide and high, of which a matrix with 3 rows fills a tenth or less.
- * Here a tile has all of the short side: so much of the long one, or so many whole matrices, that it is 16 or 24 KiB.
- * What lies in it one after another is one run, in x (tall, stack) as in y (wide, stack). A vector has nothing to
- * transpose: it is copied.
+ * Here a tile has all of the short side, and so much of the long one, or so many whole matrices, that it takes 16 or 24
+ * KiB. Rows of x (tall, stack) or of y (wide, stack) that follow each other in the tile are one run of memory. A vector
+ * is only copied, as there is nothing to transpose.
  *
  * A block copies its tile into shared memory in x's order, past the registers, in aligned units of 4 bytes (8 for
  * 8-byte elements). If a run begins inside a unit, so does its copy, so nothing is shifted. Then threads gather the
@@ -20,11 +20,11 @@
  * too. (tall: only where a column of y begins or ends. Inside, a tile has a few rows more than it stores, so that its
  * last units are whole.)
  *
- * Instructions limit 1-byte elements: a GPU has time for 17 a byte, which must also find every address. So positions
- * are found by division only once. wide, stack: as many threads store as make a turn of all of them whole rows of y, so
- * a thread stays in its row of x, and from one unit to the next each of its elements moves by a constant; in a stack,
- * by another one when it enters the next matrix. tall: threads stand side by side along a column, and the places of a
- * unit's elements beside each other are found once a column.
+ * Instructions limit 1-byte elements: a GPU has time for 17 per byte, with which it must also find every address. So
+ * positions are found by division only once. wide, stack: the number of threads that store is such that all of them
+ * together store whole rows of y in each turn. So a thread stays in its row of x, and from one unit to the next each of
+ * its elements moves by a constant; in a stack, by another constant when it enters the next matrix. tall: threads stand
+ * side by side along a column, and the relative places of a unit's elements are found once per column.
  *
  * Banks: the lanes of a warp read x's rows at a stride of `width` units. If that is odd they lie in different banks. If
  * it is even, tall pads each `width` units by one, and in a stack each 128 bytes move on by one more unit. wide: the
@@ -35,8 +35,8 @@
  * 2-byte 0.94 (0.88).
  *
  * The limit: if both sides are longer than 64, the runs of 4- and 8-byte elements are too short; swizzled.cu has
- * square tiles for that. Narrow elements are faster here up to 256 rows, and bytes up to 96 columns. More rows than
- * threads cannot be: as many store as make whole rows of y. */
+ * square tiles for that. Narrow elements are faster here up to 256 rows, and bytes up to 96 columns. There cannot be
+ * more rows than threads, since threads store whole rows of y in a turn. */
 #include "../../core/shared.cuh"
 #include "../transpose.cuh"
 #include <algorithm>
@@ -47,16 +47,17 @@
 #define THREADS  256
 #define RESIDENT 6          /* blocks per multiprocessor */
 #define TILE     (16 << 10) /* bytes of whole matrices */
-#define COLUMN   2          /* units that take as long as to begin a column */
-#define STACKED  128        /* rows of a stack's matrices; if they have more, y's columns are long enough for `tall` */
+#define COLUMN   2          /* to begin a column takes as long as to store this many units */
+#define STACKED  128        /* most rows of a stack's matrices: with more, y's columns are long enough for `tall` */
 #define SECTOR   32         /* bytes that memory reads or writes at once */
 #define LINE     128        /* bytes: all banks, and a warp's access */
-/* Bytes of a tile that is a part of a matrix. */
+/* The bytes of a tile that is a part of a matrix. */
 template <typename T> constexpr int STRIP = sizeof(T) <= 2 ? 24 << 10 : TILE;
-/* Elements of the short side, if a matrix is larger than a tile: wide (storing_of has room for THREADS), tall. */
+/* The most elements of the short side, if a matrix is larger than a tile: rows of `wide` (storing_of has room for
+ * THREADS), columns of `tall`. */
 template <typename T> constexpr int MAX_ROWS = sizeof(T) <= 2 ? THREADS : 64;
 template <typename T> constexpr int MAX_COLUMNS = sizeof(T) == 1 ? 96 : 64;
-/* Units of a run that a thread copies in a turn. */
+/* The units of a run that a thread copies in a turn. */
 constexpr int AHEAD = 4;
 
 enum shape { WIDE, TALL, STACK };
@@ -83,8 +84,8 @@ struct thin_tiling {
 struct thin_tile {
     int64_t x, y; /* its first element */
     int matrices, height, width;
-    int more;   /* tall: rows behind it that are copied too */
-    bool first; /* tall: y's columns begin with it */
+    int more;   /* tall: rows behind the tile that are copied too */
+    bool first; /* tall: y's columns begin with the tile */
 };
 
 /* The offset of a byte of the tile in shared memory. SKEWED: each 128 bytes move on by one more unit, against bank
@@ -113,12 +114,13 @@ template <typename T, bool SKEWED, typename F> __device__ inline unit<T> gather(
 
 /* ---- from x to shared memory ------------------------------------------------------------------------------------- */
 
+/* Starts the copy of a unit. */
 template <typename T> __device__ inline void copy_unit(unsigned char *to, const char *from) {
     copy_async<UNIT<T>>(shared_address(to), from, true);
 }
 
-/* wide: copies the units of a tile's rows, wherever these begin; of the last row `last_units` units, because it must
- * not be read past the end of x (load). */
+/* wide: starts the copies of the units of a tile's rows, wherever these begin; of the last row only `last_units` units,
+ * because nothing past the end of x may be read (load). */
 template <typename T>
 __device__ inline void copy_rows(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                  const thin_tile &tile, int last_units) {
@@ -142,7 +144,7 @@ __device__ inline void copy_rows(unsigned char *shared, const transpose_args &ar
     }
 }
 
-/* tall, stack: copies the units of one run, with gaps between them that keep lanes in different banks. */
+/* tall, stack: starts the copies of the units of one run, with gaps between them that keep lanes in different banks. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void copy_run(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                 const thin_tile &tile, int units) {
@@ -163,8 +165,8 @@ __device__ inline void copy_run(unsigned char *shared, const transpose_args &arg
     }
 }
 
-/* Loads the tile. Every unit that holds an element of it is copied whole, but for the end of x: if its last unit is not
- * whole, that one comes element by element. */
+/* Starts to load the tile. Every unit that holds an element of the tile is copied whole, except the last unit of x if x
+ * does not fill it: its elements are loaded one by one. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void load(unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                             const thin_tile &tile) {
@@ -190,7 +192,7 @@ __device__ inline void load(unsigned char *shared, const transpose_args &args, c
 
 /* ---- from shared memory to y ------------------------------------------------------------------------------------- */
 
-/* wide, stack: stores one run. */
+/* wide, stack: stores the tile's part of y, one run: whole units, and elements one by one at both ends. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __device__ inline void store_run(const unsigned char *shared, const transpose_args &args, const thin_tiling &tiling,
                                  const thin_tile &tile) {
@@ -226,8 +228,8 @@ __device__ inline void store_run(const unsigned char *shared, const transpose_ar
     const unsigned columns = unsigned(storing * V) / unsigned(height), next = SHAPE == STACK ? columns / width : 0;
     const unsigned step = next * height * width * E + (columns - next * width) * (E + (SHAPE == STACK ? 1 << 16 : 0));
     const unsigned wrap = unsigned(on) - (unsigned(width) << 16);
-    /* A step on, and into the next matrix if the column is past the last one. If it is not, the second sum has a
-     * negative column, which as an unsigned number is large, so min() drops it. */
+    /* Moves a step on, and into the next matrix if the column is past the last one. If it is not, the second sum has a
+     * negative column, which is large as an unsigned number, so that min() chooses the first sum. */
     const auto advance = [&](unsigned from) { return min(from + step, from + step + wrap); };
     const auto byte = [](unsigned from) { return int(from & 0xffff); };
     auto *to = reinterpret_cast<unit<T> *>(y + head) + k;
@@ -310,6 +312,7 @@ __device__ inline void store_columns(const unsigned char *shared, const transpos
     }
 }
 
+/* Transposes one tile per block. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 __global__ void __launch_bounds__(THREADS, RESIDENT)
     transpose_thin_kernel(const __grid_constant__ transpose_args args, const __grid_constant__ thin_tiling tiling) {
@@ -338,18 +341,20 @@ __global__ void __launch_bounds__(THREADS, RESIDENT)
 
 /* ---- the host's side --------------------------------------------------------------------------------------------- */
 
+/* `size` rounded up to a multiple of `to`. */
 static int64_t align(int64_t size, int64_t to) {
     return ceil_div(size, to) * to;
 }
 
-/* The length of equal chunks of at most `max_elements` elements, which are whole sectors. */
+/* The length of the chunks that divide `length`, equal ones of whole sectors and at most `max_elements` elements of
+ * `size` bytes. Sets *chunks to their number. */
 static int chunk_of(int64_t length, int64_t max_elements, int size, int64_t *chunks) {
     const int chunk = int(align(ceil_div(length, ceil_div(length, max_elements)), SECTOR / size));
     *chunks = ceil_div(length, chunk);
     return chunk;
 }
 
-/* Bytes of a tile that one run of whole matrices, or of rows of one, may fill: it may begin within a unit. */
+/* The bytes of a tile that whole matrices may fill: less than TILE if their run may begin within a unit. */
 static int64_t capacity(const transpose_args &args, int size) {
     return TILE - (args.rows % 4 * (args.cols % 4) * size % 4 == 0 ? 0 : 4);
 }
@@ -359,7 +364,8 @@ static bool is_small(const transpose_args &args, int size) {
     return std::max(args.rows, args.cols) <= TILE && args.rows * args.cols * size <= capacity(args, size);
 }
 
-/* Returns the number of whole matrices that fit, or a few less if tiles then begin on lines, or on sectors. */
+/* The number of whole matrices of a tile, each of `bytes`: all that fit, or a few less if tiles then begin on lines, or
+ * on sectors. */
 static int matrices_of(int64_t bytes, int64_t capacity, int64_t batch) {
     const int64_t fit = capacity / bytes;
     int64_t matrices = 0;
@@ -367,16 +373,16 @@ static int matrices_of(int64_t bytes, int64_t capacity, int64_t batch) {
     return int(std::min(matrices, batch));
 }
 
-/* The number of threads that store: as many as make whole rows of y, and whole sectors unless that leaves fewer than
- * 3/4 of them. */
+/* The number of threads that store: all of them store one unit each, together whole rows of y of `height` elements, and
+ * whole sectors unless that leaves fewer than 3/4 of the threads. */
 static int storing_of(int height, int unit_elements) {
     const int rows = height / std::gcd(height, unit_elements), sectors = std::lcm(rows, SECTOR / 4);
     const int threads = THREADS / sectors * sectors;
     return threads >= THREADS * 3 / 4 ? threads : THREADS / rows * rows;
 }
 
-/* tall: chooses how many threads go along a column and how many units each of them stores, for the least time for each
- * row of the tile. To begin a column takes a thread as long as to store COLUMN units. */
+/* tall: chooses how many threads go along a column and how many units each of them stores, for the least time per row
+ * of the tile. To begin a column takes a thread as long as to store COLUMN units. */
 static void lay_along(thin_tiling &t, int64_t rows, int64_t columns, int unit_elements) {
     double shortest = HUGE_VAL;
     for (int along = THREADS; along >= 32; along /= 2) {
@@ -427,6 +433,7 @@ template <typename T> static thin_tiling tiling_of(const transpose_args &args) {
     return t;
 }
 
+/* Starts the kernel for this kind of tile. Returns 0 or a cudaError_t. */
 template <typename T, enum shape SHAPE, bool SKEWED>
 static int launch_tiles(const struct launch *launch, const thin_tiling &tiling) {
     const transpose_args &args = launch->args.transpose;

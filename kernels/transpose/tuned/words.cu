@@ -1,4 +1,4 @@
-/* words.cu - narrow elements four bytes at a time, wherever rows begin.
+/* words.cu - moves narrow elements four bytes at a time, wherever rows begin.
  *
  *     memory      |....|....|....|....|....|....|          words of 4 bytes
  *     row of x        .=====================.              of a tile; its first and last word may hold other elements
@@ -18,8 +18,8 @@
  * If a tile holds complete columns of the matrix, and these consist of whole words, its part of y is contiguous, and
  * every access of a warp is full.
  *
- * Memory writes sectors of 32 bytes. A tile also reads rows above it, so that it begins each column of y
- * with a whole sector. 2-byte elements then have 0.86 of a copy's speed (8193 x 8193), bytes 0.73.
+ * Memory writes sectors of 32 bytes. A tile also reads rows above it, so that it begins each column of y with a whole
+ * sector. 2-byte elements then have 0.86 of a copy's speed (8193 x 8193), bytes 0.73.
  *
  * The limit: bytes in rows of odd length have 0.65 to 0.75 of a copy's speed. */
 #include "words.cuh"

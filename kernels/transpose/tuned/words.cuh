@@ -26,11 +26,13 @@
 #define WORDS_SECTOR     32         /* bytes that memory writes at once */
 #define WORDS_MAX_CACHED (24 << 20) /* bytes of a y that stays in the cache until its sectors are whole */
 
-template <typename T> constexpr int elements_per_word = 4 / int(sizeof(T));
+template <typename T> constexpr int elements_per_word = 4 / int(sizeof(T)); /* E in the functions below */
+/* The columns of a tile: one word less than a row has, because a row may begin within a word. */
 template <typename T> constexpr int words_width = (WORDS_ROW - 1) * elements_per_word<T>;
 
 /* Words in shared memory from one group of E rows to the next: an odd number, which avoids bank conflicts. */
 template <typename T> constexpr int words_per_row_group = WORDS_ROW *elements_per_word<T> + 1;
+/* The bytes of a tile in shared memory, with ROWS_BEFORE rows above it. */
 template <typename T, int ROWS_BEFORE>
 constexpr int words_bytes = (WORDS_HEIGHT + ROWS_BEFORE) / elements_per_word<T> *words_per_row_group<T> * 4;
 
@@ -41,6 +43,7 @@ template <int ROWS_BEFORE> __host__ __device__ inline int64_t words_tiles_high(i
     return (last + WORDS_HEIGHT - 1) / WORDS_HEIGHT;
 }
 
+/* A block's tile. */
 struct words_tile {
     int64_t x, y;      /* number of its first element in x and in y */
     int begin, height; /* rows to load, counted from the tile's row 0: from begin to height - 1, all in the matrix */
@@ -132,8 +135,8 @@ __device__ inline void words_store(const uint32_t *shared, const transpose_args 
     }
 }
 
-/* Does the same if a tile holds complete columns of the matrix, and these consist of whole words: then its part of y is
- * contiguous. */
+/* Stores a tile that holds complete columns of the matrix, which consist of whole words: its part of y is one
+ * contiguous run. */
 template <typename T, int ROWS_BEFORE>
 __device__ inline void words_store_run(const uint32_t *shared, const transpose_args &args, const words_tile &tile) {
     constexpr int E = elements_per_word<T>;
@@ -160,6 +163,7 @@ __device__ inline void words_store_run(const uint32_t *shared, const transpose_a
     }
 }
 
+/* Transposes one tile per block. ROWS_BEFORE: rows above the tile that it loads too. */
 template <typename T, int ROWS_BEFORE>
 __global__ void __launch_bounds__(WORDS_THREADS, WORDS_RESIDENT)
     transpose_words_kernel(const __grid_constant__ transpose_args args) {
@@ -189,6 +193,7 @@ __global__ void __launch_bounds__(WORDS_THREADS, WORDS_RESIDENT)
         words_store<T, ROWS_BEFORE, false>(words_shared, args, tile);
 }
 
+/* Starts the kernel. Returns 0 or a cudaError_t. */
 template <typename T, int ROWS_BEFORE> int transpose_words_with(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     const int64_t tiles = words_tiles_high<ROWS_BEFORE>(args.rows) * ceil_div(args.cols, words_width<T>);
@@ -201,9 +206,9 @@ template <typename T, int ROWS_BEFORE> int transpose_words_with(const struct lau
     return cudaGetLastError();
 }
 
-/* Chooses ROWS_BEFORE: the elements of a sector, or of a word if whole sectors gain nothing. They gain nothing if every
- * column of y begins with a sector, or, for bytes, whose sectors take twice as many rows as those of 2-byte elements,
- * if y stays in the cache until its sectors are whole. */
+/* Chooses ROWS_BEFORE, and starts the kernel: the elements of a sector, or of a word if whole sectors gain nothing.
+ * That is so if every column of y begins with a sector; and for bytes, whose sectors take twice as many rows as those
+ * of 2-byte elements, also if y stays in the cache until its sectors are whole. */
 template <typename T> int transpose_words_of(const struct launch *launch) {
     constexpr int SECTOR = WORDS_SECTOR / int(sizeof(T));
     const transpose_args &args = launch->args.transpose;
