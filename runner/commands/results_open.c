@@ -77,8 +77,9 @@ static char *missing_of(const struct survey *survey) {
 static char *state_text(const struct survey *survey, const char *output) {
     if (survey->shard_count > 0) return shards_state_text(survey, output);
     OWNED char *progress = progress_counts(survey);
+    OWNED char *command = job_resume_command(survey->job.path, output);
     return survey->at_work ? must_printf("running: %s", progress)
-                           : must_printf("unfinished: %s; `tilerun run JOB --resume` continues", progress);
+                           : must_printf("unfinished: %s; `%s` continues", progress, command);
 }
 
 /* Fills `file` from OUTPUT.parts: the rows of finished runs, and how far the job is. false: no job has left parts
@@ -102,6 +103,7 @@ static bool read_parts(struct results_file *file) {
 static void read_standing(struct results_file *file) {
     OWNED char *state = h5_get_text(file->id, "status");
     OWNED char *folder = parts_folder_of(file->path), *word = text_shell_word(file->path);
+    OWNED char *job = h5_get_text_of(file->id, "job", "path"), *command = job_resume_command(job, file->path);
     char *beside = NULL; /* a sentence about the runs in OUTPUT.parts */
     int done = 0, timed_out = 0, interrupted = 0;
     FREED_BY(texts_clear) struct texts paths = {0};
@@ -119,15 +121,14 @@ static void read_standing(struct results_file *file) {
         beside = must_printf("%s holds %d finished run%s of a job that was not completed", folder, listed,
                              listed == 1 ? "" : "s");
     if (state && strcmp(state, "failed") == 0)
-        file->standing =
-            must_printf("unfinished: %d of %d runs are done; `tilerun run JOB --resume` redoes the others%s", done,
-                        file->count, timed_out ? "; those that took too long need a longer timeout" : "");
+        file->standing = must_printf("unfinished: %d of %d runs are done; `%s` redoes the others%s", done, file->count,
+                                     command, timed_out ? "; those that took too long need a longer timeout" : "");
     else if (interrupted > 0)
         file->standing = must_printf("unfinished: %d of %d runs are done; repeat each shard's command with --resume, "
                                      "then run `tilerun merge %s`",
                                      done, file->count, word);
     else if (state && strcmp(state, "partial") == 0)
-        file->standing = must_strdup("unfinished: --only left operations out; `tilerun run JOB --resume` does them");
+        file->standing = must_printf("unfinished: --only left operations out; `%s` does them", command);
     if (beside && file->standing) {
         char *both = must_printf("%s. %s", file->standing, beside);
         free(file->standing);

@@ -231,8 +231,8 @@ void copy_close(struct stored *from) {
 /* Removes the group and the attributes that a part has and a results file has not. */
 static enum status strip_part(hid_t file, struct error *error) {
     /* A part of an earlier version has only some of them. */
-    static const char *const names[] = {"schema",     "key",          "job_runs",   "job_skipped", "job_name",
-                                        "job_sha256", "tool_version", "git_commit", "inputs"};
+    static const char *const names[] = {"schema",   "key",        "job_runs",     "job_skipped", "job_name",
+                                        "job_path", "job_sha256", "tool_version", "git_commit",  "inputs"};
     bool failed = H5Ldelete(file, "runs", H5P_DEFAULT) < 0;
     for (size_t i = 0; i < sizeof names / sizeof *names && !failed; i++)
         failed = H5Aexists(file, names[i]) > 0 && H5Adelete(file, names[i]) < 0;

@@ -6,9 +6,11 @@
  *                         /clock_mhz, /power_w and /temperature_c
  *     /runs               one row
  *     attributes          schema, key; job_runs, job_skipped: runs of the job in all, and those that cannot run;
- *                         job_name, job_sha256, tool_version, git_commit: what made it; inputs: of what (inputs.c) */
+ *                         job_name, job_path, job_sha256, tool_version, git_commit: what made it; inputs: of what
+ *                         (inputs.c) */
 #include "../../kernels/core/cut.h"
 #include "../base/fail.h"
+#include "../base/path.h"
 #include "../record/environment.h"
 #include "../storage/operand.h"
 #include "../storage/raw/rawread.h"
@@ -229,7 +231,9 @@ static enum status write_origin(const struct part *part, struct error *error) {
     for (int i = 0; i < plan->run_count; i++) skipped += plan->runs[i].skip != NULL;
     TRY(h5_set_integer(part->file, "job_runs", plan->run_count, error));
     TRY(h5_set_integer(part->file, "job_skipped", skipped, error));
+    OWNED char *path = path_absolute(plan->job->path);
     TRY(h5_set_text(part->file, "job_name", plan->job->name, error));
+    TRY(h5_set_text(part->file, "job_path", path, error));
     TRY(h5_set_text(part->file, "job_sha256", part->results->job_sha256, error));
     TRY(h5_set_text(part->file, "tool_version", tilerun_version, error));
     TRY(inputs_write(part->file, part->results, &part->plan->tasks[part->run->task], error));

@@ -101,13 +101,19 @@ static void print_other_jobs(const struct results *results) {
     }
 }
 
+char *job_resume_command(const char *job_path, const char *output) {
+    bool known = job_path && access(job_path, F_OK) == 0;
+    OWNED char *job = known ? text_shell_word(job_path) : must_strdup("JOB"), *word = text_shell_word(output);
+    return must_printf("tilerun run %s -o %s --resume", job, word);
+}
+
 void results_print_missing(const struct results *results, const bool *missing) {
     FREED_BY(shard_job_free) struct shard_job job = {0};
     manifests_find_job(results->folder.root, &job);
     print_other_jobs(results);
     print_shards(&results->units->plan, missing, &job);
-    text_print_stderr("tilerun: `tilerun run JOB --shard I/%d --resume` makes the missing runs of shard I\n",
-                      job.shards);
+    OWNED char *command = job_resume_command(job.path, results->output.name);
+    text_print_stderr("tilerun: `%s --shard I/%d` makes the missing runs of shard I\n", command, job.shards);
 }
 
 /* ---- for `show` -------------------------------------------------------------------------------------------------- */
@@ -136,9 +142,9 @@ static int compare_parts(const void *one, const void *other) {
     return results_later(&b->written, &a->written) - results_later(&a->written, &b->written);
 }
 
-/* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, counts those with a result, and takes the
- * job's number of runs from the newest of all. */
-static void survey_parts(const char *root, struct survey *survey) {
+/* Reads the parts in OUTPUT.parts. Keeps only the newest part of each run, and counts those with a result. Returns the
+ * newest of all; NULL: there is none. */
+static const struct survey_part *survey_parts(const char *root, struct survey *survey) {
     const struct survey_part *newest = NULL;
     struct texts paths = parts_list(root);
     int count = 0;
@@ -164,6 +170,7 @@ static void survey_parts(const char *root, struct survey *survey) {
     }
     survey->runs = newest ? newest->runs : -1; /* the newest part knows the job */
     survey->skipped = newest ? newest->skipped : -1;
+    return newest;
 }
 
 /* Is there a part of that run of a unit? */
@@ -190,13 +197,21 @@ static void survey_shards(const char *root, struct survey *survey) {
     survey->complete &= units == survey->runs; /* those that have not begun have nothing to do */
 }
 
+/* The path of the job that made a part; NULL: the part does not record it. The caller frees. */
+static char *job_path_of(const char *part) {
+    FENCE(part);
+    OWNED_ID hid_t file = part_open(part, HASHED_BYTES);
+    return file < 0 ? NULL : h5_get_text(file, "job_path");
+}
+
 bool store_survey(const char *output, struct survey *survey) {
     *survey = (struct survey){.runs = -1, .skipped = -1};
     OWNED char *root = parts_folder_of(output);
     if (!root) return false;
     OWNED char *lock = must_printf("%s/lock", root);
-    survey_parts(root, survey);
+    const struct survey_part *newest = survey_parts(root, survey);
     survey_shards(root, survey);
+    if (survey->shard_count == 0 && newest) survey->job.path = job_path_of(newest->path);
     survey->at_work = parts_are_locked(root);
     return survey->count > 0 || survey->shard_count > 0 || access(lock, F_OK) == 0;
 }

@@ -58,5 +58,8 @@ struct survey {
 /* Surveys the job. false: there is no OUTPUT.parts of tilerun's. Free with survey_free, whatever it returns. */
 bool store_survey(const char *output, struct survey *survey);
 void survey_free(struct survey *survey);
+/* "tilerun run /data/job.yaml -o out.h5 --resume". JOB stands for a job path that is NULL or where there is no file.
+ * The caller frees. */
+char *job_resume_command(const char *job_path, const char *output);
 
 #endif

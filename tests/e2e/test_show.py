@@ -278,15 +278,16 @@ def test_a_killed_job(killed):
     before = snapshot(folder)
     text = show(folder / "out.h5")
     first, *table = text.splitlines()
-    assert first == "unfinished: 2 of 4 runs are done; `tilerun run JOB --resume` continues"
+    again = f"tilerun run {folder / 'job.yaml'} -o {folder / 'out.h5'} --resume"
+    assert first == f"unfinished: 2 of 4 runs are done; `{again}` continues"
     assert table == running.splitlines()[1:] and [line.split()[1] for line in table[1:]] == ["n=8", "n=16"]
     assert show(folder / "out.h5.parts") == text and show(f"{folder / 'out.h5.parts'}/") == text
     (folder / "link.h5").symlink_to("out.h5")
-    assert show(folder / "link.h5") == text
+    assert show(folder / "link.h5") == text.replace("out.h5", "link.h5")
     (folder / "link.h5").unlink()
     done = harness.tilerun("show", folder / "out.h5", "--json", "--sort", "-n")
     assert [row["p_n"] for row in json.loads(done.stdout)] == [16, 8]
-    assert done.stderr == "tilerun: unfinished: 2 of 4 runs are done; `tilerun run JOB --resume` continues\n"
+    assert done.stderr == f"tilerun: unfinished: 2 of 4 runs are done; `{again}` continues\n"
     assert snapshot(folder) == before
 
     # One that a crash of the machine damaged is not shown.
@@ -318,7 +319,7 @@ def test_nothing_is_finished_yet(folder):
     assert "out.h5: No such file" in show(folder / "out.h5", expect=USAGE)  # nobody's
     (parts / "lock").touch()
     text = show(folder / "out.h5")
-    assert text == "unfinished: no run is finished yet; `tilerun run JOB --resume` continues\n"
+    assert text == f"unfinished: no run is finished yet; `tilerun run JOB -o {folder / 'out.h5'} --resume` continues\n"
     for name in ("out.h5", "out.h5.parts"):
         assert "prints how to complete it" in harness.said("inspect", folder / name), name
     assert show(folder / "out.h5", "--json") == "[]\n"
@@ -339,15 +340,16 @@ def test_a_failed_and_a_partial_job(folder):
         ],
     )
     harness.tilerun("run", path, "-o", folder / "out.h5", "--only", "good", expect=OK)
+    again = f"tilerun run {path} -o {folder / 'out.h5'} --resume"
     text = show(folder / "out.h5")
-    assert text.startswith("unfinished: --only left operations out; `tilerun run JOB --resume` does them\n")
+    assert text.startswith(f"unfinished: --only left operations out; `{again}` does them\n")
     assert "good" in text
     with h5py.File(folder / "out.h5", "r+") as file:
         file.attrs["status"] = "failed"
         rows = file["runs"][:]
         rows["status"] = b"failed"
         file["runs"][:] = rows
-    assert show(folder / "out.h5").startswith("unfinished: 0 of 1 runs are done; `tilerun run JOB --resume` redoes the others\n")
+    assert show(folder / "out.h5").startswith(f"unfinished: 0 of 1 runs are done; `{again}` redoes the others\n")
 
 
 def test_a_job_is_no_results_file(folder):

@@ -181,7 +181,9 @@ static void test_unfinished(void **state) {
     assert_int_equal(command_results_open(f->output, &back, &error), STATUS_OK);
     assert_int_equal(back->count, 2);
     assert_memory_equal(back->rows, rows, sizeof rows);
-    assert_string_equal(back->standing, "unfinished: 2 of 3 runs are done; `tilerun run JOB --resume` continues");
+    OWNED char *command = job_resume_command(f->job_path, f->output);
+    OWNED char *said = must_printf("unfinished: 2 of 3 runs are done; `%s` continues", command);
+    assert_string_equal(back->standing, said);
     assert_int_equal(results_file_samples(back, &back->rows[1], &samples, &error), STATUS_OK);
     assert_true(samples.count == 3 && samples.seconds[1] == 2e-3 && isnan(samples.conditions[1].clock_mhz));
     samples_free(&samples);
