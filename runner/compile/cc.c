@@ -151,12 +151,15 @@ static enum status compile(const struct cc_source *source, const char *folder, c
     return STATUS_OK;
 }
 
-/* Loads a compiled library, in a rehearsal first, and finds the function. STATUS_USAGE: loading crashes or ends the
- * process, or the function is missing. */
+/* Loads a compiled library, in a rehearsal first, and finds the function. STATUS_USAGE: loading crashes, does not end
+ * or ends the process, or the function is missing. */
 static enum status load(const struct cc_source *source, const char *path, struct cc_code *code, struct error *error) {
-    OWNED char *late = must_printf("%s: its code has been loading for 1 min; Ctrl-C ends that", source->path);
-    int code_of_child = rehearse_load(path, late);
-    if (code_of_child == REHEARSE_STOPPED) return interrupt_check(error);
+    int code_of_child = rehearse_load(path);
+    if (code_of_child == REHEARSE_STOPPED)
+        return fail(error, STATUS_INTERRUPTED, "%s: interrupted while its code was loaded", source->path);
+    if (code_of_child == REHEARSE_LATE)
+        return fail(error, STATUS_USAGE, "%s:1:1: its code did not load in %d s: a constructor does not return",
+                    source->path, REHEARSE_LOAD_S);
     if (code_of_child == REHEARSE_EXITED)
         return fail(error, STATUS_USAGE, "%s:1:1: its code ends the process when it is loaded", source->path);
     if (code_of_child < 0)

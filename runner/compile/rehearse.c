@@ -86,15 +86,15 @@ static pid_t begin_child(void) {
     return child;
 }
 
-/* Waits for the child, until a signal or the deadline ends the work, and ends its process group. Prints `late` when the
- * child has run for LATE_S. Returns what became of the child, as rehearse does. */
-static int end_child(pid_t child, const char *late) {
+/* Waits for the child until a signal or the deadline ends the work, or `limit_s` has passed, and ends its process
+ * group. Prints `late` when the child has run for LATE_S. Returns what became of the child, as rehearse does. */
+static int end_child(pid_t child, const char *late, double limit_s) {
     int state = 0;
     siginfo_t ended = {.si_pid = 0};
     struct error error = {.status = STATUS_OK};
-    const double late_s = late ? now_s() + LATE_S : INFINITY;
+    const double late_s = late ? now_s() + LATE_S : INFINITY, until_s = now_s() + limit_s;
     for (double nap_s = MIN_NAP_S; waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-                                   ended.si_pid == 0 && interrupt_check(&error) == STATUS_OK;
+                                   ended.si_pid == 0 && interrupt_check(&error) == STATUS_OK && now_s() < until_s;
          nap_s = fmin(2 * nap_s, MAX_NAP_S)) {
         const struct timespec nap = {.tv_nsec = (long)(nap_s * 1e9)};
         nanosleep(&nap, NULL);
@@ -107,6 +107,7 @@ static int end_child(pid_t child, const char *late) {
     while (waitpid(child, &state, 0) < 0)
         if (errno != EINTR) return 0;
     if (error.status) return REHEARSE_STOPPED;
+    if (ended.si_pid == 0 && now_s() >= until_s) return REHEARSE_LATE;
     if (WIFEXITED(state)) switch (WEXITSTATUS(state)) {
         case DONE: return 0;
         case CHANGED: return REHEARSE_CHANGED;
@@ -125,16 +126,16 @@ int rehearse(int (*function)(const struct launch *launch), const struct launch *
     pthread_t thread;
     const pid_t child = begin_child();
     if (child < 0) return 0;
-    if (child > 0) return end_child(child, late);
+    if (child > 0) return end_child(child, late, INFINITY);
     uint64_t before = hash_of(inputs);
     if (pthread_create(&thread, NULL, rehearsal_main, &rehearsal) == 0) pthread_join(thread, NULL);
     _exit(hash_of(inputs) == before ? DONE : CHANGED);
 }
 
-int rehearse_load(const char *path, const char *late) {
+int rehearse_load(const char *path) {
     const pid_t child = begin_child();
     if (child < 0) return 0;
-    if (child > 0) return end_child(child, late);
+    if (child > 0) return end_child(child, NULL, REHEARSE_LOAD_S);
     dlopen(path, RTLD_NOW | RTLD_LOCAL);
     _exit(DONE);
 }

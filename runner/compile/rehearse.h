@@ -11,6 +11,8 @@
 #define REHEARSE_FORKED  (-1002) /* left a process running */
 #define REHEARSE_MODES   (-1003) /* changed rounding or flush-to-zero, which other kernels would inherit */
 #define REHEARSE_STOPPED (-1004) /* had not ended when a signal or the deadline came: interrupt_check says which */
+#define REHEARSE_LATE    (-1005) /* its constructors did not return for REHEARSE_LOAD_S */
+#define REHEARSE_LOAD_S  60
 
 /* The inputs of a launch, in the host's memory. */
 struct launch_inputs {
@@ -25,7 +27,7 @@ struct launch_inputs {
  * print when the launch has lasted for a minute, or NULL. */
 int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,
              const struct launch_inputs *inputs, const char *late);
-/* Loads a shared library, which runs its constructors, in a child; returns as rehearse does. */
-int rehearse_load(const char *path, const char *late);
+/* Loads a shared library, which runs its constructors, in a child; returns as rehearse does, or REHEARSE_LATE. */
+int rehearse_load(const char *path);
 
 #endif

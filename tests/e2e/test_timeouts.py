@@ -120,17 +120,41 @@ int clock_gettime(clockid_t clock, struct timespec *now) { /* twenty times as fa
 """
 
 
+def preload_minute(folder):
+    (folder / "minute.c").write_text(MINUTE)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", "minute.so", "minute.c"], cwd=folder, check=True)
+    return os.environ | {"LD_PRELOAD": str(folder / "minute.so")}
+
+
+@needs_compiler
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_constructor_that_does_not_return(tmp_path, interrupted):
+    """Nothing runs: after a minute, or a signal, the message names the source."""
+    begin = "__attribute__((constructor)) static void begin(void) { note(), pause(); }\n"
+    (tmp_path / "hang.c").write_text((HANG % "").replace("int hang(", begin + "int hang("))
+    path = harness.write_job(tmp_path / "job.yaml", device="cpu", inputs=VECTOR, operations=[FIRST, HUNG])
+    env = os.environ if interrupted else preload_minute(tmp_path)
+    process = harness.start("run", path, "-o", tmp_path / "out.h5", "--allow-source", cwd=tmp_path, env=env)
+    while interrupted and not (tmp_path / "pids").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    if interrupted:
+        process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    why = "interrupted while its code was loaded" if interrupted else "did not load in 60 s: a constructor does not"
+    assert process.returncode == (INTERRUPTED if interrupted else USAGE) and f"{why}" in said and "hang.c:" in said, said
+    assert_ended(tmp_path / "pids")
+
+
 @needs_compiler
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("body", ENDLESS)
 def test_a_first_launch_without_a_timeout(tmp_path, body, number):
     """After a minute a line says so; a signal ends the job, and leaves no process."""
     (tmp_path / "hang.c").write_text(HANG % body)
-    (tmp_path / "minute.c").write_text(MINUTE)
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", "minute.so", "minute.c"], cwd=tmp_path, check=True)
     operations = [FIRST, HUNG | {"timeout": "none"}]
     path = harness.write_job(tmp_path / "job.yaml", device="cpu", inputs=VECTOR, operations=operations)
-    env = os.environ | {"LD_PRELOAD": str(tmp_path / "minute.so")}
+    env = preload_minute(tmp_path)
     process = harness.start("run", path, "-o", tmp_path / "out.h5", "--allow-source", cwd=tmp_path, env=env)
     line = next(line for line in process.stderr if "has not returned from its first launch for 1 min" in line)
     assert line.startswith("tilerun: kernel 'hang'") and "`timeout: 30s`" in line
