@@ -232,6 +232,7 @@ void casts_add(struct casts *to, const struct casts *more) {
     to->overflowed += more->overflowed;
     to->wrapped += more->wrapped;
     to->truncated += more->truncated;
+    to->rounded += more->rounded;
     to->missing += more->missing;
 }
 

@@ -21,6 +21,7 @@ struct casts {
     int64_t overflowed; /* finite elements that became infinite */
     int64_t wrapped;    /* elements out of the range of an integer type, NaNs and infinities included */
     int64_t truncated;  /* elements that lost a fraction in an integer type */
+    int64_t rounded;    /* 64-bit integers that float64 cannot hold, decoded because values are missing (decode.h) */
     int64_t missing;    /* elements that marked a missing value and became NaN (runner/storage/elements/decode.h) */
 };
 

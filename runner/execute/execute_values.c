@@ -42,8 +42,10 @@ void execution_add_values(const struct execution *execution, const struct task *
         char text[200];
         if (i > 0 && task->in[i] == task->in[0]) continue;
         OWNED char *decoded = reader_decoding_text(reader);
-        snprintf(text, sizeof text, "'%s' decoded, %lld of %lld missing", array->name, (long long)reader->casts.missing,
-                 (long long)reader->counted);
+        int length = snprintf(text, sizeof text, "'%s' decoded, %lld of %lld missing", array->name,
+                              (long long)reader->casts.missing, (long long)reader->counted);
+        if (reader->casts.rounded > 0 && length < (int)sizeof text)
+            snprintf(text + length, sizeof text - (size_t)length, ", %lld rounded", (long long)reader->casts.rounded);
         if (decoded) execution_add_remark(row, text);
         snprintf(text, sizeof text, "'%s' lacks %d source%s, %lld of %lld elements", array->name, absent->sources,
                  absent->sources == 1 ? "" : "s", (long long)absent->elements,

@@ -375,6 +375,7 @@ void reader_casts_add(struct reader *reader, const struct read_counts *before, c
     reader->casts.overflowed += reader->counts.casts.overflowed - before->casts.overflowed;
     reader->casts.wrapped += reader->counts.casts.wrapped - before->casts.wrapped;
     reader->casts.truncated += reader->counts.casts.truncated - before->casts.truncated;
+    reader->casts.rounded += reader->counts.casts.rounded - before->casts.rounded;
     reader->counted += box_elements(box);
 }
 
@@ -390,7 +391,8 @@ char *reader_cast_losses(const struct reader *reader) {
         const char *what;
     } losses[] = {{casts->overflowed, "overflowed"},
                   {casts->wrapped, "wrapped around to"},
-                  {casts->truncated, "lost their fractions in the conversion to"}};
+                  {casts->truncated, "lost their fractions in the conversion to"},
+                  {casts->rounded, "lost digits beyond 2^53 in the conversion to"}};
     const char *type = dtype_name(reader->array->dtype);
     char *text = NULL;
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {

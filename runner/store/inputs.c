@@ -3,7 +3,7 @@
  *
  *     identity    XXH3-128 of the program, of what is read, and of the files' inodes, sizes and times
  *     hash        of the values; for a band also its share of the hash of the whole (reader.h)
- *     counts      numbers of missing, overflowed, wrapped, truncated and of all elements; "-1": not counted
+ *     counts      numbers of missing, overflowed, wrapped, truncated, rounded and of all elements; "-1": not counted
  *
  * The last line is an XXH3-64 of the others. */
 #include "results.h"
@@ -69,8 +69,8 @@ static enum status describe_reader(struct reader *reader, char **text, struct er
     must_append(text, "%016" PRIx64 "%016" PRIx64 " %016" PRIx64 "%016" PRIx64 " %016" PRIx64 "%016" PRIx64,
                 identity.high64, identity.low64, reader->hash_high, reader->hash_low, reader->share_high,
                 reader->share_low);
-    must_append(text, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", casts->missing,
-                casts->overflowed, casts->wrapped, casts->truncated, counted);
+    must_append(text, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n", casts->missing,
+                casts->overflowed, casts->wrapped, casts->truncated, casts->rounded, counted);
     return STATUS_OK;
 }
 
@@ -107,9 +107,10 @@ static int recall_line(const char *line, struct wanted *wanted, int count) {
     int recalled = 0;
     if (sscanf(line,
                "%16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %16" SCNx64 "%16" SCNx64 " %" SCNd64 " %" SCNd64
-               " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
                &key.identity.high64, &key.identity.low64, &stored.hash_high, &stored.hash_low, &stored.share_high,
-               &stored.share_low, &casts.missing, &casts.overflowed, &casts.wrapped, &casts.truncated, &counted) != 11)
+               &stored.share_low, &casts.missing, &casts.overflowed, &casts.wrapped, &casts.truncated, &casts.rounded,
+               &counted) != 12)
         return 0;
     struct wanted *found = bsearch(&key, wanted, (size_t)count, sizeof *wanted, compare_wanted);
     while (found && found > wanted && compare_wanted(found - 1, &key) == 0) found--;

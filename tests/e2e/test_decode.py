@@ -383,3 +383,20 @@ def test_stored_numbers_of_files_that_pack_otherwise(folder, other):
     results = harness.run_job(folder, inputs={"x": source}, operations=[moved])
     with h5py.File(results.path) as file:
         assert packing.attributes_of(file["outputs/t"]) == ({"scale_factor": 0.1} if other == 0.1 else {})
+
+
+@pytest.mark.parametrize("dtype, values, rounded", [
+    ("int64", [2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**63 - 1, -(2**63)], 3),
+    ("uint64", [2**53 + 1, 2**53 + 2, 2**63, 2**63 + 1, 2**64 - 1], 3),
+])  # fmt: skip
+def test_integers_that_float64_cannot_hold_are_counted(folder, dtype, values, rounded):
+    x = np.array([[*values, 7, 9], [0, 1, 2, 3, 4, 5, 9]], dtype)
+    with h5py.File(folder / "data.h5", "w") as file:
+        file["x"] = x
+        file["x"].attrs["_FillValue"] = x.dtype.type(9)
+    source, copy = {"file": "data.h5", "dataset": "x"}, {"id": "copy", "op": "scale", "inputs": ["x"]}
+    for more, said in (({}, True), ({"decode": "none"}, False), ({"dtype": "float32"}, False)):
+        path = harness.write_job(folder / "job.yaml", device="cpu", inputs={"x": source | more}, operations=[copy])
+        done = harness.tilerun("run", path, "-o", folder / "out.h5", "--once", "--overwrite", expect=harness.OK)
+        lost = f"{rounded} of 14 elements lost digits beyond 2^53 in the conversion to float64"
+        assert (lost in done.stderr, f"of 14 missing, {rounded} rounded" in done.stderr) == (said, said), done.stderr

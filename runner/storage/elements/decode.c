@@ -231,6 +231,25 @@ static void mask_outside(const struct decoding *decoding, bool decoded, struct d
     if (decoding->has_high && decoding->high.decoded == decoded) mask_beyond(decoding, &decoding->high, false, block);
 }
 
+/* Do 64-bit integers pass through float64 only because values may be missing? */
+static bool may_round(const struct decoding *decoding, enum dtype wanted) {
+    return !decoding->scales && !dtype_is_float(decoding->read_as) && dtype_size(decoding->read_as) == 8 &&
+           dtype_size(wanted) == 8;
+}
+
+/* The number of integers of a block that differ from their float64. */
+static int64_t count_rounded(const struct decoding *decoding, const struct decoded_block *block) {
+    const bool is_signed = dtype_is_signed(decoding->read_as);
+    const double end = is_signed ? 0x1p63 : 0x1p64; /* float64 may round up to it, beyond the integer's range */
+    int64_t rounded = 0;
+    for (int64_t i = 0; i < block->count; i++) {
+        double value = block->doubles[i];
+        bool same = value < end && (is_signed ? (int64_t)value : (int64_t)(uint64_t)value) == block->integers[i];
+        rounded += !same && !block->missing[i];
+    }
+    return rounded;
+}
+
 /* Rounds after each operation, in the type of the arithmetic: NumPy uses no fused multiply-add. */
 static void scale(const struct decoding *decoding, struct decoded_block *block) {
     const struct cf_number *factor = &decoding->attributes.factor, *offset = &decoding->attributes.offset;
@@ -257,9 +276,11 @@ static void decode_block(const struct decoding *decoding, bool exact, struct dec
     char buffer[BLOCK * sizeof(double)], *values = result == wanted ? to : buffer;
     memset(block->missing, 0, (size_t)count);
     convert_to_double(decoding->read_as, block->from, count, block->doubles);
-    if (exact) convert_to_integer(decoding->read_as, block->from, count, block->integers);
+    bool rounds = may_round(decoding, wanted);
+    if (exact || rounds) convert_to_integer(decoding->read_as, block->from, count, block->integers);
     mask_missing_numbers(decoding, block);
     mask_outside(decoding, false, block);
+    if (rounds) casts->rounded += count_rounded(decoding, block);
     if (copies_bits)
         memcpy(values, block->from, (size_t)count * dtype_size(result));
     else

@@ -74,8 +74,8 @@ char *decoding_key(const struct decoding *decoding);
 /* A type that represents all results of both. */
 enum dtype decoding_common(enum dtype one, enum dtype other);
 
-/* Decodes `count` adjacent elements and converts them to `wanted`, as convert_elements does. Adds the number of missing
- * elements to casts->missing. `from` and `to` must not overlap. */
+/* Decodes `count` adjacent elements and converts them to `wanted`, as convert_elements does. Adds the numbers of
+ * missing and of rounded elements to *casts. `from` and `to` must not overlap. */
 void decode_elements(const struct decoding *decoding, const void *from, int64_t count, enum dtype wanted, void *to,
                      struct casts *casts);
 

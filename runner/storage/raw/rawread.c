@@ -348,6 +348,7 @@ static void scatter_fill(const struct reading *reading, const struct chunk_cell 
     counts->casts.overflowed += once.overflowed * elements;
     counts->casts.wrapped += once.wrapped * elements;
     counts->casts.truncated += once.truncated * elements;
+    counts->casts.rounded += once.rounded * elements;
     counts->casts.missing += once.missing * elements;
 }
 
