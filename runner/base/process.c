@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -109,6 +110,20 @@ enum status process_prepare(struct error *error) {
     prepare_system();
     prepare_memory();
     return status;
+}
+
+int process_divert_stdout(void) {
+    fflush(stdout);
+    int descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (descriptor >= 0) dup2(STDERR_FILENO, STDOUT_FILENO);
+    return descriptor;
+}
+
+void process_restore_stdout(int descriptor) {
+    if (descriptor < 0) return;
+    fflush(stdout);
+    dup2(descriptor, STDOUT_FILENO);
+    close(descriptor);
 }
 
 static volatile sig_atomic_t exit_code;

@@ -115,9 +115,8 @@ static int end_child(pid_t child, const char *late, double limit_s) {
         case MODES: return REHEARSE_MODES;
         default: return REHEARSE_EXITED;
         }
-    for (int i = 0; i < CRASHES && WIFSIGNALED(state); i++)
-        if (WTERMSIG(state) == crashes[i]) return -crashes[i];
-    return 0;
+    const int number = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    return number == SIGINT || number == SIGTERM ? 0 : -number; /* those are for the whole job */
 }
 
 int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,

@@ -22,9 +22,10 @@ struct launch_inputs {
 };
 
 /* Runs the launch in a child, a copy of this process, so that the launch cannot change this one's memory. Returns 0 if
- * it finished, or if the child could not be started or was killed from outside; else the negative number of the signal
- * that ended the child, or one of REHEARSE_. It finds only what depends on this launch alone. `late`: a sentence to
- * print when the launch has lasted for a minute, or NULL. */
+ * it finished, or if the child could not be started or a SIGINT or SIGTERM ended it, as it does the job; else the
+ * negative number of the signal that ended the child (SIGKILL: for lack of memory, most often), or one of REHEARSE_.
+ * It finds only what depends on this launch alone. `late`: a sentence to print when the launch has lasted for a minute,
+ * or NULL. */
 int rehearse(int (*function)(const struct launch *launch), const struct launch *launch,
              const struct launch_inputs *inputs, const char *late);
 /* Loads a shared library, which runs its constructors, in a child; returns as rehearse does, or REHEARSE_LATE. */

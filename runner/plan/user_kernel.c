@@ -19,6 +19,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,7 +234,8 @@ enum status user_kernel_rehearse(const struct kernel *kernel, const struct launc
                         : code == REHEARSE_MODES   ? "changes rounding or flush-to-zero and does not restore it"
                                                    : NULL;
     if (wrong) return fail(error, STATUS_RUN, "kernel '%s' %s", kernel->name, wrong);
-    return fail(error, STATUS_RUN, "kernel '%s' crashes: %s", kernel->name, strsignal(-code));
+    return fail(error, STATUS_RUN, "kernel '%s' crashes: %s%s", kernel->name, strsignal(-code),
+                code == -SIGKILL ? ", as by a system that lacks memory" : "");
 }
 
 /* Launches a CUDA kernel with the numbers that its job states; a grid without blocks is no launch. */

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-from harness import DEVICE, OK, ROOT, RUN, USAGE, Results, run_job, tilerun, write_job
+from harness import DEVICE, OK, ROOT, RUN, USAGE, Results, run_job, start, tilerun, write_job
 
 HEADER = '#include "tilerun.h"\n'
 SCALE = HEADER + (
@@ -271,17 +271,20 @@ def test_work_that_goes_on_after_the_launch(tmp_path):
         ("((T *)x)[3000] = 5;", "writes to its inputs"),
         ("y[-1] = 5;", "written before its output"),
         ("extern int fork(void); fork();", "leaves a process running"),
+        ("extern int raise(int); raise(9);", "crashes: Killed, as by a system that lacks memory"),
         ("\n#include <fenv.h>\nfesetround(FE_UPWARD);", "changes rounding"),
     ],
 )
 def test_what_a_kernel_does_costs_its_run_only(tmp_path, body, said):
     bad = source(tmp_path, "bad.c", SCALE % ("bad", body))
-    results = run(tmp_path, expect=RUN, **scale_job("cpu", bad, source(tmp_path, "mine.c", SCALE % ("mine", ""))))
+    mine = source(tmp_path, "mine.c", SCALE % ("mine", 'extern int puts(const char *); puts("seen");'))
+    results = run(tmp_path, expect=RUN, **scale_job("cpu", bad, mine))
     assert [row["status"] for row in results.rows] == ["ok", "failed", "ok"]
     assert said in results.rows[1]["message"]
     ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731: as some callers leave it
     words = ["run", tmp_path / "job.yaml", "-o", results.path, "--overwrite", "--allow-source", "--verbose"]
-    assert "library" not in tilerun(*words, expect=RUN, preexec_fn=ignore).stderr
+    done = tilerun(*words, expect=RUN, preexec_fn=ignore)
+    assert "library" not in done.stderr and "seen" in done.stderr and "seen" not in done.stdout
 
 
 LATE = "#include <pthread.h>\n#include <stdlib.h>\n#include <unistd.h>\n" + SCALE
@@ -450,15 +453,8 @@ def test_the_cache_knows_headers(tmp_path):
 
 def test_two_processes_and_damaged_or_read_only_caches(tmp_path):
     path = write_job(tmp_path / "job.yaml", **scale_job(source(tmp_path, "mine.c", SCALE % ("mine", ""))))
-    both = [
-        subprocess.Popen(
-            [str(ROOT / "build/tilerun") if "TILERUN" not in os.environ else os.environ["TILERUN"], "run", str(path)]
-            + ["-o", str(tmp_path / f"{i}.h5"), "--allow-source"],
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-        for i in range(2)
-    ]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    both = [start("run", path, "-o", tmp_path / f"{i}.h5", "--allow-source", **quiet) for i in range(2)]
     assert [process.wait(timeout=120) for process in both] == [OK, OK]
     (name,) = compiled(tmp_path)
     (file,) = (tmp_path / "cache").rglob("*.so")
