@@ -33,14 +33,14 @@ run=()                  # options of `tilerun run`
 plan=()                 # those of them that change the prediction
 check=()                # those of them that `tilerun check` knows
 merge=()                # options of `tilerun merge`
-by='' wait=''           # options of shards
+by='' wait='' pin=''    # options of shards, and one of a job that is not divided
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
     option=$1 value=''
     shift
     case $option in     # `--option=value` and `--option value` are the same
     --*=*) value=${option#*=} option=${option%%=*} ;;
     --array | --output | --set | --device | --memory | --only | --repeat | --warmup | --verify | --retry | --shard \
-        | --by | --wait | --trace | --progress | -o)
+        | --by | --wait | --trace | --progress | --pin | -o)
         case ${1---} in --) stop "$option needs a value; $usage" ;; esac
         value=$1
         shift ;;
@@ -55,8 +55,10 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     --once) run+=("$option") plan+=("$option") ;;
     --by) by=$value ;;
     --wait) run+=("$option=$value") wait=$value ;;
-    --overwrite) run+=("$option") merge=("$option") ;;
-    --trace | --progress) run+=("$option=$value") ;;
+    --overwrite | --allow-source) run+=("$option") merge+=("$option") ;;
+    --trace | --progress | --retry) run+=("$option=$value") ;;
+    --pin) run+=("$option=$value") pin=$value ;;
+    --verbose | --json) run+=("$option") ;;
     --resume) ;;        # the scripts always resume
     --shard) stop "--shard: the shards of an array are numbered by Slurm; --array N sets how many there are" ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
@@ -70,6 +72,7 @@ if [ -n "$array" ]; then
     [[ $array =~ ^([1-9][0-9]{0,6})(%[1-9][0-9]*)?$ ]] ||
         stop "--array needs a number of shards from 1, and may limit how many run at a time (100%8), not '$array'"
     shards=${BASH_REMATCH[1]} limit=${BASH_REMATCH[2]}
+    [ -z "$pin" ] || stop "--pin needs all runs of the job in one process: leave --array out"
 elif [ -n "$by$wait" ]; then
     stop "--by and --wait are for shards: --array N sets how many there are"
 fi

@@ -37,7 +37,7 @@ trap 'pass_on USR1' USR1
 trap 'pass_on USR2' USR2
 trap 'pass_on TERM' TERM
 
-# The results file of JOB [OPTIONS OF tilerun run]. Usage: results_of TILERUN JOB OPTIONS...
+# The results file of JOB [OPTIONS OF tilerun run], "" if it is unknown. Usage: results_of TILERUN JOB OPTIONS...
 results_of() {
     local word before='' found='' tilerun=$1
     shift
@@ -49,7 +49,8 @@ results_of() {
         esac
         before=$word
     done
-    [ -n "$found" ] || found=$("$tilerun" plan --resolved "$1" | sed -n 's/^output: "\{0,1\}\(.*[^"]\)"\{0,1\}$/\1/p')
+    [ -n "$found" ] || found=$("$tilerun" plan --json "$1" | sed -n 's/.*, "output": "\(.*\)", "wall_s.*/\1/p' |
+        sed 's/\\\(["\\]\)/\1/g')
     echo "$found"
 }
 
@@ -61,7 +62,7 @@ next_turn() {
     local turn=$((${SLURM_RESTART_COUNT:-0} + 1)) why=''
     if [ "$turn" -gt "$turns" ]; then
         why="this was turn $turn, and TILERUN_TURNS allows $turns; submit the job again to continue"
-    elif [ -n "$signal" ] && [ "$(finished)" = "$finished_before" ]; then
+    elif [ -n "$signal" ] && [ -n "$results" ] && [ "$(finished)" = "$finished_before" ]; then
         why="no run was finished in this turn, and another turn would repeat it; a longer --time helps, or less work in a"
         why+=" run: fewer repeats, --once, or panels in shards (--array N --by tiles)"
     fi

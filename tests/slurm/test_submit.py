@@ -169,6 +169,7 @@ MISTAKES = [
     (["JOB", "--array", "3", "--", "--array=0-2"], "--array=0-2 would change it"),
     (["JOB", "--array", "3", "--", "-a", "0-2"], "-a 0-2 would change it"),
     (["JOB", "--shard", "0/2"], "--array N sets how many"),
+    (["JOB", "--array", "2", "--pin", "x.yaml"], "--pin needs all runs"),
     (["JOB", "--by", "runs"], "--array N sets how many"),
     (["JOB", "--set", "n=5"], "no parameter 'n'"),
     (["JOB", "-o"], "-o needs a value"),
@@ -184,6 +185,14 @@ def test_mistakes_are_not_submitted(cluster, job, arguments, words):
     done = cluster.start(SUBMIT, *(job if word == "JOB" else word for word in arguments))
     assert done.returncode == 2 and words in done.stderr, done.stderr
     assert cluster.call("squeue", "--noheader") == before
+
+
+def test_every_option_of_run_is_known(cluster):
+    options = re.findall(r"^ +(?:-., )?(--[a-z-]+)( [A-Z|a-z]+)?", cluster.tilerun("run", "--help").stdout, re.MULTILINE)
+    assert len(options) > 15
+    for option, value in options:
+        done = cluster.start(SUBMIT, "nowhere.yaml", option, *(["1"] if value.strip() else []))
+        assert "unknown option" not in done.stderr
 
 
 def test_job_with_a_mistake(cluster):

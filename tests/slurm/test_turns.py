@@ -124,10 +124,9 @@ def test_cancelled_stays_cancelled(cluster):
 
 
 def test_a_turn_without_progress_is_the_last(cluster):
-    job = two_chains(cluster)
-    output = cluster.folder / "nothing.h5"
-    number = cluster.submit("run.sbatch", job, "-o", output, "--only", "slow0,slow1")
-    parts = Path(f"{output}.parts")
+    job = two_chains(cluster).rename(cluster.folder / "nothing.yaml")
+    number = cluster.submit("run.sbatch", job, "--only", "slow0,slow1")
+    parts = cluster.folder / "nothing.h5.parts"  # whose name the job does not say
     cluster.until(lambda: list(parts.glob("**/*.h5")), number)  # slow0 is done, slow1 takes minutes
     cluster.call("scancel", "--batch", "--signal=USR2", number)
     cluster.wait(number, lambda facts: facts["Restarts"] == "1" and facts["JobState"] == "PENDING")
