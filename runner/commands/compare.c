@@ -62,28 +62,46 @@ static void compared_free(struct compared_files *compared) {
     results_file_close(compared->base);
 }
 
-/* Prints the comparisons for people: the files, their contexts, the table, the counts. */
+/* Prints the comparisons for people: the files, their contexts, the table, the counts. In Markdown all but the table is
+ * quoted: lines below a table would be rows of it. */
 static void print_tables(const struct compared_files *compared, bool sort, bool markdown) {
+    const char *quote = markdown ? "```\n" : "";
+    fputs(quote, stdout);
     for (int i = 0; i < compared->count; i++) {
         comparison_print_files(&compared->comparisons[i], stdout);
         context_print(&compared->contexts[i], stdout);
     }
-    comparisons_print(compared->comparisons, compared->count, sort, markdown, stdout);
+    fputs(quote, stdout);
+    comparisons_print_table(compared->comparisons, compared->count, sort, markdown, stdout);
+    fputs(quote, stdout);
+    comparisons_print_rest(compared->comparisons, compared->count, stdout);
     for (int i = 0; i < compared->count; i++) {
         if (compared->count > 1) text_print(stdout, "%s: ", compared->news[i]->path);
         comparison_print_counts(&compared->comparisons[i], stdout);
     }
+    fputs(quote, stdout);
 }
 
-/* The exit status: STATUS_RUN if a run became slower or worse or, if `strict`, is undecided. STATUS_USAGE: two files
- * have no run in common, which must not look like success. */
+/* The number of results of the base that the new file has no run for. */
+static int results_lost(const struct comparison *comparison) {
+    int lost = 0;
+    for (int i = 0; i < comparison->base_only_count; i++) lost += result_row_done(comparison->base_only[i]);
+    return lost;
+}
+
+/* The exit status: STATUS_RUN if a run became slower or worse or, if `strict`, is undecided or lost. STATUS_USAGE: two
+ * files have no run in common, which must not look like success. */
 static enum status verdict(const struct compared_files *compared, bool strict, struct error *error) {
     bool bad = false;
     for (int i = 0; i < compared->count; i++) {
         const struct comparison *comparison = &compared->comparisons[i];
+        int lost = strict ? results_lost(comparison) : 0;
         if (comparison->count == 0)
             return fail(error, STATUS_USAGE, "%s and %s have no run in common", comparison->base->path,
                         comparison->new->path);
+        if (lost > 0)
+            return fail(error, STATUS_RUN, "%d result%s of %s %s no run in %s", lost, lost == 1 ? "" : "s",
+                        comparison->base->path, lost == 1 ? "has" : "have", comparison->new->path);
         bad |= comparison_count(comparison, RATIO_SLOWER) > 0 || comparison_worse(comparison) > 0;
         bad |= strict && comparison_count(comparison, RATIO_UNSURE) > 0;
     }
@@ -100,6 +118,8 @@ static enum status compare(const struct invocation *invocation, struct error *er
                                       .contexts = must_malloc(count * sizeof *compared.contexts)};
     TRY(command_results_open(invocation->operands[0], &compared.base, error));
     for (int i = 1; i < invocation->count; i++) TRY(compare_one(&compared, invocation->operands[i], settings, error));
+    bool history = compared.count > 1 && settings->format <= FORMAT_MARKDOWN;
+    for (int i = 0; settings->sort && !history && i < compared.count; i++) comparison_sort(&compared.comparisons[i]);
     if (settings->format == FORMAT_CSV)
         comparisons_print_csv(compared.comparisons, compared.count, stdout);
     else if (settings->format == FORMAT_JSON)
@@ -116,7 +136,8 @@ static const struct option_row rows[] = {
     {"no-outputs", 0, NULL, "do not read the stored outputs", PARSE_FLAG(struct compare_settings, no_outputs)},
     {"where", 0, "COLUMN=VALUE", "compare only these runs (repeatable; also != < <= > >=), as for `show`",
      PARSE_LIST(struct compare_settings, where)},
-    {"strict", 0, NULL, "exit with 1 if a verdict is UNSURE, too", PARSE_FLAG(struct compare_settings, strict)},
+    {"strict", 0, NULL, "exit with 1 if a verdict is UNSURE or NEW lacks a result of BASE, too",
+     PARSE_FLAG(struct compare_settings, strict)},
     {"md", 0, NULL, "print the table in GitHub's Markdown",
      PARSE_NUMBER(struct compare_settings, format, FORMAT_MARKDOWN)},
     {"csv", 0, NULL, "print a line for each pair, comma-separated",

@@ -268,7 +268,8 @@ static enum status judge(const struct reproduction *r, const struct plan *plan, 
     int slower = comparison_count(&comparison, RATIO_SLOWER);
     bool good = tally.differ + tally.missing + tally.lost + slower + comparison_worse(&comparison) == 0;
     context_print(&context, stdout);
-    comparisons_print(&comparison, 1, false /* in the order of the job */, false /* not Markdown */, stdout);
+    comparisons_print_table(&comparison, 1, false /* in the order of the job */, false /* not Markdown */, stdout);
+    comparisons_print_rest(&comparison, 1, stdout);
     if (!good) print_likely_cause(&comparison, &context, &tally);
     print_totals(&comparison, &tally);
     return good ? STATUS_OK : STATUS_RUN;

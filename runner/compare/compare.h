@@ -100,12 +100,16 @@ void context_free(struct context *context);
 /* Removes the differences called `what`. */
 void context_forget(struct context *context, const char *what);
 
-/* Print for people: the two files, the context, and a table of the pairs, followed by the runs without a partner.
- * `news`: comparisons with the same base; if there are several, each gets a column. `sort`: results that got worse come
- * first, then the largest ratios. `markdown`: the table is one in GitHub's Markdown. */
+/* Puts results that got worse first, then the largest ratios. A table of several new files needs the pairs unsorted. */
+void comparison_sort(struct comparison *comparison);
+
+/* Print for people: the two files, the context, a table of the pairs, and what is not in it, such as runs without a
+ * partner. `news`: comparisons with the same base; if there are several, each gets a column, and `sort` orders the rows
+ * as comparison_sort does. `markdown`: the table is one in GitHub's Markdown. */
 void comparison_print_files(const struct comparison *comparison, FILE *to);
 void context_print(const struct context *context, FILE *to);
-void comparisons_print(const struct comparison *news, int count, bool sort, bool markdown, FILE *to);
+void comparisons_print_table(const struct comparison *news, int count, bool sort, bool markdown, FILE *to);
+void comparisons_print_rest(const struct comparison *news, int count, FILE *to);
 /* Prints the counts of verdicts, and the geometric mean of the ratios of each operation that has several. */
 void comparison_print_counts(const struct comparison *comparison, FILE *to);
 /* Prints a line for each pair of each new file, with the numbers of the JSON. */

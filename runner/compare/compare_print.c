@@ -131,31 +131,25 @@ static void name_row(struct table *table, const struct run_pair *pair) {
     cell_seconds(table, BASE, isnan(pair->ratio.base_s) ? pair->base->kernel_median_s : pair->ratio.base_s);
 }
 
-static double ratio_to_sort_by(const struct run_pair *pair) {
-    return isnan(pair->ratio.value) ? -1 : pair->ratio.value;
+static double slowness(const struct run_pair *pair) {
+    return pair->worse ? INFINITY : isnan(pair->ratio.value) ? -1 : pair->ratio.value;
 }
 
 /* Orders worse results first, then the largest ratios; pairs without a ratio come last. */
 static int compare_slowness(const void *a, const void *b) {
-    const struct run_pair *x = *(const struct run_pair *const *)a, *y = *(const struct run_pair *const *)b;
-    double p = ratio_to_sort_by(x), q = ratio_to_sort_by(y);
-    if (x->worse != y->worse) return y->worse - x->worse;
-    if (p != q) return p < q ? 1 : -1;
-    return (x > y) - (x < y);
+    const struct run_pair *x = a, *y = b;
+    double p = slowness(x), q = slowness(y);
+    return p != q ? (p < q) - (p > q) : (x->base > y->base) - (x->base < y->base);
 }
 
-/* The pairs in the order in which they are printed; the caller frees. */
-static const struct run_pair **in_order(const struct comparison *comparison, bool sort) {
-    const struct run_pair **pairs = must_malloc((unsigned long)comparison->count * sizeof *pairs);
-    for (int i = 0; i < comparison->count; i++) pairs[i] = &comparison->pairs[i];
-    if (sort) qsort(pairs, (size_t)comparison->count, sizeof *pairs, compare_slowness);
-    return pairs;
+void comparison_sort(struct comparison *comparison) {
+    qsort(comparison->pairs, (size_t)comparison->count, sizeof *comparison->pairs, compare_slowness);
 }
 
 /* ---- one new file ------------------------------------------------------------------------------------------------ */
 
 /* Prints the comparison with one new file: a row for each pair. */
-static void print_pairs(const struct comparison *comparison, bool sort, bool markdown, FILE *to) {
+static void print_pairs(const struct comparison *comparison, bool markdown, FILE *to) {
     enum { NEW = FIRST_OWN, RATIO, INTERVAL, VERDICT, REASON, OUTPUT };
     static const struct table_column columns[] = {
         NAMING_COLUMNS,
@@ -166,10 +160,9 @@ static void print_pairs(const struct comparison *comparison, bool sort, bool mar
         {.name = "reason", .heading = "", .joined = true},
         {.name = "output", .priority = 5},
     };
-    OWNED const struct run_pair **pairs = in_order(comparison, sort);
     FREED_BY(table_release) struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < comparison->count; i++) {
-        const struct run_pair *pair = pairs[i];
+        const struct run_pair *pair = &comparison->pairs[i];
         const struct ratio *ratio = &pair->ratio;
         char text[16];
         if (!is_compared(pair)) continue;
@@ -251,7 +244,7 @@ static void fill_history_row(struct table *table, const struct comparison *news,
     }
 }
 
-/* A row of the base file, and how much slower the last new file is there, to sort by. */
+/* A row of the base file, and how much slower the last new file is there, to sort by; infinity: a result got worse. */
 struct history_row {
     int row;
     double slowness;
@@ -275,8 +268,12 @@ static void print_history(const struct comparison *news, int count, bool sort, b
     int rows = news[0].base->count;
     OWNED struct history_row *order = must_malloc((unsigned long)rows * sizeof *order);
     for (int row = 0; row < rows; row++) {
-        const struct run_pair *pair = pair_of(&news[count - 1], &news[0].base->rows[row]);
-        order[row] = (struct history_row){row, pair ? ratio_to_sort_by(pair) : -1};
+        order[row] = (struct history_row){row, -1};
+        for (int i = 0; i < count; i++) {
+            const struct run_pair *pair = pair_of(&news[i], &news[0].base->rows[row]);
+            if (pair && (pair->worse || i == count - 1))
+                order[row].slowness = fmax(order[row].slowness, slowness(pair));
+        }
     }
     if (sort) qsort(order, (size_t)rows, sizeof *order, compare_history_rows);
     FREED_BY(table_release) struct table *table = table_create(columns, FIRST_OWN + count);
@@ -317,11 +314,14 @@ static void print_flagged(const struct comparison *comparison, FILE *to) {
                    flagged == 1 ? "is" : "are", names);
 }
 
-void comparisons_print(const struct comparison *news, int count, bool sort, bool markdown, FILE *to) {
+void comparisons_print_table(const struct comparison *news, int count, bool sort, bool markdown, FILE *to) {
     if (count == 1)
-        print_pairs(news, sort, markdown, to);
+        print_pairs(news, markdown, to);
     else
         print_history(news, count, sort, markdown, to);
+}
+
+void comparisons_print_rest(const struct comparison *news, int count, FILE *to) {
     for (int i = 0; i < count; i++) {
         const char *path = news[i].new->path;
         if (count == 1) print_without_result(&news[i], to);

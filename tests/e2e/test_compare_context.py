@@ -89,3 +89,21 @@ def test_the_geometric_mean_of_each_operation(folder, rng):
         own = [ratios[row["run"]] for row in edit.rows(other) if row["operation"] == name.encode()]
         found = re.search(rf"geometric mean of ratios: .*\b{name} (\S+) of {len(own)} runs", shown)
         assert float(found[1]) == pytest.approx(np.exp(np.mean(np.log(own))), rel=2e-3), shown
+
+
+def test_in_markdown_only_the_pairs_are_rows(base, new):
+    edit.set_rows(new, edit.rows(new)[:-2])
+    for news in ([new], [new, base]):
+        parts = compare(base, *news, "--md").stdout.split("```\n")
+        assert len(parts) == 5 and parts[0] == parts[4] == "" and "0 slower" in parts[3] and "only in" in parts[3]
+        assert all(line.startswith("| ") for line in parts[2].splitlines())
+
+
+def test_a_lost_result_fails_a_strict_gate(base, new):
+    edit.set_rows(new, edit.rows(new)[1:])
+    compare(base, new)
+    assert "1 result of" in compare(base, new, "--strict", expect=harness.RUN).stderr
+    compare(new, base, "--strict")  # a new one does not
+    compare(base, new, "--strict", "--where", "operation!=s0")
+    edit.set_row(base, 0, status=b"skipped")  # nor one that was none
+    compare(base, new, "--strict")
