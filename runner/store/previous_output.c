@@ -99,28 +99,35 @@ static char *changed_source(const struct results *results, hid_t file) {
     return NULL;
 }
 
+#define MAX_SHOWN 60 /* bytes of a key and its value in a message */
+
 /* Does "KEY: " begin there? */
 static bool begins_key(const char *text) {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
     return length > 0 && strncmp(text + length, ": ", 2) == 0;
 }
 
-/* Returns "KEY: VALUE" from its beginning to the next key, or to the end of the line. The caller frees. */
-static char *key_and_value(const char *text) {
+/* How many bytes "KEY: VALUE" has: it ends before the next key, at the end of the line, or before the braces that close
+ * what it stands in. */
+static size_t key_and_value(const char *text) {
     const char *end = text;
     while (*end && *end != '\n' && (strncmp(end, ", ", 2) != 0 || !begins_key(end + 2))) end++;
-    if (end > text && end[-1] == '}') end--; /* of the operation, or of its last value too */
-    return must_printf("%.*s", (int)(end - text), text);
+    while (end > text && end[-1] == '}') end--;
+    return (size_t)(end - text);
 }
 
+/* The first difference of two texts; NULL: there is none, or it is in no value. Values that are too long to be read in
+ * a message are left out. The caller frees. */
 static char *first_difference(const char *there, const char *here) {
     size_t at = 0, key;
     while (there[at] && there[at] == here[at]) at++;
     if (there[at] == here[at]) return NULL;
-    for (key = at; key > 0 && here[key - 1] != '\n' && !(here[key - 1] == ' ' && begins_key(here + key));) key--;
+    for (key = at; key > 0 && here[key - 1] != '\n' && !(strchr(" {", here[key - 1]) && begins_key(here + key));) key--;
     if (!begins_key(here + key) || !begins_key(there + key)) return NULL;
-    OWNED char *then = key_and_value(there + key), *now = key_and_value(here + key);
-    return must_printf("`%s` there, `%s` here", then, now);
+    size_t then = key_and_value(there + key), now = key_and_value(here + key);
+    if (then > MAX_SHOWN || now > MAX_SHOWN)
+        return must_printf("`%.*s` differs", (int)strcspn(here + key, ":"), here + key);
+    return must_printf("`%.*s` there, `%.*s` here", (int)then, there + key, (int)now, here + key);
 }
 
 char *resolved_difference(const char *there, const char *here) {

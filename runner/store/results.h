@@ -162,7 +162,7 @@ void previous_close(struct previous *previous);
  * `sha256`: of `resolved`, the resolved text of its job; both may be NULL. The caller frees. */
 char *results_difference(const struct results *results, hid_t file, const char *sha256, const char *resolved);
 /* The first key whose value differs between the resolved texts of two jobs: "`repeat: 1` there, `repeat: 3` here";
- * NULL: no value of a key does, or `there` is NULL. The caller frees. */
+ * "`shape` differs" if a value is long. NULL: no value of a key does, or `there` is NULL. The caller frees. */
 char *resolved_difference(const char *there, const char *here);
 /* Makes parts of the finished runs that OUTPUT holds, this process needs and that have no part; notes runs that timed
  * out. */

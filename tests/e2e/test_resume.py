@@ -243,6 +243,8 @@ def test_resume_of_another_job_is_refused(folder):
     assert f"output {output}: holds the complete results of job 'job', which is another job, or an" in done.stderr
     assert "(`alpha: 2` there, `alpha: 3` here)" in done.stderr
     assert "(`repeat: 1` there, `repeat: 4` here)" in resume(folder, USAGE, "--repeat", "4").stderr
+    many = ",".join(map(str, range(100)))
+    assert "(`alpha` differs)" in resume(folder, USAGE, "--set", f"alpha={many}").stderr
     assert "--overwrite" in done.stderr and digest(output) == before and not (folder / "out.h5.parts").exists()
     resume(folder, OK, "--set", "alpha=3", "--overwrite")
     np.testing.assert_allclose(harness.Results(output).output("y"), values * 1.5, rtol=1e-6)
