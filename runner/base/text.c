@@ -81,7 +81,7 @@ int text_shown(const char *text, size_t length) {
     if (bytes == 0) return 0;
     unsigned code = text_code(text, bytes);
     bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-    bool bidirectional = code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+    bool bidirectional = code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
                          (code >= 0x2066 && code <= 0x2069);
     return control || bidirectional ? 0 : bytes;
 }

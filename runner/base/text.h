@@ -34,7 +34,7 @@ bool text_utf8(void);
 /* ---- cleaning ---- */
 
 /* The length in bytes of the character at `text` if it is safe to print; 0: it is a control character, a bidirectional
- * control, or not UTF-8. */
+ * control, a line or paragraph separator, or not UTF-8. */
 int text_shown(const char *text, size_t length);
 /* The code point of the UTF-8 character at `text`, which has `size` bytes, 1 to 4. */
 unsigned text_code(const char *text, int size);
