@@ -16,8 +16,9 @@
 
 enum {
     SEGMENT = READER_SEGMENT,
-    GROUP = 128,          /* segments that a worker hashes at a time */
-    BAND_BYTES = 16 << 20 /* bytes that reader_hash reads at a time, unless a chunk is larger */
+    GROUP = 128,           /* segments that a worker hashes at a time */
+    BAND_BYTES = 16 << 20, /* bytes that reader_hash reads at a time, unless a chunk is larger */
+    ROW_BYTES = 64 << 20   /* the same, of filtered chunks that make up whole segments */
 };
 
 /* Adds a term to a sum modulo 2^128, which does not depend on the order of boxes and threads. */
@@ -180,22 +181,49 @@ enum status reader_read_hashed(struct reader *reader, const struct box *box, voi
     return reader_note_failure(reader, status, error);
 }
 
+/* Shrinks a grain of chunks along its first axes to at most `limit` elements of a box, so that a piece touches as few
+ * chunks as possible: each piece decodes all chunks that it touches. Returns the grain's elements as cut_box
+ * counts them. */
+static int64_t shrink_grain(struct shape *grain, const struct box *box, int64_t limit) {
+    int64_t elements = 1;
+    for (int axis = 0; axis < grain->rank; axis++) elements *= min_int64(grain->size[axis], box->count[axis] + 1);
+    for (int axis = 0; axis + 1 < grain->rank && elements > limit; axis++) {
+        int64_t size = grain->size[axis], others = elements / min_int64(size, box->count[axis] + 1);
+        int64_t fitting = limit > others ? min_int64(limit / others, size) : 1;
+        while (size % fitting > 0) fitting--; /* pieces end where chunks end */
+        grain->size[axis] = fitting;
+        elements = others * min_int64(fitting, box->count[axis] + 1);
+    }
+    return elements;
+}
+
+/* Sets *grid to the chunks whose rows end at segments, and returns the most elements that are read at a time. */
+static int64_t hash_grid(const struct array *array, const struct box *full, struct grid *grid) {
+    int64_t size = (int64_t)dtype_size(array->dtype), limit = BAND_BYTES / size;
+    int last = array->shape.rank - 1;
+    *grid = array_grid(array);
+    bool chunked = array->filtered && grid->grain.rank > 0;
+    int64_t chunk = chunked ? shape_elements(&grid->grain) : 1;
+    if (grid->grain.rank == 0) grid->grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
+    if (last >= 0) grid->grain.size[last] = (grid->grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
+    if (chunk > limit) limit = chunk;
+    if (!chunked) return limit;
+    int64_t row = ROW_BYTES / size > limit ? ROW_BYTES / size : limit;
+    int64_t grain = shrink_grain(&grid->grain, full, row);
+    return grain > limit && grain <= row ? grain : limit;
+}
+
 enum status reader_hash(struct reader *reader, struct error *error) {
     if (!reader_needs_hash(reader)) return STATUS_OK;
     if (reader->unreadable) return fail(error, STATUS_IO, "%s", reader->unreadable);
     const struct array *array = reader->array;
     bool opened = !reader->dataset && !reader->pieces;
     TRY(reader_open(reader, error));
-    int64_t size = (int64_t)dtype_size(array->dtype);
-    int last = array->shape.rank - 1;
-    struct grid from = array_grid(array);
-    int64_t chunk = array->filtered && from.grain.rank > 0 ? shape_elements(&from.grain) : 1, limit = BAND_BYTES / size;
-    if (from.grain.rank == 0) from.grain = (struct shape){array->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
-    if (last >= 0) from.grain.size[last] = (from.grain.size[last] + SEGMENT - 1) / SEGMENT * SEGMENT;
-    if (chunk > limit) limit = chunk;
     struct box full = box_whole(&array->shape);
+    struct grid from;
+    int64_t limit = hash_grid(array, &full, &from);
     struct cut cut = cut_box(&full, &from, limit);
-    OWNED void *data = try_malloc((size_t)(limit * size));
+    OWNED void *data = try_malloc((size_t)limit * dtype_size(array->dtype));
     if (!data) {
         if (opened) reader_close(reader);
         return fail(error, STATUS_IO, "no memory left to hash input '%s'", array->name);

@@ -1,6 +1,9 @@
 """Inputs as people store them: either byte order, chunked, compressed, a band of rows, unusual float types."""
 
 import json
+import os
+import re
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -294,6 +297,25 @@ def test_each_chunk_is_decoded_once(folder, rng, memory, operation):
     with h5py.File(folder / "out.h5") as file:
         expected = x.transpose(2, 1, 0) if operation["op"] == "transpose" else x.max((0, 2))
         np.testing.assert_array_equal(file["outputs/y"], expected)
+
+
+def test_a_hash_of_large_chunks_reads_them_once(folder):
+    """Rows of chunks are longer than what is hashed at a time. Bytes: of the pass, the hash, and
+    the result, which is copied into the results file."""
+    x = np.broadcast_to(np.arange(300, dtype="u2").astype("u1"), (128, 32, 64, 300))
+    with h5py.File(folder / "data.h5", "w") as file:
+        file.create_dataset("x", data=x, chunks=(128, 8, 64, 256), fletcher32=True)
+    harness.write_job(folder / "job.yaml", device="cpu", sync=False, defaults={"verify": "none"},
+                      inputs={"x": {"file": "data.h5", "dataset": "x"}},
+                      operations=[{"id": "y", "inputs": ["x"], "op": "transpose", "axes": [3, 0, 2, 1]}])  # fmt: skip
+    process = harness.start("run", folder / "job.yaml", "--once", "-o", folder / "out.h5", "--progress", "none")
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    read = int(re.search(r"rchar: (\d+)", Path(f"/proc/{process.pid}/io").read_text())[1])
+    assert process.wait() == OK
+    assert read < 3.2 * (folder / "data.h5").stat().st_size
+    with h5py.File(folder / "out.h5") as file:
+        np.testing.assert_array_equal(file["outputs/y"][::100, 5], x.transpose(3, 0, 2, 1)[::100, 5])
+        assert file["outputs/y"].id.get_storage_size() < 1.1 * x.size
 
 
 def test_swept_paths_name_one_group_each(folder, rng):

@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 1 << 20,  /* size of a chunk that h5_chunk chooses */
+    CHUNK_BYTES = 1 << 20,  /* most bytes of a chunk that h5_chunk chooses */
+    ALIGNED = 64,           /* sides of such a chunk that are longer are multiples of this */
     CACHE_BYTES = 64 << 20, /* largest chunk cache of a data set, unless one chunk is larger */
     CACHE_SLOTS = 10007,    /* a prime, about 100 times the chunks that fit, as the HDF5 manual advises */
 };
@@ -48,8 +49,18 @@ hid_t h5_cache_access(size_t element, const struct shape *shape, const struct sh
     return access;
 }
 
-/* Chooses a chunk of about CHUNK_BYTES: square in the last two axes and, if the array is too small for that, longer in
- * the other axes. The shape has at least one axis, and none is empty. */
+/* Shrinks a chunk to what leaves its axis in as many chunks: the last chunk of each axis is stored whole. */
+static struct shape even_chunk(struct shape chunk, const struct shape *shape) {
+    for (int axis = 0; axis < chunk.rank; axis++) {
+        int64_t chunks = ceil_div(shape->size[axis], chunk.size[axis]);
+        int64_t size = ceil_div(shape->size[axis], chunks), unit = size < ALIGNED ? 1 : ALIGNED;
+        chunk.size[axis] = min_int64(chunk.size[axis], ceil_div(size, unit) * unit);
+    }
+    return chunk;
+}
+
+/* Chooses a chunk of at most CHUNK_BYTES: square in the last two axes and, if the array is too small for that, longer
+ * in the other axes. The shape has at least one axis, and none is empty. */
 static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     struct shape chunk = {.rank = shape->rank, .size = {1, 1, 1, 1, 1, 1, 1, 1}};
     int64_t elements_left = CHUNK_BYTES / (int64_t)dtype_size(dtype), side = 1;
@@ -57,7 +68,7 @@ static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
     int last = shape->rank - 1, last_but_one = shape->rank - 2;
     if (shape->rank == 1) {
         chunk.size[last] = min_int64(shape->size[last], elements_left);
-        return chunk;
+        return even_chunk(chunk, shape);
     }
     chunk.size[last] = min_int64(shape->size[last], side);
     chunk.size[last_but_one] = min_int64(shape->size[last_but_one], elements_left / chunk.size[last]);
@@ -67,7 +78,7 @@ static struct shape choose_chunk(enum dtype dtype, const struct shape *shape) {
         chunk.size[axis] = min_int64(shape->size[axis], elements_left);
         elements_left /= chunk.size[axis];
     }
-    return chunk;
+    return even_chunk(chunk, shape);
 }
 
 bool h5_filtered(const struct h5_layout *layout) {
