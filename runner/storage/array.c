@@ -75,7 +75,8 @@ enum status array_select(struct array *array, const struct job_select *select, s
     struct array_axis axes[MAX_RANK];
     TRY(view_select(select, &array->view, &array->shape, error));
     if (array->parts && !view_is_box(&array->view))
-        return fail_key(error, "select", -1, "'select' of concatenated files must have no indices and steps of 1");
+        return fail_key(error, "select", -1,
+                        "'select' of concatenated files takes slices of step 1: `3:4` for index 3");
     memcpy(axes, array->axes, sizeof axes);
     memset(array->axes, 0, sizeof array->axes);
     for (int source_axis = 0, axis = 0; source_axis < array->view.source.rank; source_axis++)
@@ -175,6 +176,7 @@ void array_free(struct array *array) {
         free(array->parts->items[i].decoding);
     }
     if (array->parts && array->parts->owner == array) {
+        for (int i = 0; i < MAX_RANK; i++) free(array->parts->coordinates[i]);
         free(array->parts->packing);
         free(array->parts);
     }
@@ -300,6 +302,40 @@ static char *units_remark(const struct array *array, const char *units, const ch
                        array->parts->items[0].file, units, file);
 }
 
+static bool numbers_equal(const double one[], const double other[], int64_t count) {
+    bool equal = true; /* but for what float32 rounds */
+    for (int64_t i = 0; i < count && equal; i++)
+        equal =
+            fabs(one[i] - other[i]) <= 1e-6 * fabs(one[i]) || one[i] == other[i] || (isnan(one[i]) && isnan(other[i]));
+    return equal;
+}
+
+/* Removes the label and the scales of an axis along which two files have different coordinates. */
+static void drop_axis(struct array *array, int axis, int number) {
+    struct concatenated_files *parts = array->parts;
+    if (!array->remark)
+        array->remark = must_printf("coordinates of axis %d differ in %s and %s, and are left out", axis,
+                                    parts->items[0].file, parts->items[number].file);
+    free(array->axes[axis].label);
+    array->axes[axis] = (struct array_axis){NULL, 0, NULL};
+    free(parts->coordinates[axis]);
+    parts->coordinates[axis] = NULL;
+}
+
+/* Compares the coordinates of one file along the other axes with those of the first. */
+static void add_coordinates(const struct h5_dataset *dataset, int number, struct array *array) {
+    double **first = array->parts->coordinates;
+    for (int axis = 0; axis < array->shape.rank - dataset->inner; axis++) {
+        if (!array->axes[axis].input || (number > 0 && !first[axis])) continue;
+        int64_t length = dataset->shape.size[axis];
+        OWNED double *numbers = h5_axis_numbers(dataset->id, axis, length);
+        if (number == 0)
+            first[axis] = disown(&numbers);
+        else if (numbers && !numbers_equal(first[axis], numbers, length))
+            drop_axis(array, axis, number);
+    }
+}
+
 /* Adds the decoding of one file, and keeps only texts that are the same in all files so far. */
 static void add_meaning(const struct h5_dataset *dataset, int number, struct array *array) {
     struct meaning meaning = read_meaning(dataset, array->from_job);
@@ -370,6 +406,7 @@ static enum status add_file(const struct job_input *input, int number, struct ar
     array->settled = (number == 0 || array->settled) && h5_is_settled(dataset, &part->version);
     array->direct &= rawread_can_read(dataset) || shape_elements(&dataset->shape) == 0;
     add_meaning(dataset, number, array);
+    add_coordinates(dataset, number, array);
     return STATUS_OK;
 }
 

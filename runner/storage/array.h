@@ -36,6 +36,8 @@ struct concatenated_files {
     const struct array *owner;
     int count;
     char *packing; /* how the attributes of all files pack numbers; NULL: the files differ */
+    double
+        *coordinates[MAX_RANK]; /* of the first file along the other axes; NULL: it has none, or other files differ */
     struct concatenated_file items[];
 };
 

@@ -204,6 +204,21 @@ def test_units_that_differ_are_named(folder):
         assert "units" not in file["outputs/y"].attrs
 
 
+@pytest.mark.parametrize("last, differ", [(90, False), (90 + 1e-6, False), (-90, True)])
+def test_coordinates_that_differ_are_named(folder, last, differ):
+    """Tiles of another region, latitudes in the other order: one array of them has no coordinates."""
+    three(folder)
+    for number, name in enumerate(("run-1.h5", "run-2.h5", "run-10.h5")):
+        with h5py.File(folder / name, "a") as file:
+            file["lat"] = np.linspace(0, last if number == 2 else 90, 6).astype("f8" if number else "f4")
+            file["lat"].make_scale("lat")
+            file["group/x"].dims[1].attach_scale(file["lat"])
+    words = "input 'x': coordinates of axis 1 differ in run-1.h5 and run-10.h5, and are left out"
+    assert (words in run_folder(folder).stderr.replace(f"{folder}/", "")) == differ
+    with h5py.File(folder / "out.h5") as file:
+        assert len(file["outputs/y"].dims[1]) == (not differ)
+
+
 # y = x, once there is a file of this name.
 WAIT = """#include "tilerun.h"
 #include <unistd.h>

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE_BYTES = 1 << 20 }; /* bytes of a scale that are copied at a time */
+enum {
+    PIECE_BYTES = 1 << 20, /* bytes of a scale that are copied at a time */
+    MAX_NUMBERS = 1 << 20  /* of a scale that h5_axis_numbers reads */
+};
 
 /* ---- labels and scales of an axis ------------------------------------------------------------------------------ */
 
@@ -175,6 +178,24 @@ static enum status set_fixed_text(hid_t scale, const char *name, const char *val
     hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, strlen(value) + 1);
     return h5_set_attribute(scale, name, type, H5Screate(H5S_SCALAR), value, error);
+}
+
+double *h5_axis_numbers(hid_t dataset, int axis, int64_t length) {
+    hsize_t size[H5S_MAX_RANK];
+    hid_t *scales;
+    int count = h5_axis_scales(dataset, axis, &scales);
+    OWNED double *numbers = NULL;
+    if (count > 0 && scales[0] >= 0 && length <= MAX_NUMBERS && !is_unwritten(scales[0])) {
+        OWNED_ID hid_t space = H5Dget_space(scales[0]);
+        bool fits = H5Sget_simple_extent_dims(space, size, NULL) == 1 && size[0] == (hsize_t)length;
+        numbers = must_malloc((size_t)length * sizeof *numbers + 1);
+        if (!fits || H5Dread(scales[0], H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) < 0) {
+            free(numbers);
+            numbers = NULL;
+        }
+    }
+    h5_close_scales(count, scales);
+    return disown(&numbers);
 }
 
 /* Creates a new data set instead of using H5Ocopy: a copied header may have the first version of the format, which has
