@@ -68,7 +68,9 @@ __device__ inline bool last_block(unsigned *counter, int blocks) {
     return is_last;
 }
 
-/* The bytes of shared memory that a block may have; without a device, those of compute capability 9.0. */
+#define SYSTEM_SHARED 1024 /* bytes of shared memory that the system takes for each block on a multiprocessor */
+
+/* Returns the bytes of shared memory that a block may have; without a device, those of compute capability 9.0. */
 inline int64_t max_shared_bytes() {
     static const int64_t limit = [] {
         int device = 0, bytes = 0;

@@ -31,6 +31,7 @@
 #define COLUMN_BLOCKS  528  /* at most share tiles across rows, because each leaves many partial results */
 #define MIN_CHUNK      256  /* the fewest steps of a block that shares a tile */
 #define LOADS          8    /* of 16 bytes, in flight in each thread */
+#define FEW_BATCHES    8    /* of a thread: more batches are divided among more threads */
 #define MIN_SHORT_ROWS 8    /* rows are short if a block's shared memory has room for this many */
 #define STAGED_BYTES   128  /* of shared memory, for each thread, at most */
 
@@ -74,41 +75,47 @@ static bool plan_short_rows(const reduce_args *args, enum dtype out, fused_plan 
     return true;
 }
 
+/* Divides a reduction whose rows do not pass through shared memory: its outer tiles and columns among the rows, columns
+ * and groups of a block's threads, and long tiles among blocks. `unroll`: a thread's loads of one batch. */
+static void divide_blocks(struct fused_reduction *r, const reduce_args &args, int elements, int unroll) {
+    const bool along = args.inner == 1;
+    const int max_blocks = along ? BLOCKS : COLUMN_BLOCKS;
+    const int64_t width = along ? 1 : args.inner / elements, steps = along ? args.length / elements : args.length;
+    r->columns = power_of_two_up_to(width, 64);
+    r->column_tiles = ceil_div(width, r->columns);
+    /* FEW_BATCHES per thread, unless that leaves multiprocessors or threads idle. */
+    const int max_rows = MAP_BLOCK / r->columns;
+    const auto tiles = [&] { return ceil_div(args.outer, max_rows / r->rows) * r->column_tiles; };
+    r->rows = power_of_two_up_to(ceil_div(steps, FEW_BATCHES * unroll), max_rows);
+    if (along) r->rows = std::max(r->rows, power_of_two_up_to(steps, 32)); /* at least a warp reads a row */
+    while (r->rows < max_rows && r->rows < steps && (tiles() < max_blocks || max_rows / r->rows > args.outer))
+        r->rows *= 2;
+    r->groups = max_rows / r->rows;
+    r->tiles = tiles();
+    r->splits = 1;
+    r->chunk = std::max<int64_t>(steps, 1);
+    const int64_t batch_steps = int64_t(unroll) * r->rows;
+    const int64_t splits =
+        std::min<int64_t>(max_blocks / r->tiles, steps / std::max<int64_t>(2 * batch_steps, MIN_CHUNK));
+    if (splits > 1) {
+        r->chunk = ceil_div(ceil_div(steps, splits), batch_steps) * batch_steps;
+        r->splits = int(ceil_div(steps, r->chunk));
+    }
+}
+
 /* Chooses the block's layout and each thread's loads in flight: at least LOADS of 16 bytes, and enough blocks to keep
  * the GPU busy. */
 static fused_plan plan_of(const struct launch *launch, bool aligned) {
     const reduce_args &args = launch->args.reduce;
     const struct map_args *map = &launch->before;
     const bool along = args.inner == 1;
-    const int max_blocks = along ? BLOCKS : COLUMN_BLOCKS;
-    fused_plan plan = {map_form(map, aligned ? 8 : 1), {}, false};
+    fused_plan plan = {map_form(map, /* max_elements */ aligned ? 8 : 1), {}, false};
     if (!along && args.inner % plan.form.elements != 0) plan.form = map_form(map, 1);
     plan.form.unroll = std::max(LOADS / map->map->inputs, 1);
     plan.staged = along && plan_short_rows(&args, map->out, &plan);
+    /* A number for each kernel text: operator, skip_nan, and one of three ways (columns, rows, staged rows). */
     plan.form.reduction = 1 + (args.operator_ * 2 + args.skip_nan) * 3 + (plan.staged ? 2 : along);
-    if (plan.staged) return plan;
-
-    struct fused_reduction &r = plan.blocks;
-    const int64_t width = along ? 1 : args.inner / plan.form.elements;
-    const int64_t steps = along ? args.length / plan.form.elements : args.length;
-    r.columns = power_of_two_up_to(width, 64);
-    r.column_tiles = ceil_div(width, r.columns);
-    /* 8 batches per thread, unless that leaves multiprocessors or threads idle. */
-    const int max_rows = MAP_BLOCK / r.columns;
-    const auto tiles = [&] { return ceil_div(args.outer, max_rows / r.rows) * r.column_tiles; };
-    r.rows = power_of_two_up_to(ceil_div(steps, 8 * plan.form.unroll), max_rows);
-    if (along) r.rows = std::max(r.rows, power_of_two_up_to(steps, 32));
-    while (r.rows < max_rows && r.rows < steps && (tiles() < max_blocks || max_rows / r.rows > args.outer)) r.rows *= 2;
-    r.groups = max_rows / r.rows;
-    r.tiles = tiles();
-    r.splits = 1;
-    r.chunk = std::max<int64_t>(steps, 1);
-    const int64_t batch = int64_t(plan.form.unroll) * r.rows;
-    const int64_t splits = std::min<int64_t>(max_blocks / r.tiles, steps / std::max<int64_t>(2 * batch, MIN_CHUNK));
-    if (splits > 1) {
-        r.chunk = ceil_div(ceil_div(steps, splits), batch) * batch;
-        r.splits = int(ceil_div(steps, r.chunk));
-    }
+    if (!plan.staged) divide_blocks(&plan.blocks, args, plan.form.elements, plan.form.unroll);
     return plan;
 }
 
@@ -149,14 +156,15 @@ static const char *storing_of(enum dtype result) {
     }
 }
 
-/* The bytes of unsigned tickets[BLOCKS], zero before and after a launch, and of accumulators partial[splits][outputs],
- * 3 doubles each at most. Each accumulator covers MIN_CHUNK elements or more, and a thread of BLOCKS has 16 or
- * fewer. */
+/* Returns the bytes of unsigned tickets[BLOCKS], zero before and after a launch, and of accumulators
+ * partial[splits][outputs], of at most 3 doubles each. Each accumulator covers MIN_CHUNK elements or more, and each
+ * thread of at most BLOCKS blocks leaves at most 16 accumulators. */
 static size_t reduce_fused_workspace(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
-    const int64_t max_partials = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
-    const int64_t partials = std::min<int64_t>(max_partials, int64_t(BLOCKS) * MAP_BLOCK * 16);
-    return BLOCKS * sizeof(unsigned) + size_t(partials) * 3 * sizeof(double);
+    const int64_t max_by_elements = ceil_div(args.outer * args.length * args.inner, MIN_CHUNK);
+    const int64_t max_by_threads = int64_t(BLOCKS) * MAP_BLOCK * 16;
+    const size_t accumulator_bytes = 3 * sizeof(double);
+    return BLOCKS * sizeof(unsigned) + size_t(std::min(max_by_elements, max_by_threads)) * accumulator_bytes;
 }
 
 /* For kernel->way: a hash of all that decides the order in which elements are added; 0 if no order shows. */

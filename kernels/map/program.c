@@ -133,19 +133,8 @@ static bool fits(int type, int64_t integer) {
     return bits >= 63 || (integer < INT64_C(1) << bits && integer >= -(INT64_C(1) << bits));
 }
 
-/* The value in type `type`: itself, a step that converts it, or a step for the constant, now that its type is known.
- * Reports a number that does not fit into the type. */
-static struct value as_type(struct typing *typing, struct value value, int type) {
-    if (!value.constant) {
-        if (value.type == type) return value;
-        struct map_step step = {.function = MAP_CAST,
-                                .wide = wide_type_of(value.type),
-                                .type = type,
-                                .operands = {value.step, -1, -1},
-                                .number = value.type};
-        return (struct value){.type = type, .step = add_step(typing, step)};
-    }
-    const struct map_node *node = value.constant;
+/* Adds a step for a constant, now that its type is known. Reports a number that does not fit into the type. */
+static struct value constant_as_type(struct typing *typing, const struct map_node *node, int type) {
     struct map_step step = {.function = MAP_CONSTANT,
                             .wide = wide_type_of(type),
                             .type = type,
@@ -170,6 +159,18 @@ static struct value as_type(struct typing *typing, struct value value, int type)
         dtype_store((enum dtype)type, &bits, 0, node->real);
         step.real = dtype_load((enum dtype)type, &bits, 0);
     }
+    return (struct value){.type = type, .step = add_step(typing, step)};
+}
+
+/* Returns the value in type `type`: the value itself, or that of a new step which converts it. */
+static struct value as_type(struct typing *typing, struct value value, int type) {
+    if (value.constant) return constant_as_type(typing, value.constant, type);
+    if (value.type == type) return value;
+    struct map_step step = {.function = MAP_CAST,
+                            .wide = wide_type_of(value.type),
+                            .type = type,
+                            .operands = {value.step, -1, -1},
+                            .number = value.type};
     return (struct value){.type = type, .step = add_step(typing, step)};
 }
 

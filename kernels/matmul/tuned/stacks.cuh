@@ -287,6 +287,7 @@ __global__ void __launch_bounds__(STACKS_WARPS * 32, TILE::BLOCKS)
 /* ---- host: the cut ----------------------------------------------------------------------------------------------- */
 
 #define STACKS_SMALL          (36 << 10)  /* bytes of a block's shared memory: six blocks share a multiprocessor */
+#define STACKS_GROUP_WARPS    4           /* of a block that has several products, at most */
 #define STACKS_MAX_STAGED     (48 << 10)  /* bytes of a staged C; a longer C has long rows, which need no staging */
 #define STACKS_MAX_STAGED_ODD (160 << 10) /* the same if 16-bit elements would else be written singly */
 #define STACKS_MAX_C          (1 << 16)   /* elements of one C */
@@ -370,13 +371,10 @@ inline int64_t stacks_cut(stacks_work &work, const struct launch *launch, const 
     work.tiles = unsigned(ceil_div(args.m, shape.m)) * work.columns;
     work.tiles_magic = magic_of(work.tiles), work.columns_magic = magic_of(work.columns);
     /* A tile reads 16 of k at a time (or four) and all of its adjacent lines (up to 64 floats: 288 bytes suffice), so
-     * it reads up to `behind` bytes behind a buffer. It does not use these, but the memory must exist, and must not be
-     * C, which other warps may be writing. */
-    const int64_t behind =
-        ceil_div((size == 2 ? 16 : 4) * std::max(std::max(a.line_pitch, a.k_pitch), std::max(b.line_pitch, b.k_pitch)) +
-                     288,
-                 16) *
-        16;
+     * up to `behind` bytes behind a buffer are read too. They are not used, but this memory must exist, and must not be
+     * C's, which other warps may be writing. */
+    const int64_t max_pitch = std::max({a.line_pitch, a.k_pitch, b.line_pitch, b.k_pitch});
+    const int64_t behind = ceil_div((size == 2 ? 16 : 4) * max_pitch + 288, 16) * 16;
     work.begin[1] = int(a_bytes), work.buffer_bytes = int(a_bytes + b_bytes),
     work.c_begin = int(2 * work.buffer_bytes + behind);
     const int64_t c_bytes = ceil_div(products * args.m * args.n * size, 16) * 16 + 16;
@@ -396,38 +394,51 @@ inline bool stacks_odd(const struct launch *launch) {
            ((args.transpose_a ? args.m : args.k) % 2 || (args.transpose_b ? args.k : args.n) % 2);
 }
 
-/* Cuts a stack for tiles of this shape. A group has as many products as fit if six blocks share a multiprocessor. If
- * that is fewer than two, a group is one product, which is cut along k if it does not fit, or (float32 and float64) if
- * its block would be alone on a multiprocessor; but only if a block has threads for all of its C. The pieces are then
- * so small that as many blocks fit as registers allow, three at most: while one waits, the others work. In float32,
- * 1020 of 65 x 19 x 181 took 104 us uncut and 66.6 us in pieces. Pieces of odd rows are copied by elements. */
+/* Groups products, if two or more fit while six blocks share a multiprocessor. `plan` has one product in a group. */
+inline void stacks_group(stacks_plan &plan, const struct launch *launch, const stacks_shape &shape, int64_t tiles,
+                         int64_t step) {
+    const matmul_args &args = launch->args.matmul;
+    const int64_t c_bytes = args.m * args.n * int64_t(dtype_size(launch->dtype));
+    const int64_t product_bytes = 2 * int64_t(plan.work.buffer_bytes) + c_bytes;
+    const int64_t available = STACKS_SMALL - (plan.work.c_begin - 2 * plan.work.buffer_bytes);
+    if (plan.bytes == 0 || available / product_bytes < 2) return;
+    plan.products = available / product_bytes;
+    plan.threads = 32 * int(std::min<int64_t>(STACKS_GROUP_WARPS, ceil_div(plan.products * tiles * shape.team, 32)));
+    plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, step, plan.unpadded);
+}
+
+/* Cuts products along k if they do not fit, or (float32 and float64) if a block would be alone on a multiprocessor; but
+ * only if a block has threads for all of its C, which takes `warps`. Pieces are then so small that as many blocks fit
+ * as registers allow, three at most: while one waits, the others work. In float32, 1020 of 65 x 19 x 181 took 104 us
+ * uncut and 66.6 us in pieces. Pieces are padded, and copied by elements if rows are odd. */
+inline void stacks_cut_k(stacks_plan &plan, const struct launch *launch, const stacks_shape &shape, int64_t warps,
+                         int64_t all_k) {
+    const auto bytes_for = [](int64_t blocks) { return (max_shared_bytes() + SYSTEM_SHARED) / blocks - SYSTEM_SHARED; };
+    const bool alone = dtype_size(launch->dtype) >= 4 && plan.bytes > bytes_for(2);
+    const int64_t target_bytes = bytes_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
+    for (const int64_t step : {all_k, INT64_C(64), INT64_C(32), INT64_C(16)}) {
+        if (plan.bytes > 0 && plan.bytes <= target_bytes) return;
+        if (step > all_k || (step < all_k && warps > STACKS_WARPS)) continue;
+        stacks_plan pieces = plan;
+        pieces.unpadded = false;
+        pieces.bytes = stacks_cut(pieces.work, launch, shape, 1, step, false);
+        if (pieces.bytes > 0) plan = pieces;
+    }
+}
+
+/* Cuts a stack for tiles of this shape: into groups of small products, or else into single products, along k if they
+ * are large. The plan's `bytes` is 0 if the products are too large for this variant. */
 inline stacks_plan stacks_plan_for(const struct launch *launch, const stacks_shape &shape) {
     const matmul_args &args = launch->args.matmul;
     if (double(args.m) * double(args.n) > STACKS_MAX_C || args.k > STACKS_MAX_K) return {};
-    const int64_t all_k = std::max<int64_t>(args.k, 1), c_bytes = args.m * args.n * int64_t(dtype_size(launch->dtype));
+    const int64_t all_k = std::max<int64_t>(args.k, 1);
     const int64_t tiles = ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n);
     const int64_t warps = std::max<int64_t>(1, ceil_div(tiles * shape.team, 32));
     stacks_plan plan = {.products = 1, .unpadded = stacks_odd(launch)};
-    plan.bytes = stacks_cut(plan.work, launch, shape, 1, all_k, plan.unpadded);
     plan.threads = 32 * int(std::min<int64_t>(STACKS_WARPS, warps));
-    const int64_t product_bytes = 2 * int64_t(plan.work.buffer_bytes) + c_bytes;
-    const int64_t available = STACKS_SMALL - (plan.work.c_begin - 2 * plan.work.buffer_bytes);
-    if (plan.bytes > 0 && available / product_bytes > 1) {
-        plan.products = available / product_bytes;
-        plan.threads = 32 * int(std::min<int64_t>(4, ceil_div(plan.products * tiles * shape.team, 32)));
-        plan.bytes = stacks_cut(plan.work, launch, shape, plan.products, all_k, plan.unpadded);
-    }
-    const auto bytes_for = [](int64_t blocks) { return (max_shared_bytes() + 1024) / blocks - 1024; };
-    const bool alone = dtype_size(launch->dtype) >= 4 && plan.bytes > bytes_for(2);
-    const int64_t target_bytes = bytes_for(alone ? std::clamp<int64_t>(shape.resident / warps, 1, 3) : 1);
-    for (const int64_t step : {all_k, INT64_C(64), INT64_C(32), INT64_C(16)})
-        if ((plan.bytes == 0 || plan.bytes > target_bytes) && step <= all_k &&
-            (step == all_k || warps <= STACKS_WARPS)) {
-            stacks_plan pieces = plan;
-            pieces.unpadded = false;
-            pieces.bytes = stacks_cut(pieces.work, launch, shape, 1, step, false);
-            if (pieces.bytes > 0) plan = pieces;
-        }
+    plan.bytes = stacks_cut(plan.work, launch, shape, 1, all_k, plan.unpadded);
+    stacks_group(plan, launch, shape, tiles, all_k);
+    stacks_cut_k(plan, launch, shape, warps, all_k);
     return plan;
 }
 

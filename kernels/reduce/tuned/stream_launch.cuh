@@ -37,7 +37,9 @@
 /* The values of the parameter `glue`. */
 enum { GLUE_AUTO, GLUE_YES };
 
-#define LOADS_PER_KIB 64 /* loads of 16 bytes */
+#define LOADS_PER_KIB    64 /* loads of 16 bytes */
+#define FEW_BATCHES      8  /* of a thread that is one of few: more batches are divided among more threads */
+#define MIN_THREAD_STEPS 8  /* the fewest steps of a thread in a split */
 
 /* The bits to flip in each element, so that a search for the smallest becomes one for the largest (lanes.cuh). Sums,
  * products and moments ignore it. */
@@ -50,48 +52,63 @@ inline int64_t loads_of_row(const reduce_args &args, int lanes) {
     return ceil_div(args.length + (args.length % lanes ? lanes - 1 : 0), lanes);
 }
 
-/* Divides a reduction among blocks and threads. `lanes`: elements of a load; `batch`: a thread's loads in flight;
- * `max_columns`: limits a block whose threads have many steps; `in_pieces`: blocks may draw pieces (stream.cu). */
-inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int max_columns, bool in_pieces = false) {
-    stream_layout layout = {};
-    const bool along = args.inner == 1;
-    const int64_t width = along ? 1 : ceil_div(args.inner, lanes);
-    const int64_t steps = along ? loads_of_row(args, lanes) : args.length;
-
+/* Arranges a block's threads in columns, rows and groups, and counts the tiles. */
+inline void arrange_threads(stream_layout &layout, const reduce_args &args, int64_t width, int64_t steps, int batch,
+                            int max_columns) {
+    const int64_t few_steps = FEW_BATCHES * batch;
     /* If a thread has few steps, a block is as wide as the row; else at most `max_columns`, and its other threads take
      * further rows. A row of threads is one warp if rows that are filled up to whole warps take less than 7/8 of the
      * threads that rows filled up to `columns` take. */
-    layout.columns = power_of_two_up_to(width, steps <= 8 * batch ? THREADS : max_columns);
+    layout.columns = power_of_two_up_to(width, steps <= few_steps ? THREADS : max_columns);
     if (ceil_div(width, 32) * 32 * 8 < ceil_div(width, layout.columns) * layout.columns * 7) layout.columns = 32;
     layout.column_tiles = ceil_div(width, layout.columns);
 
-    /* 8 batches per thread, unless that leaves multiprocessors or threads idle. */
+    /* FEW_BATCHES per thread, unless that leaves multiprocessors or threads idle. */
     const int max_rows = THREADS / layout.columns;
     const auto outer_tiles = [&] { return ceil_div(args.outer, max_rows / layout.rows); };
-    layout.rows = std::max(power_of_two_up_to(ceil_div(steps, 8 * batch), max_rows), along ? 32 : 1);
+    layout.rows = std::max(power_of_two_up_to(ceil_div(steps, few_steps), max_rows), args.inner == 1 ? 32 : 1);
     while (layout.rows < max_rows && layout.rows < steps &&
            (outer_tiles() * layout.column_tiles < BLOCKS || max_rows / layout.rows > args.outer))
         layout.rows *= 2;
     layout.groups = max_rows / layout.rows;
     layout.tiles = outer_tiles() * layout.column_tiles;
+}
 
+/* Splits each tile over as many blocks as the device has, if that leaves enough steps to each: chunks of whole batches
+ * if they have several. The layout has its threads arranged. */
+inline void split_tiles(stream_layout &layout, int64_t steps, int batch) {
     layout.splits = 1;
     layout.chunk = std::max<int64_t>(steps, 1);
-    const int64_t splits = std::min(BLOCKS / layout.tiles, steps / std::max(8 * layout.rows, MIN_SPLIT_STEPS));
-    if (splits > 1) {
-        const int64_t grain = layout.rows * (steps / splits >= 4 * batch * layout.rows ? batch : 1);
-        layout.chunk = ceil_div(ceil_div(steps, splits), grain) * grain;
-        layout.splits = int(ceil_div(steps, layout.chunk));
-        const int64_t batch_steps = int64_t(batch) * layout.rows;
-        if (in_pieces && layout.groups == 1 && layout.splits > MAX_CLUSTER &&
-            layout.chunk >= MIN_CHUNK_BATCHES * batch_steps) {
-            layout.chunk = layout.chunk * 15 / 16 / batch_steps * batch_steps;
-            const int64_t remaining = std::max<int64_t>(steps - layout.splits * layout.chunk, 0);
-            const int64_t batches = ceil_div(remaining, batch_steps * MAX_PIECES_PER_BLOCK * layout.splits);
-            layout.piece = std::max<int64_t>(MIN_PIECE_BATCHES, batches) * batch_steps;
-            layout.pieces = int(ceil_div(remaining, layout.piece));
-        }
-    }
+    const int64_t min_steps = std::max(MIN_THREAD_STEPS * layout.rows, MIN_SPLIT_STEPS);
+    const int64_t splits = std::min(BLOCKS / layout.tiles, steps / min_steps);
+    if (splits < 2) return;
+    const int64_t grain = layout.rows * (steps / splits >= 4 * batch * layout.rows ? batch : 1);
+    layout.chunk = ceil_div(ceil_div(steps, splits), grain) * grain;
+    layout.splits = int(ceil_div(steps, layout.chunk));
+}
+
+/* Cuts the last sixteenth of a tile's steps into pieces, which blocks draw when their chunks are done (stream.cu), if
+ * chunks are long and the splits are too many for a cluster. */
+inline void cut_pieces(stream_layout &layout, int64_t steps, int batch) {
+    const int64_t batch_steps = int64_t(batch) * layout.rows;
+    if (layout.groups > 1 || layout.splits <= MAX_CLUSTER || layout.chunk < MIN_CHUNK_BATCHES * batch_steps) return;
+    layout.chunk = layout.chunk * 15 / 16 / batch_steps * batch_steps;
+    const int64_t remaining = std::max<int64_t>(steps - layout.splits * layout.chunk, 0);
+    const int64_t batches = ceil_div(remaining, batch_steps * MAX_PIECES_PER_BLOCK * layout.splits);
+    layout.piece = std::max<int64_t>(MIN_PIECE_BATCHES, batches) * batch_steps;
+    layout.pieces = int(ceil_div(remaining, layout.piece));
+}
+
+/* Divides a reduction among blocks and threads. `lanes`: elements of a load; `batch`: a thread's loads in flight;
+ * `max_columns`: limits a block whose threads have many steps; `in_pieces`: blocks may draw pieces. */
+inline stream_layout lay_out(const reduce_args &args, int lanes, int batch, int max_columns, bool in_pieces = false) {
+    stream_layout layout = {};
+    const bool along = args.inner == 1;
+    const int64_t width = along ? 1 : ceil_div(args.inner, lanes);
+    const int64_t steps = along ? loads_of_row(args, lanes) : args.length;
+    arrange_threads(layout, args, width, steps, batch, max_columns);
+    split_tiles(layout, steps, batch);
+    if (in_pieces) cut_pieces(layout, steps, batch);
     return layout;
 }
 
@@ -215,14 +232,16 @@ template <typename L, int LANES> int launch_glued(const struct launch *launch, c
     return cudaGetLastError();
 }
 
-/* Launches the kernel of short rows, of `loads_of_one` loads each. */
+/* Launches the kernel of short rows, of `loads_of_one` loads each. A row is divided among up to 4 threads; if a thread
+ * then has more loads than a batch, among more threads. */
 template <typename L, int LANES> int launch_short(const struct launch *launch, int64_t loads_of_one) {
     constexpr int BATCH = batch_of<typename L::element_type>;
     const reduce_args &args = launch->args.reduce;
     int threads = power_of_two_up_to(loads_of_one, 4);
     const int loads = power_of_two_up_to(ceil_div(loads_of_one, threads), BATCH);
     threads = std::max(threads, power_of_two_up_to(ceil_div(loads_of_one, loads), 32));
-    const short_layout layout = {.threads = threads, .loads_log = loads == 8 ? 3 : loads / 2};
+    const int loads_log = loads == 8 ? 3 : loads / 2; /* of 1, 2, 4 or 8 loads */
+    const short_layout layout = {.threads = threads, .loads_log = loads_log};
     const int64_t rows_of_block = THREADS / threads * (BATCH / loads);
     stream_short_kernel<L, LANES><<<grid_of(ceil_div(args.outer, rows_of_block)), THREADS, 0, stream_of(launch)>>>(
         args, layout, reduce_divisor(args), mirror_of(launch));
