@@ -51,7 +51,7 @@ struct compiled_kernel {
     struct loaded_kernel loaded;
 };
 
-static std::mutex kernels_mutex; /* guards the following */
+static std::mutex kernels_mutex; /* guards `kernels` and `compiled_count` */
 static compiled_kernel kernels[KERNELS];
 static int compiled_count;
 
@@ -110,9 +110,10 @@ int map_kernel(const struct map_args *args, const struct map_form *form, const c
     return failed;
 }
 
+/* kernel->launch: starts the kernel that is compiled for this expression, after compiling it if there is none. */
 static int map_compiled_launch(const struct launch *launch) {
     const struct map_args *args = &launch->args.map;
-    struct map_form form = map_form(args, 16);
+    struct map_form form = map_form(args, /* max_elements */ 16);
     struct map_kernel_args values = map_kernel_args(args);
     const struct loaded_kernel *kernel = NULL;
     const int inputs = args->map->inputs;

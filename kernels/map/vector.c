@@ -167,6 +167,7 @@ static inline int64_t power_int64_t(int64_t base, int64_t exponent) {
 
 #define SAME(x) (x)
 
+/* Fills a vector with the step's constant. */
 CPU_BODY constant_body(const struct map_step *step, int64_t count, void *out) {
     switch (step->wide) {
     case WIDE_BOOL: FILL(uint8_t, step->integer); break;
@@ -178,6 +179,7 @@ CPU_BODY constant_body(const struct map_step *step, int64_t count, void *out) {
     }
 }
 
+/* Casts a vector to the step's wide type; narrow_body then rounds it to the step's own type. */
 CPU_BODY cast_body(const struct map_step *step, int64_t count, const void *const in[], void *out) {
     bool half = step->type == FLOAT16 || step->type == BFLOAT16;
     switch (step->wide) {
@@ -207,6 +209,7 @@ CPU_BODY choose_body(enum wide_type wide, int64_t count, const void *const in[],
     }
 }
 
+/* Five bodies, one for each wide type, compute a function of vectors of that type. */
 CPU_BODY truths_body(enum map_function function, int64_t count, const void *const in[], void *out) {
     switch (function) {
         COMPARISONS(uint8_t)
@@ -278,6 +281,7 @@ CPU_BODY narrow_body(int type, int64_t count, void *out) {
     }
 }
 
+/* Computes a step that is neither an input nor an index, for `count` elements, and rounds to the step's type. */
 CPU_BODY step_vector_body(const struct map_step *step, int64_t count, const void *const in[], void *out) {
     if (step->function == MAP_CONSTANT) {
         constant_body(step, count, out);
@@ -307,6 +311,7 @@ void map_vector(const struct map_step *step, int64_t count, const void *const in
 
 /* ---- elements -------------------------------------------------------------------------------------------------- */
 
+/* Sets each element of `result` to `expression`, in which source[i] is the element of `elements`. */
 #define ELEMENTS(from, to, expression)                                                                                 \
     do {                                                                                                               \
         const from *source = elements;                                                                                 \
@@ -316,6 +321,7 @@ void map_vector(const struct map_step *step, int64_t count, const void *const in
 
 // NOLINTEND(bugprone-macro-parentheses,bugprone-signed-char-misuse)
 
+/* Widens elements in memory: 16-bit floats to float, integers of less than 64 bits to int64. */
 CPU_BODY load_body(enum dtype dtype, int64_t count, const void *elements, void *result) {
     switch (dtype) {
     case FLOAT32: memcpy(result, elements, (size_t)count * sizeof(float)); break;
@@ -336,6 +342,7 @@ CPU_BODY load_body(enum dtype dtype, int64_t count, const void *elements, void *
 CPU_VERSIONS(load, (enum dtype dtype, int64_t count, const void *elements, void *result),
              (dtype, count, elements, result))
 
+/* The reverse of load_body: rounds floats, and keeps the low bits of integers. */
 CPU_BODY store_body(enum dtype dtype, int64_t count, const void *elements, void *result) {
     switch (dtype) {
     case FLOAT32: memcpy(result, elements, (size_t)count * sizeof(float)); break;

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(SIDE *SIDE)
     matmul_store<T>(args, (tile.batch * args.m + row) * args.n + column, sum);
 }
 
-/* The kernel for these operands: what is known at run time selects one that was compiled for it. */
+/* Returns the kernel that is compiled for these operands: the template's parameters must be known at compile time. */
 template <typename T, bool TRANSPOSE_A> static auto matmul_naive_choose(bool transpose_b) {
     return transpose_b ? matmul_naive_kernel<T, TRANSPOSE_A, true> : matmul_naive_kernel<T, TRANSPOSE_A, false>;
 }

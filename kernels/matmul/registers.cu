@@ -35,12 +35,13 @@
 /* A thread's part of copying an operand, tile by tile: COPIES elements of each tile of TILE lines by STEP of k. Threads
  * are numbered along memory: along k if k_adjacent, else along the lines. */
 template <typename T> struct carrier {
-    const T *from;              /* its first element of the next tile */
+    const T *from;              /* the thread's first element of the next tile */
     int64_t tile, next;         /* in elements: from tile to tile; between two of the thread's elements in a tile */
-    int64_t k_left, lines_left; /* that exist from its first element on */
-    int line, l;                /* position of its first element in a tile */
-    int line_step, l_step;      /* distance to its next element */
+    int64_t k_left, lines_left; /* how many exist from the thread's first element on */
+    int line, l;                /* position of the thread's first element in a tile */
+    int line_step, l_step;      /* distance to the thread's next element */
 
+    /* Begins with the first tile of a block whose lines begin at `first_line`; the matrix is of `lines` lines and k. */
     __device__ carrier(const T *matrix, int64_t first_line, int64_t lines, int64_t k, bool k_adjacent) {
         const int t = int(threadIdx.x);
         line = k_adjacent ? t / STEP : t % TILE;

@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(TILE *TILE) matmul_tiled_kernel(const __grid_c
         matmul_store<T>(args, (tile.batch * args.m + row + y) * args.n + column + x, sum);
 }
 
+/* Starts the kernel with tiles of TILE x TILE. Returns 0 or a cudaError_t. */
 template <int TILE> static int matmul_tiled_launch_tile(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t blocks = matmul_blocks(args, TILE);

@@ -140,6 +140,7 @@ __global__ void __launch_bounds__(THREADS)
         }
 }
 
+/* kernel->launch: an operand is aligned if each row and each matrix begins at a multiple of 4 elements. */
 static int matmul_vectorized_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t blocks = matmul_blocks(args, TILE);

@@ -146,11 +146,14 @@ __global__ void __launch_bounds__(THREADS, 2)
             }
 }
 
+/* Returns the kernel that is compiled for these layouts. */
 template <typename T, bool A_K_ADJACENT> static auto matmul_warp_mma_kernel_of(bool b_k_adjacent) {
     return b_k_adjacent ? matmul_warp_mma_kernel<T, A_K_ADJACENT, true>
                         : matmul_warp_mma_kernel<T, A_K_ADJACENT, false>;
 }
 
+/* Starts the kernel for elements of type T. An operand is aligned if each row and each matrix begins at a multiple of
+ * 8 elements. Returns 0 or a cudaError_t. */
 template <typename T> static int matmul_warp_mma_of(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t blocks = matmul_blocks(args, TILE);

@@ -128,10 +128,13 @@ __global__ void __launch_bounds__(THREADS, 2)
 #endif
 }
 
+/* Returns the kernel that is compiled for these layouts. */
 template <typename T, bool A_MN> static auto matmul_warpgroup_kernel_of(bool b_mn) {
     return b_mn ? matmul_warpgroup_kernel<T, A_MN, true> : matmul_warpgroup_kernel<T, A_MN, false>;
 }
 
+/* Starts the kernel for elements of type T. An operand is aligned if each row and each matrix begins at a multiple of
+ * 8 elements. Returns 0 or a cudaError_t. */
 template <typename T> static int matmul_warpgroup_of(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int64_t blocks = matmul_blocks(args, TILE);

@@ -1,6 +1,7 @@
 /* reduce/cpu.c - a loop over the elements, one after another: the definition of a reduction. */
 #include "state.h"
 
+/* kernel->launch: continues each output's state, element by element. */
 static int reduce_cpu_launch(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     const struct reduction reduction = {args, launch->dtype};

@@ -102,10 +102,11 @@ MOMENTS_CALL struct reduce_moments moments_of(double pivot, int64_t count, doubl
     return moments;
 }
 
-/* Moves the pivot to about the mean of the `count` elements so far. */
+/* Moves the pivot to about the mean of the `count` elements so far, and changes `sum` and `squares`, of the deviations
+ * from the pivot, to match. Leaves all as they are if one is, or would become, infinite or NaN. */
 MOMENTS_CALL void moments_recentre(double *pivot, double count, double *sum, double *squares) {
     const double to = *pivot + *sum * moments_inverse(count), by = to - *pivot;
-    if (!(by - by == 0) || !(*squares <= 1.7976931348623157e308)) return; /* infinities and NaNs stay */
+    if (!(by - by == 0) || !(*squares <= 1.7976931348623157e308)) return; /* not finite */
     *pivot = to;
     *squares -= by * (2 * *sum - count * by);
     *sum -= count * by;

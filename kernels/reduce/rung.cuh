@@ -44,6 +44,7 @@ template <bool MAX, bool POSITION_> struct rung_extreme {
     double value;
     int64_t index;
     static __device__ rung_extreme identity() { return {0, -1}; }
+    /* Does element a displace element b, wherever they stand? */
     static __device__ bool displaces(double a, double b) {
         if (a != a) return b == b;
         if (a == b) return signbit(MAX ? b : a) && !signbit(MAX ? a : b);

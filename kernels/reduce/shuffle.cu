@@ -18,6 +18,7 @@
 
 /* The RUNG of rung.cuh: merges the rows' accumulators by shuffles within warps, then one per warp in order. */
 struct shuffle_rung {
+    /* Returns the column's result to the thread of row 0. */
     template <typename A> __device__ A combine(A a, const rung_layout &layout, int row) const {
         __shared__ A of_warp[RUNG_THREADS / 32][32]; /* [warp][column] */
         for (int lanes = 16; lanes >= layout.columns; lanes /= 2) a.merge(a.shuffle_down(lanes));

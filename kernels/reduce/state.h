@@ -85,6 +85,7 @@ static inline struct reduce_state reduce_state_empty(enum reduce_operator operat
     return state;
 }
 
+/* Is x[element] a NaN? Integers never are. */
 static inline bool reduce_is_nan(enum dtype dtype, const void *x, int64_t element) {
     return (DTYPES_FLOAT & DTYPE_BIT(dtype)) && isnan(dtype_load(dtype, x, element));
 }

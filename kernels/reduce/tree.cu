@@ -22,6 +22,7 @@
 struct tree_rung {
     bool interleaved;
 
+    /* Returns the column's result to the thread of row 0. */
     template <typename A> __device__ A combine(const A &a, const rung_layout &layout, int row) const {
         __shared__ A slot[RUNG_THREADS];
         const int thread = int(threadIdx.x), columns = layout.columns;

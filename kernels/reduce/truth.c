@@ -368,6 +368,7 @@ static struct box input_box(const struct geometry *geometry, const struct box *o
 /* Sets the truth of a product. A result from which underflow on the way has taken bits, or all of them, is right
  * too. */
 static void set_product(const struct accumulator *product, double relative, struct truth *truth, int64_t i) {
+    /* The exponent, in a range that int holds and that goes beyond long double's. */
     int64_t exponent = product->exponent < -40000 ? -40000 : product->exponent > 40000 ? 40000 : product->exponent;
     long double value = ldexpl(product->value, (int)exponent), magnitude = fabsl(value);
     /* Bits of the running product below float64's least normal number. */

@@ -24,6 +24,7 @@ static inline uint16_t double_to_bfloat16(double value) {
         }                                                                                                              \
     } while (0)
 
+/* Scales `count` elements. */
 CPU_BODY scale_piece_body(enum dtype dtype, double alpha, double beta, int64_t count, const void *x, void *y) {
     switch (dtype) {
     case FLOAT32: SCALE(float, double, double, fma(a, value, b)); break;

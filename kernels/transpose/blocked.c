@@ -43,6 +43,7 @@ TRANSPOSE_TILE(uint64_t)
 
 // NOLINTEND(bugprone-macro-parentheses)
 
+/* kernel->launch: a matrix of one row or column keeps its order; threads divide the tiles of the others. */
 static int transpose_blocked_launch(const struct launch *launch) {
     const struct transpose_args *args = &launch->args.transpose;
     int64_t rows = args->rows, cols = args->cols;

@@ -66,7 +66,7 @@ template <typename T, layout LAYOUT, int WIDTH, int TILE, int STEP, int THREADS>
     static constexpr int ACROSS = WHOLE / SIDE;                           /* threads per row */
     static constexpr int DOWN = THREADS / ACROSS;                         /* rows that all threads copy at once */
     static constexpr int COPIES = (LAYOUT == LINES ? STEP : TILE) / DOWN * SIDE;
-    static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies a thread");
+    static_assert(COPIES * DOWN * ACROSS * WIDTH == TILE * STEP, "whole copies per thread");
     static_assert(SIDE == 1 || (LAYOUT == LINES && !SINGLE), "only asynchronous copies stand side by side");
     static constexpr int ROW = (LAYOUT == K_KEPT ? STEP : TILE) + padding<T>;
     static constexpr int ELEMENTS = (LAYOUT == K_KEPT ? TILE : STEP) * ROW; /* per stage */

@@ -141,6 +141,7 @@ static cudaError_t product_fill(const lt_library &lt, const struct launch *launc
 
 /* ---- which algorithm --------------------------------------------------------------------------------------------- */
 
+/* Returns WORKSPACE, but at most 8 times the bytes of the operands: small products get no large workspace. */
 static size_t matmul_cublas_workspace(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const double elements = double(args.batch) * (double(args.m) * double(args.k) + double(args.k) * double(args.n) +
@@ -149,7 +150,7 @@ static size_t matmul_cublas_workspace(const struct launch *launch) {
     return bytes < double(WORKSPACE) ? size_t(bytes) : WORKSPACE;
 }
 
-/* Starts the product by this algorithm. */
+/* Starts the product by this algorithm. B comes first, since cuBLAS computes C^T = B^T A^T. */
 static cudaError_t run(const lt_library &lt, cublasLtHandle_t handle, const struct launch *launch,
                        const struct lt_product *product, const cublasLtMatmulAlgo_t *algorithm) {
     const matmul_args &args = launch->args.matmul;
@@ -218,6 +219,8 @@ static __global__ void __launch_bounds__(NARROW_THREADS) narrow_kernel(const flo
     if (at < elements) to[at] = narrow<T>(from[at]);
 }
 
+/* kernel->launch. If k is split, the launches over k of a 16-bit type add scaled float sums in `partial`, and the last
+ * one rounds them to C. */
 static int matmul_cublas_launch(const struct launch *launch) {
     lt_library &lt = library_open();
     if (!lt.complete) return cudaErrorSharedObjectInitFailed;

@@ -341,7 +341,8 @@ __device__ inline void exact_consume(typename SHAPE::shared_t &shared, int consu
     for (int i = 0; i < 2; i++) exact_report(&shared.line[row + i * 8], shared.tiny, high[i], low[i]);
 }
 
-/* Leaves a consumer's sums in its plane. */
+/* Leaves a consumer's sums in its plane. Four by four, a thread's sums are two neighbours in a row of the tile, and the
+ * two below them by 8 rows; the next four are 8 columns to the right (wgmma). */
 template <typename SHAPE>
 __device__ inline void exact_leave(float *planes, int consumer, const float (&sum)[SHAPE::COLUMNS / 2]) {
     const int quad = int(threadIdx.x) % 32 / 4, lane = int(threadIdx.x) % 4, warp = int(threadIdx.x) % WARPGROUP / 32;

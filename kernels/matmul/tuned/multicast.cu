@@ -27,7 +27,7 @@
  *     the next launch begins       its blocks come while the last ones of this kernel still store; they make barriers
  *     early                        and compute their first copies, then wait for its end (core/cluster.cuh)
  *     no fence for barriers        a cluster's blocks announce them by a relaxed arrival, without a wait
- *     no registers change hands    two warps copy, not four, so that 128 sums a thread fit without setmaxnreg
+ *     no registers change hands    two warps copy, not four, so that 128 sums per thread fit without setmaxnreg
  *     an elected thread copies     and the compiler knows that there is one (elect_one)
  *     no barrier at the end        a block may leave before the others of its cluster (multicast_release)
  *     one copy of odd rows         both operands in one launch (pack.cuh), which overlaps too

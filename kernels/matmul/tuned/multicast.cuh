@@ -69,6 +69,7 @@ struct multicast_block {
     uint32_t peer = 0; /* rank of the block that does the first piece of the same tile */
     int begin, end;    /* of k, in steps */
 
+    /* Finds the position of the calling block. Blocks of one piece have consecutive ranks, down first. */
     __device__ multicast_block(const multicast_layout &layout, int64_t k) {
         const int sharing = layout.down * layout.across, size = sharing * layout.pieces;
         if (size > 1) {
@@ -83,7 +84,7 @@ struct multicast_block {
         begin = min(each * piece, steps);
         end = min(begin + each, steps);
     }
-    /* The rank of another block of the same piece, by its position in the cluster. */
+    /* Returns the rank of the block at this position among the blocks of this block's piece. */
     __device__ int rank_at(const multicast_layout &layout, int at_down, int at_across) const {
         return first + at_across * layout.down + at_down;
     }

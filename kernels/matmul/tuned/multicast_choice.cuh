@@ -192,7 +192,7 @@ inline double multicast_seconds_of(const matmul_args &args, multicast_config &co
     const int landing = multicast_landing_bytes(tile, pieces);
     /* There are no more stages than steps, but if a block does one tile, enough to store the tile through them. */
     config.once = pieces > 1 || blocks <= at_once;
-    const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - 1024 -
+    const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - SYSTEM_SHARED -
                                 (config.once ? landing : multicast_slab_bytes(tile));
     config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
     config.stages =

@@ -308,7 +308,7 @@ template <typename SHAPE> static double outer_seconds_of(const struct launch *la
     const double add = element * SHAPE::M * SHAPE::N + FETCH * (SHAPE::M + SHAPE::N);
     const double tile = k * add + WARP * SHAPE::WARPS + SHAPE::M * SHAPE::N * size / STORE;
     const double alone = ALONE + k * (50 + 25 * SHAPE::ACROSS) * (size > 4 ? 1.5 : 1);
-    const int64_t fit = max_shared_bytes() / (int64_t(SHAPE::bytes(args.k)) + 1024); /* blocks, into shared memory */
+    const int64_t fit = max_shared_bytes() / (int64_t(SHAPE::bytes(args.k)) + SYSTEM_SHARED); /* blocks */
     const double warps = double(std::min(int64_t(SHAPE::BLOCKS), fit) * SHAPE::WARPS);
     /* The factor by which too few warps lengthen the work: they do not hide each other's latency. */
     const double few = std::sqrt(std::max(1.0, ENOUGH / std::max(warps, 1.0)));
@@ -357,6 +357,8 @@ static const char *matmul_outer_refuses(const struct launch *launch) {
 
 /* ---- launch ------------------------------------------------------------------------------------------------------ */
 
+/* Starts the kernel with tiles of this shape. If C is small, the launch may overlap the one before. Returns 0 or a
+ * cudaError_t. */
 template <typename SHAPE> static int outer_start(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const int k = std::max(1, int(args.k));

@@ -209,8 +209,10 @@ static const char *matmul_residues_refuses(const struct launch *launch) {
     return wgmma_refuses({args.m, args.n, args.k});
 }
 
+/* kernel->way: that of `dmma`, which computes all, or else the elements that failed, matrix by matrix. The last bit
+ * tells which. */
 static uint64_t matmul_residues_way(const struct launch *launch) {
-    struct launch other = residues_other(launch); /* computes all, or the elements of one matrix that failed */
+    struct launch other = residues_other(launch);
     if (residues_hands_over(launch)) return matmul_dmma.way(&other) << 1;
     other.args.matmul.batch = 1;
     return matmul_dmma.way(&other) << 1 | 1;
@@ -316,6 +318,7 @@ static int residues_matrix(const struct launch *launch) {
                         static_cast<const double *>(plan.mended));
 }
 
+/* kernel->launch: hands the launch over to `dmma`, or computes one matrix of the stack after the other. */
 static int matmul_residues_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (residues_hands_over(launch)) {

@@ -98,11 +98,13 @@ struct residues_measure {
         squares += other.squares;
         high = max(high, other.high);
     }
+    /* Returns the scale of a line of k numbers, all of which have been taken: BAD if a number is infinite, NaN or out
+     * of the range of exponents. */
     __device__ residues_line line(int64_t k) const {
         residues_line line = {0, 0, 0, BITS, 0, 0};
         if (sum == 0) return line;
-        const int exponent = int(high >> 20) - 1023;
-        if (high >= 0x7ff00000 || exponent < -EXPONENT || exponent > EXPONENT) {
+        const int exponent = int(high >> 20) - 1023; /* of the largest magnitude */
+        if (high >= 0x7ff00000 /* infinity or NaN */ || exponent < -EXPONENT || exponent > EXPONENT) {
             line.state = BAD;
             return line;
         }
@@ -111,7 +113,7 @@ struct residues_measure {
         line.shift = (2 * BITS - above) >> 1;
         line.high = exponent + line.shift;
         line.sum = sum * double_power(line.shift);
-        line.min_large = sqrt(squares / double(k)) / 8;
+        line.min_large = sqrt(squares / double(k)) / 8; /* see "dense" above */
         return line;
     }
 };

@@ -73,8 +73,8 @@ struct ring_doubles : fragment_sums<double, ROWS, COLUMNS> {
         }
     }
 
-    /* Stores the sums. It runs once a tile and spends most of its time on fetching instructions, so the frequent cases
-     * have short code of their own. */
+    /* Stores the sums. This runs once per tile and spends most of its time on fetching instructions, so the frequent
+     * cases have short code of their own. */
     __device__ void leave(const matmul_args &args, const ring_place &place) const {
         const int g = int(threadIdx.x) / 4, t = int(threadIdx.x) % 4, n = int(args.n);
         const int64_t at = (int64_t(place.product) * args.m + place.row + g) * n + place.column + 2 * t;
@@ -121,8 +121,10 @@ struct ring_costs {
     double tile;     /* overhead of a tile, likewise */
 };
 static constexpr ring_costs cost = {0.512e-3, 1.05e-3, 17.2e-3, 0.823, 0.257};
-#define MEMORY      3.6e12 /* bytes per second of device memory, */
-#define MEMORY_BY_8 2.2e12 /* with copies of 8 bytes: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
+#define LAUNCH_SECONDS 2.5e-6
+#define MEMORY         3.6e12 /* bytes per second of device memory, */
+#define MEMORY_BY_8    2.2e12 /* with copies of 8 bytes: 1387 of 107 x 3 x 107 took 70 us, not the 47 of copies of 16 */
+#define REGISTER_ROWS  (65536 / 32) /* of a multiprocessor: registers for each lane of a warp */
 
 struct ring_choice {
     int shape;
@@ -130,33 +132,36 @@ struct ring_choice {
     double seconds;
 };
 
-/* The predicted time of a plan. A block takes 1 KiB of shared memory for the system; a launch takes 2.5 us. */
+/* Predicts the time of a plan in seconds: the larger of a multiprocessor's work and the memory's. */
 static double ring_seconds(const struct launch *launch, const ring_shape &shape, const ring_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const ring_work &work = plan.work;
     const int64_t warps = int64_t(work.across) * plan.down;
-    const int64_t resident =
-        std::min((max_shared_bytes() + 1024) / (plan.bytes + 1024), 65536 / 32 / shape.registers / warps);
+    const int64_t resident = std::min((max_shared_bytes() + SYSTEM_SHARED) / (plan.bytes + SYSTEM_SHARED),
+                                      REGISTER_ROWS / shape.registers / warps); /* blocks on a multiprocessor */
     if (resident == 0) return INFINITY;
     const int64_t multiprocessors = std::max(1, launch->multiprocessors), round = 32 / RING_SIZE;
     const double k = double(args.k), padded_k = double(ceil_div(args.k, round) * round), items = double(work.items);
     const double items_each = double(ceil_div(work.items, multiprocessors));
     const double rounds = double(ceil_div(work.items, multiprocessors * resident));
     const double tiles = double(ceil_div(args.m, shape.m) * ceil_div(args.n, shape.n)) / double(work.tiles);
-    const double warp = 32 * double(multiprocessors), c = double(args.batch) * double(args.m) * double(args.n);
+    const double warp = 32 * double(multiprocessors); /* copies of all multiprocessors' warps by one instruction */
+    const double a_elements = double(args.m) * k * (args.a_batch_stride ? double(args.batch) : 1);
+    const double b_elements = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);
+    const double c_elements = double(args.batch) * double(args.m) * double(args.n);
     const double a_copies = double(args.batch * work.columns) * double(args.m) * k / work.operand[0].unit;
     const double b_copies = items / work.columns * double(args.n) * k / work.operand[1].unit;
     const double multiply = items_each * tiles * (shape.m / 16 * shape.n / 8) * padded_k;
-    const double copies = (a_copies + b_copies) * RING_SIZE / warp, stores = c / (args.n % 2 ? 1 : 2) / warp;
-    const double a = double(args.m) * k * (args.a_batch_stride ? double(args.batch) : 1);
-    const double b = double(args.n) * k * (args.b_batch_stride ? double(args.batch) : 1);
+    const double copies = (a_copies + b_copies) * RING_SIZE / warp;
+    const double stores = c_elements / (args.n % 2 ? 1 : 2) / warp;
     const double busy = multiply * cost.multiply + copies * cost.copy + stores * cost.store +
                         rounds * (double(ceil_div(args.k * RING_SIZE, 128)) * cost.step + cost.tile);
     const auto seconds_of = [&](double elements, const ring_operand &o) {
         return elements * RING_SIZE / (o.unit == 16 ? MEMORY : MEMORY_BY_8);
     };
-    const double moving = seconds_of(a, work.operand[0]) + seconds_of(b, work.operand[1]) + c * RING_SIZE / MEMORY;
-    return 2.5e-6 + std::max(1e-6 * busy, moving);
+    const double moving = seconds_of(a_elements, work.operand[0]) + seconds_of(b_elements, work.operand[1]) +
+                          c_elements * RING_SIZE / MEMORY;
+    return LAUNCH_SECONDS + std::max(1e-6 * busy, moving);
 }
 
 /* The fastest grid of warps, of all shapes or of the one that the parameter `tile` names. */

@@ -212,7 +212,7 @@ inline ring_operand ring_operand_of(const struct launch *launch, int which, int 
     o.stride = (which ? args.b_batch_stride : args.a_batch_stride) * RING_SIZE;
     o.k_adjacent = which ? args.transpose_b : !args.transpose_a;
     o.row = (o.k_adjacent ? args.k : lines) * RING_SIZE;
-    o.next = o.k_adjacent ? 128 : RING_STEP * o.row;
+    o.next = o.k_adjacent ? RING_STEP * RING_SIZE : RING_STEP * o.row;
     o.lines = int(lines);
     o.tile = tile;
     const int64_t all = o.row | o.stride | int64_t(uintptr_t(o.from));

@@ -327,12 +327,16 @@ struct scaled_config {
     double seconds;
 };
 
-/* Chooses the number of columns of a tile that the job names, else that with the shortest predicted time: 12 us for the
- * launches, 6 bytes of each number at 2.6 TB/s for cutting, and rounds of tiles. */
+#define LAUNCHES_SECONDS 12e-6  /* for starting all kernels of a launch */
+#define CUT_BYTES        6      /* of memory traffic, to cut a number */
+#define CUT_BANDWIDTH    2.6e12 /* bytes per second */
+
+/* Chooses the number of columns of a tile that the job names, else that with the shortest predicted time: of starting
+ * the kernels, cutting, and rounds of tiles. */
 static scaled_config scaled_choose(const struct launch *launch) {
     static const struct {
         int columns;
-        double step, own; /* seconds for 64 of k; for the rest of a tile */
+        double step, rest; /* seconds for SCALED_K of k; for the rest of a tile */
     } costs[] = {{256, 0.66e-6, 4.5e-6}, {128, 0.40e-6, 2.5e-6}};
     const matmul_args &args = launch->args.matmul;
     const double elements = double((args.a_batch_stride ? args.batch : 1) * args.m * args.k +
@@ -341,8 +345,8 @@ static scaled_config scaled_choose(const struct launch *launch) {
     for (const auto &cost : costs) {
         const int64_t rounds =
             ceil_div(wgmma_tiles(args, cost.columns) * WGMMA_CLUSTER, std::max(1, launch->multiprocessors));
-        const double seconds = 12e-6 + 6 * elements / 2.6e12 +
-                               double(rounds) * (double(ceil_div(args.k, SCALED_K)) * cost.step + cost.own);
+        const double seconds = LAUNCHES_SECONDS + CUT_BYTES * elements / CUT_BANDWIDTH +
+                               double(rounds) * (double(ceil_div(args.k, SCALED_K)) * cost.step + cost.rest);
         if (launch->choice[0] && launch->choice[0] != 1 + (cost.columns == 128)) continue;
         if (!best.columns || seconds < best.seconds) best = {cost.columns, seconds};
     }

@@ -88,6 +88,8 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
         taken |= uint32_t(!AGAIN || known.high) << i;
     }
     if (AGAIN && !__any_sync(~0u, taken)) return;
+
+    /* Scales, rounds and stores the numbers. */
     float4 four[PATCH_EACH];
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) four[i] = split_load<true>(operand, at, i);
@@ -111,6 +113,8 @@ __device__ inline void scaled_cut(const split_operand &operand, const split_plac
         if (at.row + i < operand.rows && at.column < operand.columns)
             *reinterpret_cast<uint2 *>(to + i * operand.pitch) = *reinterpret_cast<const uint2 *>(cut.x);
     }
+
+    /* Records in the lines what the warp has found: if a line is a row, by one thread. */
 #pragma unroll
     for (int i = 0; i < LINES; i++) {
         uint32_t count = tiny >> i * 4 & 15;

@@ -214,6 +214,7 @@ __device__ inline void share_end(const matmul_work &work) {
     if (work.shares > 1) cluster_have_read();
 }
 #else
+/* Without clusters (before compute capability 9.0) a share is a block of its own. */
 __device__ inline unsigned share_rank(const matmul_work &) {
     return 0;
 }
@@ -334,7 +335,7 @@ int share_start(const struct launch *launch, const matmul_cut &cut, const matmul
     using T = typename SHAPE::T;
     constexpr int PLANES = SHAPE::WARPS_K * SHAPE::PLANE * int(sizeof(T));
     constexpr int BYTES = std::max(share_bytes<SHAPE, A, A_WIDTH, B, B_WIDTH>, PLANES);
-    static_assert(BYTES <= 227 * 1024 / SHAPE::BLOCKS - 1024, "more than a multiprocessor's shared memory");
+    static_assert(BYTES <= 227 * 1024 / SHAPE::BLOCKS - SYSTEM_SHARED, "more than a multiprocessor's shared memory");
     return matmul_pieces<T>(launch, matmul_share_kernel<SHAPE, A, A_WIDTH, B, B_WIDTH>, cut, choice, SHAPE::THREADS,
                             BYTES);
 }

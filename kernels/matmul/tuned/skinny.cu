@@ -308,6 +308,7 @@ static const char *matmul_skinny_refuses(const struct launch *launch) {
     return std::min(args.m, args.n) > SKINNY ? "the product has more than 16 rows and more than 16 columns" : NULL;
 }
 
+/* kernel->launch: starts the kernel with the worker and the plan for this launch. */
 static int matmul_skinny_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     if (args.batch == 0 || args.m == 0 || args.n == 0) return 0;

@@ -184,10 +184,12 @@ template <int TILES, bool ALIGNED_> struct skinny_dmma_lines_adjacent {
                         double2{sums[slot][tile][2 * r], sums[slot][tile][2 * r + 1]};
     }
 
+    /* The number of line x of a tile among all lines. */
     __device__ static int64_t line(const skinny_work &work, int64_t tile, int x) {
         return tile * work.tile_lines + x;
     }
 
+    /* Adds the sums that the warps have left for line x and column j, in the order of the parts of k. */
     __device__ static double total(const skinny_work &work, const skinny_block &block, const double *sums, int x,
                                    int j) {
         double sum = 0;

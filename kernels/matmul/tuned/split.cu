@@ -354,7 +354,7 @@ template <typename WAY> static int split_encode(CUtensorMap *map, const split_op
 }
 
 /* Starts two launches: one cuts the operands, in `patches` blocks for each, and one multiplies their slices. The host
- * does not know whether any element needs three slices: if none failed, both launches for three return at once. */
+ * does not know whether an element needs three slices. If no element does, both launches for three return at once. */
 template <typename WAY, bool A_MN, bool B_MN>
 static int split_start(const struct launch *launch, const split_plan &plan, int64_t patches) {
     const split_operand &a = plan.pair.operand[0], &b = plan.pair.operand[1];
@@ -383,6 +383,8 @@ template <bool A_MN, bool B_MN> static int split_multiply(const struct launch *l
     return error ? error : split_start<split_three, A_MN, B_MN>(launch, plan, few);
 }
 
+/* kernel->launch: hands the launch over to another variant, or measures the operands' lines, cuts them and
+ * multiplies. */
 static int matmul_split_launch(const struct launch *launch) {
     const matmul_args &args = launch->args.matmul;
     const split_other other = split_other_of(launch);

@@ -30,9 +30,16 @@ struct stacks_choice {
     double clocks; /* of a multiprocessor, for a product */
 };
 
-/* The clocks of a multiprocessor for a product: the issue slots that its warps take, divided by its four schedulers. A
- * warp waits after most instructions, so a scheduler needs several warps to use all of its clocks. Fitted: 295 slots
- * for the start of a piece, 2.5 for a read of unpadded rows, 70 to stage 512 bytes, 3.1 to write an element singly. */
+/* Issue slots of a warp, fitted to measurements. */
+#define PIECE_SLOTS         295 /* for the start of a piece */
+#define UNPADDED_READ_SLOTS 2.5 /* for a read of unpadded rows */
+#define STAGE_SLOTS         70  /* to stage STAGE_BYTES of C */
+#define STAGE_BYTES         512
+#define SINGLE_SLOTS        3.1 /* to write an element of C singly */
+
+/* Returns the clocks that a multiprocessor takes for a product: the issue slots that its warps take, divided by its
+ * four schedulers. A warp waits after most instructions, so a scheduler needs several warps to use all of its
+ * clocks. */
 inline double stacks_clocks(const struct launch *launch, const stacks_shape &shape, const stacks_plan &plan) {
     const matmul_args &args = launch->args.matmul;
     const double warps = plan.threads / 32, pieces = double(ceil_div(std::max<int64_t>(args.k, 1), plan.work.step));
@@ -40,17 +47,18 @@ inline double stacks_clocks(const struct launch *launch, const stacks_shape &sha
     /* Other blocks fill the gaps of the last round. */
     const double rounds = double(ceil_div(items, teams) * teams + items) / 2 / double(teams);
     const stacks_operand *const o = plan.work.operand;
-    double slots = rounds * warps * (double(args.k) * shape.slots_per_k + shape.slots_per_tile) + warps * pieces * 295;
+    double slots = rounds * warps * (double(args.k) * shape.slots_per_k + shape.slots_per_tile);
+    slots += warps * pieces * PIECE_SLOTS;
     if (plan.unpadded)
-        slots += 2.5 * double(items * ceil_div(args.k, 16)) *
+        slots += UNPADDED_READ_SLOTS * double(items * ceil_div(args.k, 16)) *
                  (shape.m / 2 * stacks_reads(o[0]) + shape.n / 2 * stacks_reads(o[1]));
     for (int i = 0; i < 2; i++)
         if (o[i].product_stride) slots += stacks_copy_slots(o[i], plan, args.k);
     const double elements = double(plan.products * args.m * args.n), size = double(dtype_size(launch->dtype));
-    if (plan.work.staged) slots += elements * size / 512 * 70;
-    if (!plan.work.staged && size == 2 && args.n % 2) slots += elements * 3.1; /* written one by one */
-    const double blocks = std::max(
-        1.0, std::min(double((max_shared_bytes() + 1024) / (plan.bytes + 1024)), std::floor(shape.resident / warps)));
+    if (plan.work.staged) slots += elements * size / STAGE_BYTES * STAGE_SLOTS;
+    if (!plan.work.staged && size == 2 && args.n % 2) slots += elements * SINGLE_SLOTS;
+    const double fit = double((max_shared_bytes() + SYSTEM_SHARED) / (plan.bytes + SYSTEM_SHARED));
+    const double blocks = std::max(1.0, std::min(fit, std::floor(shape.resident / warps)));
     const double each_scheduler = blocks * warps / 4;
     return slots / double(plan.products) / 4 * (each_scheduler + shape.idle) / each_scheduler;
 }

@@ -8,7 +8,7 @@
  *
  * mma.cu loads operands from shared memory into registers before it multiplies. Here no thread touches an operand: the
  * copy engine fills shared memory, and the tensor core reads it there. A tile of 128 x 256 is the largest that a
- * block's registers hold (128 sums a thread), so each byte loaded serves the most multiplications. A block stays for
+ * block's registers hold (128 sums per thread), so each byte loaded serves the most multiplications. A block stays for
  * the whole launch and takes tile after tile: while it stores one tile's sums, the next tile's operands arrive.
  *
  * A stage of 16-bit elements takes 1024 cycles: each of two consumers issues 4 instructions of 128 cycles. Shared

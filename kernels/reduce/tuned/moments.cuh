@@ -19,7 +19,8 @@ template <typename T> __device__ inline T no_number() {
 
 /* ---- var, std ---------------------------------------------------------------------------------------------------- */
 
-/* The lane of floats. */
+/* The lane of floats: sums of deviations from a pivot, the first number of the first batch with one. The pivot moves to
+ * the mean after batches number 0, 1, 2, 4, 8 ... (moments_recentre). */
 template <typename T> struct spread_lane {
     using element_type = T;
     double pivot, sum, squares;

@@ -48,6 +48,7 @@ template <bool SKIPS_NAN> struct scaled_squares {
 
 /* The RUNG of rung.cuh: a tree in shared memory, as in reduce/tree.cu. */
 struct scaled_rung {
+    /* Returns the column's result to the thread of row 0. */
     template <typename A> __device__ A combine(const A &a, const rung_layout &layout, int row) const {
         __shared__ A slot[RUNG_THREADS];
         const int thread = int(threadIdx.x);

@@ -95,6 +95,7 @@ static uint64_t reduce_stream_way(const struct launch *launch) {
     return way;
 }
 
+/* kernel->launch: calls the file that is compiled for this operator. */
 static int reduce_stream_launch(const struct launch *launch) {
     const reduce_args &args = launch->args.reduce;
     if (args.outer == 0 || args.inner == 0) return 0;

@@ -114,7 +114,7 @@ __device__ inline int64_t begin_of_piece(const stream_layout &layout, int piece)
     return layout.splits * layout.chunk + piece * layout.piece;
 }
 
-/* Is this the last of a tile's blocks? If so, it resets the counters for the next launch. */
+/* Is this the last of a tile's blocks to finish? Resets the counters for the next launch if so. */
 __device__ inline bool is_last_block(const stream_layout &layout, stream_counters *counters) {
     if (!last_block(&counters->finished, layout.splits)) return false;
     if (threadIdx.x == 0) counters->pieces = 0;

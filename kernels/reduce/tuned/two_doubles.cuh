@@ -256,6 +256,7 @@ template <typename T> struct float_product_of : two_doubles<float_product_of<T>>
         const int64_t low = isnan(saved.lo) ? 0 : __double2ll_rn(saved.lo * 0x1p75);
         return {{saved.hi * power_of_two(int(saved.exponent & 511))}, (saved.exponent >> 9) * (1 << 24) + low};
     }
+    /* Restores what save() has packed. */
     static __device__ float_product_of load(const reduce_state &state) {
         const int64_t low = int64_t(uint64_t(state.index) << 40) >> 40;
         float_product_of a = {{0.0, static_cast<double>(low) * 0x1p-75}, ((state.index - low) >> 24) * 512};

@@ -78,6 +78,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* Starts the kernel of this file, for rows and columns of whole units. Returns 0 or a cudaError_t. */
 template <typename T> static int launch_aligned(const struct launch *launch) {
     constexpr int TILE = SIDE * square<T>::V, BYTES = TILE * SIDE * int(sizeof(uint4));
     const transpose_args &args = launch->args.transpose;
@@ -91,6 +92,8 @@ template <typename T> static int launch_aligned(const struct launch *launch) {
     return cudaGetLastError();
 }
 
+/* kernel->launch: elements of 4 or 8 bytes go by lines, and small ones by words unless rows and columns are of whole
+ * units. */
 static int transpose_swizzled_launch(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     return dispatch_size(launch->dtype, [&](auto element) -> int {

@@ -443,6 +443,7 @@ static int launch_tiles(const struct launch *launch, const thin_tiling &tiling) 
     return cudaGetLastError();
 }
 
+/* kernel->launch: a matrix of one row or column keeps its order; others go by the kernel for their shape. */
 static int transpose_thin_launch(const struct launch *launch) {
     const transpose_args &args = launch->args.transpose;
     const int64_t elements = args.batch * args.rows * args.cols;
