@@ -89,7 +89,9 @@ const char *job_error_unknown(struct job_reader *reader, const struct yaml_node 
     size_t length = 0;
     for (int i = 0; i < count && length < sizeof list; i++)
         length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", names[i]);
-    if (nearest)
+    if (strstr(word, "\u00a0"))
+        job_error(reader, where, "unknown %s '%s': it has a no-break space, U+00A0; write a plain one", what, word);
+    else if (nearest)
         job_error(reader, where, "unknown %s '%s' (did you mean '%s'?)", what, word, nearest);
     else if (strpbrk(word, "()"))
         job_error(reader, where, "unknown %s '%s': a text with a comma in it needs quotes", what, word);

@@ -365,7 +365,9 @@ static bool check_text(struct yaml_document *document) {
         if (size == 0 || control)
             return yaml_error_at(document, line, column,
                                  control ? "a control character (byte 0x%02x) must be written as an escape"
-                                         : "not UTF-8 text (byte 0x%02x)",
+                                 : i == 0 && (unsigned char)*text >= 0xfe
+                                     ? "not UTF-8 text (byte 0x%02x) but UTF-16: save the file as UTF-8"
+                                     : "not UTF-8 text (byte 0x%02x)",
                                  (unsigned char)*text);
         column = line_break ? 1 : column + 1;
         line += line_break > 0;

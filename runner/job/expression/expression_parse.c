@@ -114,6 +114,8 @@ static const struct node *report_operator(struct parser *parser, bool operand) {
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
         if (strlen(spellings[i][0]) == (size_t)(end - at) && strncmp(at, spellings[i][0], (size_t)(end - at)) == 0)
             return fail_here(parser, at, "'%s' is not an operator: write '%s'", spellings[i][0], spellings[i][1]);
+    if (operand && *at && strchr("<>", *at))
+        return fail_here(parser, at, "an operand is expected here: unequal is '!=', shifts are '* 2**n' and '// 2**n'");
     if (operand)
         return fail_here(parser, at,
                          *at ? "an operand is expected here" : "the expression ends where an operand is expected");
