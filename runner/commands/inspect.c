@@ -10,9 +10,14 @@ static enum status inspect(const struct invocation *invocation, struct error *er
     const char *path = invocation->operands[0], *object = invocation->count > 1 ? invocation->operands[1] : "/";
     FREED_BY(listing_free) struct listing listing = {0};
     TRY(listing_make(path, object, settings->all, &listing, error));
-    if (settings->job) return inspect_print_job(&listing, error);
-    (listing.list.count == 1 && invocation->count > 1 ? inspect_print_one : inspect_print_table)(&listing);
-    return STATUS_OK;
+    if (settings->job)
+        TRY(inspect_print_job(&listing, error));
+    else
+        (listing.list.count == 1 && invocation->count > 1 ? inspect_print_one : inspect_print_table)(&listing);
+    const struct h5_list *list = &listing.list;
+    if (list->damaged == 0) return STATUS_OK;
+    return fail(error, STATUS_IO, "%s: %s (%d damaged in all; the others are listed)", path, list->first_damaged,
+                list->damaged);
 }
 
 static const struct option_row rows[] = {

@@ -35,7 +35,7 @@ char *link_broken(hid_t file, const char *path) {
     for (int i = 0; i < 2 && h5_is_linked(file); i++) {
         OWNED_ID hid_t group = H5Oopen(file, roots[i], H5P_DEFAULT);
         if (group < 0) continue;
-        h5_visit(group, H5_ITER_INC, check_output, &missing);
+        h5_visit(group, H5_ITER_INC, check_output, NULL, &missing);
     }
     if (!missing.first) return NULL;
     char *why =

@@ -159,7 +159,7 @@ struct texts results_file_inputs(const struct results_file *file) {
     FENCE(file->path);
     struct texts paths = {0};
     OWNED_ID hid_t id = open_object(file, "/inputs");
-    if (id >= 0) h5_visit(id, H5_ITER_INC, add_input, &paths);
+    if (id >= 0) h5_visit(id, H5_ITER_INC, add_input, NULL, &paths);
     return paths;
 }
 

@@ -289,3 +289,20 @@ def test_filters_that_are_not_here(folder):
 def test_the_proposed_output_keeps_all_but_the_last_extension(folder, name, stem):
     harness.write_arrays(folder / name, x=np.ones((4, 3)))
     assert f"mean-of-{stem}.h5" in harness.tilerun("inspect", "--job", folder / name).stdout
+
+
+@pytest.mark.parametrize("what", ["bad", "group"])
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_damaged_object_does_not_hide_the_others(tmp_path, what, libver):
+    path = tmp_path / "in.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        file["good"], file["bad"], file["group/in"] = np.ones((8, 8)), np.ones((9, 9)), np.ones((5, 5))
+        at = h5py.h5o.get_info(file[what].id).addr
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x5A
+    path.write_bytes(data)
+    done = harness.tilerun("inspect", path)
+    assert done.returncode == harness.IO and f"in.h5: '/{what}' is damaged: " in done.stderr, done.stderr
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("/") and "in.h5" not in line]
+    assert listed == sorted({"/good", "/bad"} | ({"/group/in"} if what == "bad" else {"/group"}))
+    harness.quiet("inspect", path, "good")

@@ -49,7 +49,7 @@ static void paths_end_somewhere(void **state) {
                 memset(second, 'b', inner), second[inner] = '\0';
                 hid_t file = make((const char *const[]){first, parts == 1 ? NULL : second, NULL}, holds);
                 struct seen seen = {0};
-                herr_t result = h5_visit(file, H5_ITER_INC, note, &seen);
+                herr_t result = h5_visit(file, H5_ITER_INC, note, NULL, &seen);
                 bool path_fits = lengths[l] <= LONGEST, fits = lengths[l] + (holds ? 2 : 0) <= LONGEST;
                 assert_int_equal(result, fits ? 0 : -1);
                 if (!fits) assert_non_null(strstr(h5_error_text(), "a path is too long"));

@@ -92,7 +92,7 @@ static herr_t collect_name(hid_t group, const char *name, const H5L_info_t *link
 static enum status fail_missing(hid_t file, const char *path, const char *dataset, struct error *error) {
     H5_GUARD(guard, EXTERNAL_SAME_FOLDER, path, "/");
     struct names names = {.links = guard.links};
-    h5_visit(file, H5_ITER_NATIVE, collect_name, &names);
+    h5_visit(file, H5_ITER_NATIVE, collect_name, NULL, &names);
     FREED_BY(texts_clear) struct texts paths = names.paths;
     OWNED char *broken = names.broken, *rooted = must_printf("%s%s", *dataset == '/' ? "" : "/", dataset);
     const char *nearest = nearest_name(rooted, (const char *const *)paths.items, paths.count);

@@ -216,6 +216,17 @@ static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, 
     return 0;
 }
 
+/* Counts an object that cannot be read, or whose links cannot. */
+static herr_t count_damaged(hid_t group, const char *name, const H5L_info_t *link, void *context) {
+    (void)group, (void)link;
+    struct link_walk *walk = context;
+    const char *why = h5_error_text(), *rest = strstr(why, " < "); /* the calls that the first reason made fail */
+    int length = rest ? (int)(rest - why) : (int)strlen(why);
+    if (walk->list->damaged++ == 0)
+        walk->list->first_damaged = must_printf("'%s/%s' is damaged: %.*s", walk->group, name, length, why);
+    return 0;
+}
+
 static int compare_names(const void *one, const void *other) {
     const struct h5_entry *a = one, *b = other;
     return strcmp(a->name, b->name);
@@ -244,8 +255,10 @@ static enum status walk_object(hid_t file, const char *path, const char *name, s
         append_dataset(list, path, object, must_strdup(name));
     else if (kind != H5I_GROUP)
         status = fail(error, STATUS_USAGE, "%s: '%s' is a named data type, not a data set", path, name);
-    else if (h5_visit(object, H5_ITER_NATIVE, visit_link, &walk) < 0)
+    else if (h5_visit(object, H5_ITER_NATIVE, visit_link, count_damaged, &walk) < 0)
         status = fail(error, STATUS_USAGE, "%s: is a damaged HDF5 file: %s", path, h5_error_text());
+    if (!status && list->count == 0 && list->damaged > 0)
+        status = fail(error, STATUS_USAGE, "%s: %s", path, list->first_damaged);
     H5Oclose(object);
     if (list->count > 0) qsort(list->entries, (size_t)list->count, sizeof *list->entries, compare_names);
     if (!status) h5_find_kinds(file, list, strlen(name));
@@ -274,6 +287,7 @@ void h5_list_free(struct h5_list *list) {
     if (list->file > 0) H5Fclose(list->file);
     free(list->first_broken);
     free(list->first_outside);
+    free(list->first_damaged);
     *list = (struct h5_list){0};
 }
 

@@ -40,6 +40,8 @@ struct h5_list {
     char *first_broken;       /* name and fault of the first of them; NULL: none */
     int outside;         /* links that a guard refused: they lead out of the file's folder, or to no regular file */
     char *first_outside; /* name of the first of them; NULL: none */
+    int damaged;         /* objects that cannot be read, and groups whose links cannot */
+    char *first_damaged; /* name and fault of the first of them; NULL: none */
     int64_t file;        /* hid_t of the file, which stays open until h5_list_free, as HDF5 opens it faster again */
 };
 

@@ -15,17 +15,19 @@
 struct visit {
     hid_t group;
     H5_iter_order_t order;
-    H5L_iterate_t callback;
+    H5L_iterate_t callback, damaged; /* the latter may be NULL */
     void *context;
     hsize_t remaining;       /* most links that the file can still contain */
     void *groups;            /* addresses of the groups that were entered: a tree of tsearch */
     char path[PATH_MAX + 1]; /* path of the current object, relative to the group; a group's path ends in '/' */
     size_t length;           /* length of the path of its group, with the '/' */
     int depth;               /* nesting depth of that group */
+    bool ended;              /* the visit ends: by a limit, or because a callback asked for it */
 };
 
 /* Pushes a reason onto the HDF5 error stack and ends the visit. */
-static herr_t stop(const char *why) {
+static herr_t stop(struct visit *visit, const char *why) {
+    visit->ended = true;
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_SYM, H5E_BADVALUE, "%s", why);
     return -1;
 }
@@ -49,28 +51,33 @@ static bool add_group(struct visit *visit, haddr_t address) {
 static herr_t visit_link(hid_t group, const char *name, const H5L_info_t *link, void *context) {
     struct visit *visit = context;
     size_t outer = visit->length, length = strlen(name);
-    if (visit->remaining-- == 0) return stop("more links than the file has room for");
-    if (outer + length + 2 > sizeof visit->path) return stop("a path is too long");
+    if (visit->remaining-- == 0) return stop(visit, "more links than the file has room for");
+    if (outer + length + 2 > sizeof visit->path) return stop(visit, "a path is too long");
     memcpy(visit->path + outer, name, length + 1);
     herr_t result = visit->callback(visit->group, visit->path, link, visit->context);
+    visit->ended = result != 0;
     if (result || link->type != H5L_TYPE_HARD) return result;
 
     H5O_info_t about;
-    if (H5Oget_info_by_name2(group, name, &about, H5O_INFO_BASIC, H5P_DEFAULT) < 0) return -1;
+    if (H5Oget_info_by_name2(group, name, &about, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
+        return visit->damaged ? visit->damaged(visit->group, visit->path, link, visit->context) : 0;
     if (about.type != H5O_TYPE_GROUP || !add_group(visit, about.addr)) return 0;
-    if (visit->depth == MAX_DEPTH) return stop("groups are nested too deeply");
+    if (visit->depth == MAX_DEPTH) return stop(visit, "groups are nested too deeply");
     memcpy(visit->path + outer + length, "/", 2);
     visit->length = outer + length + 1;
     visit->depth++;
     result = H5Literate_by_name(group, name, H5_INDEX_NAME, visit->order, NULL, visit_link, visit, H5P_DEFAULT);
     visit->depth--;
     visit->length = outer;
-    return result;
+    if (result >= 0 || visit->ended) return result;
+    visit->path[outer + length] = '\0';
+    return visit->damaged ? visit->damaged(visit->group, visit->path, link, visit->context) : 0;
 }
 
-herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t callback, void *context) {
+herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t callback, H5L_iterate_t damaged, void *context) {
     OWNED struct visit *visit = must_malloc(sizeof *visit);
-    *visit = (struct visit){.group = group, .order = order, .callback = callback, .context = context};
+    *visit =
+        (struct visit){.group = group, .order = order, .callback = callback, .damaged = damaged, .context = context};
     H5O_info_t about;
     OWNED_ID hid_t file = H5Iget_file_id(group);
     herr_t result =
