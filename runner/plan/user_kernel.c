@@ -1,5 +1,4 @@
-/* user_kernel.c - wraps a user kernel in a `struct kernel`, whose member `user_kernel` points to struct
- * user_kernel. */
+/* user_kernel.c - wraps a user kernel in a `struct kernel`, whose member `user_kernel` points to it. */
 #include "user_kernel.h"
 
 #include "../../kernels/core/loaded.h"
@@ -311,8 +310,7 @@ static bool uses_macro(const char *text, const char *name) {
     return false;
 }
 
-/* Returns a text of all that the kernel's result depends on: the files' hash, its name, the macros and the launch
- * numbers. */
+/* Returns a text of all that the kernel's result depends on: files, name, macros and launch numbers. */
 static char *identity_of(const struct user_kernel *user) {
     char hash[65], *text;
     sources_hash(&user->sources, NULL, hash);
@@ -426,8 +424,7 @@ static void describe_source(const struct user_kernel *user, int capability, stru
     for (int i = 0; i < user->macro_count; i++) source->options[source->option_count++] = user->macros[i];
 }
 
-/* Reads a cached file: the kernel's name in the code, a newline, and the code. false: there is none, or it is
- * damaged. */
+/* Reads a cached file: the kernel's name in the code, a newline, and the code. false: absent or damaged. */
 static bool read_cached(const struct cache_entry *entry, struct cubin *cubin) {
     OWNED_FILE FILE *from = cache_holds(entry) ? fopen(entry->path, "rb") : NULL;
     char name[1024] = "";
