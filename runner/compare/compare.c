@@ -283,8 +283,8 @@ static void judge_missing(const struct results_file *file, const struct result_r
     if (why) add_note(pair, true, why);
 }
 
-/* Compares a pair's stored outputs, if both files have them. Notes lost outputs, other shapes, and differences that are
- * not allowed, unless the inputs differ. */
+/* Compares a pair's stored outputs, if both files have them. Notes lost outputs, other shapes and, if the inputs are
+ * equal, differences beyond the tolerances. */
 static enum status judge_output(const struct comparison *comparison, struct run_pair *pair, struct error *error) {
     OWNED char *base = results_file_output(comparison->base, pair->base);
     OWNED char *new = results_file_output(comparison->new, pair->new);

@@ -18,7 +18,8 @@ struct extremes {
     bool nonfinite; /* one output has a NaN or an infinity where the other has not */
 };
 
-/* Raises the largest difference and the largest magnitude by `count` elements; two NaNs are equal. */
+/* Raises the largest finite difference and magnitude to those of `count` more elements, and notes whether a difference
+ * is not finite. Two NaNs, or two equal infinities, do not differ. */
 static void update_extremes(enum dtype dtype, const void *base, const void *new, int64_t count, struct extremes *seen) {
     double difference = seen->difference, largest = seen->largest;
     int nonfinite = 0;

@@ -53,9 +53,9 @@ static void note_tried(const char *path) {
     snprintf(library.tried + used, sizeof library.tried - used, "%s%s", used ? ", " : "", path);
 }
 
-/* Sets `include` to the first of the usual folders that holds the toolkit's headers: first those beside the library
- * `file`, which have its version. */
-static void find_headers(const char *file) {
+/* Sets library.include to the first of the usual folders that holds the toolkit's headers; those beside the library
+ * `file` come first, because their version is the library's. It stays "" if none does. */
+static void find_include_folder(const char *file) {
     char real[512] = "", *end;
     const char *home = getenv("CUDA_HOME");
     OWNED char *path = must_realpath(file);
@@ -78,7 +78,8 @@ static void find_headers(const char *file) {
     }
 }
 
-/* Opens a file as the library. false: it cannot be opened, is too old, or is newer than `max_major` (0: any). */
+/* Opens a file as the library, notes it among those tried, and finds the library's headers and identity. false: it
+ * cannot be opened, is too old, or is newer than `max_major` (0: any). */
 static bool try_file(const char *path, int max_major) {
     int major = 0, minor = 0;
     void *file = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* stays open */
@@ -90,7 +91,7 @@ static bool try_file(const char *path, int max_major) {
     }
     Dl_info about = {.dli_fname = NULL};
     const char *where = dladdr(*(void **)&library.version, &about) && about.dli_fname ? about.dli_fname : path;
-    find_headers(where);
+    find_include_folder(where);
     snprintf(library.identity, sizeof library.identity, "NVRTC %d.%d, %s, headers %s", major, minor, where,
              library.include[0] ? library.include : "none");
     return true;

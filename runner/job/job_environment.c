@@ -87,7 +87,7 @@ static void replace_in_scalar(struct job *job, struct yaml_node *scalar) {
 static bool include_into(struct job *job, struct yaml_node *root, const char *chain[], int depth);
 
 /* Merges the file that `where` names, and those that it includes, into `root`. `chain`: the depth + 1 files from the
- * job to the file with `where`; each includes the next. false: a file is missing, which was reported. */
+ * job to the file with `where`; each includes the next. false: a file could not be merged, which was reported. */
 static bool include_file(struct job *job, struct yaml_node *root, struct yaml_node *where, const char *chain[],
                          int depth) {
     if (!where->text || where->kind == YAML_NULL || !*where->text)

@@ -78,7 +78,7 @@ static bool locate_file(struct job_reader *reader, struct job_input *input) {
     return false;
 }
 
-/* Reads an input under the current choice of swept parameters. */
+/* Reads an input under the current choice of swept parameters. Reports mistakes; the input then stays `unread`. */
 static void read_input(struct job_reader *reader, const struct definition *definition, struct job_input *input) {
     const struct yaml_node *node = definition->node;
     *input = (struct job_input){

@@ -74,12 +74,13 @@ bool parameters_reported_unset(const struct parameters *parameters, const char *
     return yaml_has_message(parameters->document, used) || yaml_has_message(parameters->document, zipped);
 }
 
-/* Reports, once, that no parameter has the name `name`, which lies in the text of `where`. Returns the set of the
- * parameter with the nearest name, so that it counts as used. */
+/* Reports, once, that no parameter is called `name`, which stands behind "$" or "${" in the text of `where`; reports
+ * nothing while the list of parameters is incomplete. Returns the set of the parameter with the nearest name, so that
+ * it counts as used; 0: there is no near one. */
 static uint64_t report_unset(const struct parameters *parameters, const struct yaml_node *where, const char *name,
                              int length) {
     if (parameters->incomplete) return 0;
-    char word[128];
+    char word[128]; /* enough to recognize it: a longer name is cut in the message */
     snprintf(word, sizeof word, "%.*s", length, name);
     const char *names[MAX_PARAMETERS];
     for (int i = 0; i < parameters->count; i++) names[i] = parameters->items[i].name;

@@ -82,8 +82,8 @@ char *job_read_text(struct job_reader *reader, const struct yaml_node *node, con
     return NULL;
 }
 
-/* Reads an integer, also one written 1e3 or computed as 1000.0. Reports another value, or one out of bounds, and
- * returns false. */
+/* Reads an integer, also one written 1e3 or computed as 1000.0. Reports another value, one out of bounds, or one that
+ * YAML 1.1 would read as another number in octal, and returns false. */
 static bool read_integer(struct job_reader *reader, const struct yaml_node *node, const char *what, double low,
                          double high, int64_t *integer) {
     if (!node->text || node->kind == YAML_NULL) return report_wrong(reader, node, what, "an integer");

@@ -12,12 +12,11 @@
 
 /* ---- device ---------------------------------------------------------------------------------------------------- */
 
-/* Parses "cuda:N" and adds N to the job's devices. STATUS_USAGE: the text is not cuda:N, or N is listed already. */
+/* Parses "cuda:N", where N has at most four digits, and adds N to the job's devices. STATUS_USAGE: the text is not
+ * cuda:N, or N is listed already. */
 static enum status add_device_number(struct job *job, const char *text, struct error *error) {
-    const char *digits = text + strlen("cuda:");
-    bool good = strncmp(text, "cuda:", 5) == 0 && strlen(digits) >= 1 && strlen(digits) <= 4 &&
-                digits[strspn(digits, "0123456789")] == '\0';
-    if (!good) {
+    const char *digits = strncmp(text, "cuda:", strlen("cuda:")) == 0 ? text + strlen("cuda:") : "";
+    if (!*digits || strlen(digits) > 4 || digits[strspn(digits, "0123456789")] != '\0') {
         static const char *const names[] = {"auto", "cpu", "cuda", "cuda:0", "cuda:all"};
         const char *nearest = nearest_name(text, names, sizeof names / sizeof *names);
         if (strcasecmp(text, "gpu") == 0) nearest = "cuda"; /* by edit distance it would be "cpu" */

@@ -102,7 +102,8 @@ void result_row_bound(struct result_row *row, const struct kernel *kernel, const
 /* ---- devices of the rows ---- */
 
 /* Lists the devices, with numbers of threads, on which the runs on one kind of device were measured: "; H200 with 16
- * threads; H200 with 8 threads; ". *distinct: their number. The caller frees. */
+ * threads; H200 with 8 threads; ". Runs whose variant sets the threads are left out. *distinct: how many are listed.
+ * The caller frees. */
 static char *list_conditions(const struct result_row *rows, int count, bool on_cpu, int *distinct) {
     char *list = must_strdup("; ");
     *distinct = 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { MAX_FIGURES = 24 }; /* of rates */
+#define CATEGORY_WIDTH 0.6 /* the part of a category over which the points of its series spread; the rest is a gap */
 enum { BY_VARIANT = -1 };  /* else the horizontal axis shows the swept column of that number */
 
 /* A figure while it is made. */
@@ -120,7 +121,8 @@ static void finish_rates(struct figure *figure) {
         series->colour = s % PLOT_COLOURS;
         series->shape = s % PLOT_SHAPES;
         series->dash = 0;
-        for (int i = 0; i < series->count; i++) series->points[i].x += 0.6 * ((s + 0.5) / plot->series_count - 0.5);
+        double shift = CATEGORY_WIDTH * ((s + 0.5) / plot->series_count - 0.5);
+        for (int i = 0; i < series->count; i++) series->points[i].x += shift;
     }
 }
 

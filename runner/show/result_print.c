@@ -57,7 +57,7 @@ struct data {
     struct columns all;
 };
 
-/* Prints the names of the columns in CSV, then each row. */
+/* Prints CSV, the names of the columns and then a line for each row, or a JSON list with an object for each row. */
 static void print_data(const struct data *data, int rows, int columns, bool json, FILE *to) {
     const struct results_view *view = data->view;
     char text[VIEW_CELL];

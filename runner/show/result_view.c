@@ -121,7 +121,8 @@ static bool read_measure(const char *text, const struct view_column *column, dou
     return false;
 }
 
-/* Parses COLUMN=VALUE, or another comparison, and checks that the value fits the column. */
+/* Parses COLUMN=VALUE, or another comparison, and checks that the value fits the column. condition->value points into
+ * `text`. STATUS_USAGE: it is malformed. */
 static enum status read_condition(const struct results_view *view, const char *text, struct condition *condition,
                                   struct error *error) {
     size_t length = strcspn(text, "=!<>");
@@ -258,7 +259,7 @@ static enum status add_column(struct results_view *view, const char *name, int p
 }
 
 /* Chooses the columns and the order in which narrow tables omit them. The shape goes first, because parameters usually
- * imply it. Columns that the user has chosen have no such order. */
+ * imply it. Columns that the user has named in `names` (NULL: no choice) all have priority 0. */
 static enum status choose_columns(struct results_view *view, const char *names, struct error *error) {
     static const struct {
         const char *name;
