@@ -64,8 +64,8 @@ static void add_variant(struct job_reader *reader, struct job_operation *operati
 struct given {
     const struct yaml_node *map; /* the variant's map; NULL: the variant is written as a name */
     int count;
-    const char *names[JOB_MAX_PARAMETERS + 1]; /* one more than are allowed */
-    const struct yaml_node *values[JOB_MAX_PARAMETERS + 1];
+    const char *names[JOB_MAX_PARAMETERS + 2]; /* one more than are allowed, then the run option `threads` */
+    const struct yaml_node *values[JOB_MAX_PARAMETERS + 2];
 };
 
 /* May a variant's parameter have this value? Only `threads` is checked here, others against the kernel (plan/). */
@@ -131,14 +131,15 @@ static const struct yaml_node *threads_of(struct job_reader *reader, const struc
     return (kernel && kernel->device == DEVICE_CPU) || strcmp(name, "auto") == 0 ? value : NULL;
 }
 
-/* Collects the parameters of a variant: its own, and the run option `threads`. */
+/* Collects the parameters of a variant: its own, and the run option `threads` if it has none of its own. Stops at the
+ * first parameter beyond the maximum, which the caller reports. */
 static struct given collect_given(struct job_reader *reader, const struct job_operation *operation,
                                   const struct yaml_node *map, const char *name) {
     struct given given = {.map = map};
     const struct yaml_node *threads = threads_of(reader, operation, map, name);
     for (int i = 0; map && i < map->count; i++) {
         if (is_variant_key(map->keys[i]->text, yaml_get(map, "source"))) continue;
-        if (given.count > JOB_MAX_PARAMETERS) break; /* the caller reports that they are too many */
+        if (given.count > JOB_MAX_PARAMETERS) break;
         if (strcmp(map->keys[i]->text, JOB_THREADS) == 0) threads = NULL;
         given.names[given.count] = map->keys[i]->text;
         given.values[given.count++] = map->items[i];
