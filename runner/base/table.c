@@ -11,6 +11,7 @@
 
 /* In characters: texts are cut to GOOD_TEXT before columns are omitted, and to MIN_TEXT at worst. */
 enum { GOOD_TEXT = 16, MIN_TEXT = 4, INDENT = 4 };
+enum { USUAL_WIDTH = 80 }; /* of a terminal that does not tell its width */
 
 struct table {
     int column_count, rows;
@@ -305,5 +306,5 @@ int table_terminal_width(void) {
     long wanted = columns ? strtol(columns, NULL, 10) : 0;
     if (wanted > 0 && wanted < INT32_MAX) return (int)wanted;
     if (!isatty(STDOUT_FILENO)) return 0;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : USUAL_WIDTH;
 }

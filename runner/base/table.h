@@ -49,7 +49,8 @@ void table_print(const struct table *table, int width, const char *hint, FILE *t
 /* Prints all columns as a table in GitHub's Markdown. */
 void table_print_markdown(const struct table *table, FILE *to);
 
-/* The width of the terminal that stdout writes to, or COLUMNS if it is set; 0: stdout is not a terminal. */
+/* The width in COLUMNS if it is a number above 0, else that of the terminal that stdout writes to (80 if the terminal
+ * does not tell); 0: stdout is not a terminal. */
 int table_terminal_width(void);
 
 #endif

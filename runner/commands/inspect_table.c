@@ -286,7 +286,7 @@ static void print_axes(const struct input_candidate *candidate) {
     print_line("named axes", text);
 }
 
-/* Prints the attributes that describe its numbers, and how a job decodes them. */
+/* Prints the attributes that describe a data set's numbers, and how a job decodes the numbers. */
 static void print_values(const struct listing *listing, const struct input_candidate *candidate) {
     h5cf_list(listing->path, candidate->entry->name, print_line);
     if (candidate->array.decoding) {

@@ -120,9 +120,9 @@ static enum status make_command(struct profile *profile, struct error *error) {
     return STATUS_OK;
 }
 
-/* Prints the command line, for a machine that has the profiler. It leaves out the pipe over which tilerun starts and
- * stops perf, so that perf then records the whole process. */
-static enum status print_command(const struct profile *profile) {
+/* Prints the command line, for a machine that has the profiler. Leaves out the pipe over which tilerun starts and stops
+ * perf: without the pipe perf records the whole process. */
+static void print_command(const struct profile *profile) {
     OWNED char *line = must_strdup("");
     for (int i = 0; i < profile->word_count; i++) {
         const char *word = profile->words[i];
@@ -131,7 +131,6 @@ static enum status print_command(const struct profile *profile) {
     }
     text_print_stderr("tilerun: there is no %s in PATH; where there is:\n", profile->words[0]);
     text_print_stderr("   %s\n", line);
-    return STATUS_OK;
 }
 
 /* Runs the profiler and waits for its end. *found: the profiler is installed; otherwise prints its command line. */
@@ -140,7 +139,10 @@ static enum status run_profiler(struct profile *profile, bool *found, struct err
     int state = 0;
     int number = posix_spawnp(&child, profile->words[0], NULL, NULL, profile->words, environ);
     *found = number != ENOENT;
-    if (!*found) return print_command(profile);
+    if (!*found) {
+        print_command(profile);
+        return STATUS_OK;
+    }
     if (number) return fail(error, STATUS_IO, "%s cannot be started: %s", profile->words[0], strerror(number));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
     }

@@ -36,7 +36,7 @@ static bool is_plot(const char *name) {
     return strcmp(path_suffix(name), ".svg") == 0;
 }
 
-/* Refuses the name of another format. */
+/* STATUS_USAGE: the name ends in the suffix of a format that `report` cannot write. */
 static enum status check_format(const char *name, struct error *error) {
     static const char *const others[] = {".png", ".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".gif", ".tif", ".webp"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

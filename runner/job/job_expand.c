@@ -38,7 +38,7 @@ static void check_terms(struct job_reader *reader, const struct yaml_node *rando
         job_note(reader, random, "integers from 0 to below 1 are all 0: give 'high', or `distribution: integer`");
 }
 
-/* Reads an input's map `random`: the keys that its distribution has. */
+/* Reads an input's map `random`. Reports keys that its distribution does not have. */
 static void read_random(struct job_reader *reader, const struct yaml_node *random, struct job_input *input) {
     if (!job_expect_map(reader, random, "random")) return;
     const struct yaml_node *node = yaml_get(random, "distribution");

@@ -338,7 +338,8 @@ static void print_sweep(FILE *to, const struct job_reader *reader, uint64_t used
     }
 }
 
-/* Prints the top-level keys other than lists and maps. Returns the set of parameters that they use. */
+/* Prints the top-level keys that hold one value, where overrides replace those of the file, then `environment` and
+ * `tags`. Returns the set of parameters that the values use. */
 static uint64_t print_head(FILE *to, const struct job_reader *reader, const struct job_overrides *overrides) {
     const struct yaml_node *root = yaml_root(reader->document);
     uint64_t used = 0;
