@@ -14,7 +14,8 @@ struct merge_settings {
     enum progress_mode progress;
 };
 
-/* The job that the shards record. Its output is `path`, that of the command line. */
+/* Loads the job as the shards have resolved it; planning leaves out what can no longer be read (`tolerant`). Results
+ * record the text of the job file (`verbatim`). The output is `path`, that of the command line. */
 static struct job *load_job(const char *path, const struct shard_job *found) {
     struct job *job = job_parse(found->path, found->resolved, &(struct job_overrides){.tolerant = true});
     job->verbatim = must_strdup(found->text);

@@ -9,6 +9,7 @@
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 #define MAX_SECONDS 999999999 /* 30 years */
+#define MAX_SHARE   10        /* 1000 %: a larger one is a slip */
 
 const struct option_row no_options[] = {{0}};
 
@@ -78,8 +79,9 @@ enum status option_share(const struct option_row *row, const char *argument, voi
     bool percent = end > argument && *end == '%';
     double share = percent ? value / 100 : value;
     const char *rest = percent ? end + 1 : end;
-    if (end == argument || *rest || !(share >= 0 && share <= 10))
-        return fail(error, STATUS_USAGE, "--%s must be a share such as 5%% or 0.05, not '%s'", row->name, argument);
+    if (end == argument || *rest || !(share >= 0 && share <= MAX_SHARE))
+        return fail(error, STATUS_USAGE, "--%s must be a share from 0%% to %d%%, such as 5%% or 0.05, not '%s'",
+                    row->name, 100 * MAX_SHARE, argument);
     if (!percent && share > 1)
         return fail(error, STATUS_USAGE, "--%s %s would be %g%%; did you mean %s%%?", row->name, argument, 100 * share,
                     argument);

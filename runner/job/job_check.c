@@ -37,9 +37,10 @@ static void find_homes(const char *name, char text[128]) {
 
 #define MAX_KEYS 64 /* of one map */
 
-/* Reports the key `node` if the map cannot have it: it applies to another kind, belongs to another map, or is unknown.
- * An unknown one gets the name that is probably meant, unless the map has that key; if no name is near, the map is
- * marked as wrong. */
+/* Reports the key `node` if a map of this kind (job_check_keys) cannot have it: the key applies to another kind,
+ * belongs to another map, or is unknown. A misspelt key is renamed in the tree to the one that is probably meant,
+ * unless the map has that one too, so that its value is read and it is not reported as missing. If no name is near, the
+ * map is marked as wrong (yaml_set_wrong), because any of its keys may be meant. */
 static void check_key(struct job_reader *reader, const struct yaml_node *map, struct yaml_node *node, unsigned scopes,
                       const char *kind) {
     const char *names[MAX_KEYS];

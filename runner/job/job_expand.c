@@ -10,12 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct definition *definition_find(const struct definitions *definitions, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (strcmp(definitions->items[i].name, name) == 0) return &definitions->items[i];
-    return NULL;
-}
-
 const struct yaml_node *job_value(const struct yaml_node *map, const char *key, int item,
                                   const struct yaml_node *where) {
     const struct yaml_node *value = yaml_get(map, key);

@@ -57,7 +57,7 @@ void parameters_free(struct parameters *parameters);
 
 /* The index of the parameter called `name`, a text of `length` bytes; -1: there is no such parameter. */
 int parameters_find(const struct parameters *parameters, const char *name, int length);
-/* The index of the parameter of which a scalar consists, "$n"; -1: it is not such a scalar. */
+/* The index of the parameter of which a scalar consists, "$n"; -1: the scalar has other text, or names no parameter. */
 int parameters_alone(const struct parameters *parameters, const struct yaml_node *scalar);
 /* The value of the parameter that a scalar consists of, if the value has a position in a file; else the scalar. */
 const struct yaml_node *parameters_written(const struct parameters *parameters, const struct yaml_node *scalar,
@@ -80,20 +80,20 @@ const struct yaml_node *parameters_value(struct parameters *parameters, int inde
 /* A node with the value and the type of a scalar, at `where`. */
 const struct yaml_node *parameters_node(const struct parameters *parameters, const struct yaml_node *where,
                                         const struct scalar *scalar);
-/* Makes a map of an expression over arrays, under a choice; the caller frees it with map_free. Reports at `where`, the
- * node with the expression's text, that it cannot be computed, and returns NULL. */
+/* Makes a map of an expression over arrays, under a choice; the caller frees the map with map_free. NULL: the
+ * expression cannot be computed, which was reported at `where`, the node with its text. */
 struct map *parameters_map(struct parameters *parameters, const struct yaml_node *where,
                            const struct expression *expression, const struct array_names *arrays, const int *choice);
 
-/* Evaluates an expression under a choice. `where`: the node with its text. Reports there that it has no value, and
- * returns false. */
+/* Evaluates an expression under a choice. false: it has no value, which was reported at `where`, the node with the
+ * expression's text. */
 bool parameters_evaluate(struct parameters *parameters, const struct yaml_node *where,
                          const struct expression *expression, const int *choice, struct scalar *value);
-/* Evaluates a condition under a choice. `where`: the node with its text. Reports there that it is neither true nor
- * false, and returns false. */
+/* Evaluates a condition under a choice. false: it is neither true nor false, which was reported at `where`, the node
+ * with the condition's text. */
 bool parameters_hold(struct parameters *parameters, const struct yaml_node *where, const struct expression *expression,
                      const int *choice, bool *holds);
-/* Parses the text of a scalar as an expression, which the caller frees. Reports that it is not one and returns NULL. */
+/* Parses the text of a scalar as an expression, which the caller frees. NULL: it is none, which was reported. */
 struct expression *parameters_parse(const struct parameters *parameters, const struct yaml_node *where);
 
 /* Reports values of a swept parameter that are the same, or give the same label. */

@@ -38,8 +38,6 @@ void only_choose(struct job_reader *reader, const struct definition *definition,
 
 #define MAX_INSTANCES 100000 /* of all inputs and operations together */
 
-/* The definition called `name` among the first `count`; NULL: there is none. */
-const struct definition *definition_find(const struct definitions *definitions, int count, const char *name);
 /* Reads the instances of all kept definitions into the job. */
 void job_expand(struct job_reader *reader, struct definitions *definitions);
 

@@ -13,12 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-bool is_identifier(const char *text) {
-    if (!isalpha((unsigned char)*text) && *text != '_') return false;
-    while (isalnum((unsigned char)*text) || *text == '_' || *text == '-') text++;
-    return !*text;
-}
-
 /* ---- one operation, from its fields ---------------------------------------------------------------------------- */
 
 /* Loads an index, a boolean or an integer from a field of any width (store_integer in job_read.c). */
@@ -152,12 +146,6 @@ static void print_node(FILE *to, const struct yaml_node *node) {
         print_node(to, node->items[i]);
     }
     fputc(node->kind == YAML_MAP ? '}' : ']', to);
-}
-
-const struct yaml_node *definition_get(const struct job_reader *reader, const struct definition *definition,
-                                       const char *key) {
-    const struct yaml_node *value = yaml_get(definition->node, key);
-    return value ? value : yaml_get(reader->defaults, key);
 }
 
 /* Prints a variant that --only selects, as the job file spells it. `by_label`: it is selected by its label, so it has

@@ -148,7 +148,7 @@ static struct owned_node *build_alias(struct tree_builder *builder, const yaml_e
                        "this alias refers to no earlier anchor; text that begins with '*' needs quotes");
     if (target->open) return fail_at(builder, event, "this alias is cyclic: it refers to a node that contains it");
     if (depth + target->height > YAML_MAX_DEPTH)
-        return fail_at(builder, event, "nested more than %d levels deep", YAML_MAX_DEPTH);
+        return fail_at(builder, event, "this alias nests lists and maps more than %d levels deep", YAML_MAX_DEPTH);
     return target;
 }
 
@@ -311,7 +311,8 @@ static struct owned_node *build_node(struct tree_builder *builder, const yaml_ev
     int line = (int)event->start_mark.line + 1, column = (int)event->start_mark.column + 1;
     if (event->type == YAML_SCALAR_EVENT) return build_scalar(builder, event, line, column);
 
-    if (depth == YAML_MAX_DEPTH) return fail_at(builder, event, "nested more than %d levels deep", YAML_MAX_DEPTH);
+    if (depth == YAML_MAX_DEPTH)
+        return fail_at(builder, event, "lists and maps are nested more than %d levels deep", YAML_MAX_DEPTH);
     bool list = event->type == YAML_SEQUENCE_START_EVENT;
     if (list ? event->data.sequence_start.tag != NULL : event->data.mapping_start.tag != NULL)
         return fail_at(builder, event, OTHER_TAGS);

@@ -1,4 +1,5 @@
-/* yaml_types.c - the type of a scalar by YAML 1.2's core schema (section 10.3.2 of its specification). */
+/* yaml_types.c - types and values of scalars: by YAML 1.2's core schema (section 10.3.2 of its specification), by the
+ * tag !!float, and the integer that YAML 1.1 would have read. */
 #include "../base/texts.h"
 #include "yaml_parts.h"
 

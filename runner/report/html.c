@@ -55,7 +55,7 @@ void html(FILE *to, const char *format, ...) {
     va_end(arguments);
 }
 
-/* The bytes of the first `max_characters` characters of a text. */
+/* The bytes of the first `max_characters` characters of a text; a byte that is not UTF-8 counts as one. */
 static size_t bytes_of(const char *text, int max_characters) {
     size_t length = strlen(text), kept = 0;
     for (int i = 0; i < max_characters && kept < length; i++) {

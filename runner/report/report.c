@@ -28,28 +28,6 @@ static const struct section {
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
-/* ---- runs ---- */
-
-char *report_run_name(const struct report_run *run) {
-    const char *letter = run->file->letter;
-    return must_printf("%s%s%s%s%s %s", letter, *letter ? " " : "", run->row->operation,
-                       run->row->parameters[0] ? " " : "", run->row->parameters, run->row->variant);
-}
-
-int report_find_or_add(const char *text, const char **known, int *count) {
-    int number = 0;
-    while (number < *count && strcmp(known[number], text) != 0) number++;
-    if (number == *count) known[(*count)++] = text;
-    return number;
-}
-
-int report_largest(const double *values, int count) {
-    int largest = 0;
-    for (int i = 1; i < count; i++)
-        if (values[i] > values[largest]) largest = i;
-    return largest;
-}
-
 /* ---- what is reported ---- */
 
 static void report_free(struct report *report) {
@@ -59,12 +37,6 @@ static void report_free(struct report *report) {
     free(report->variants);
     free(report->files);
     free(report->runs);
-}
-
-const char *file_letter(int number, char text[8]) {
-    int at = 7;
-    for (text[at] = '\0'; number >= 0 && at > 0; number = number / 26 - 1) text[--at] = (char)('A' + number % 26);
-    return memmove(text, text + at, (size_t)(8 - at));
 }
 
 /* Adds the runs of file number `number` to the report, with their samples. */

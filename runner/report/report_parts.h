@@ -1,5 +1,6 @@
-/* report_parts.h - shared by the files of the report: report.c (the page and its head), figures.c (the plots), tables.c
- * (the runs), origin.c (jobs, environment, inputs), html.c, style.c (the style sheet and the script). */
+/* report_parts.h - shared by the files of the report: report.c (the page and its head), runs.c (facts of a run),
+ * figures.c (the plots), tables.c (the runs), origin.c (jobs, environment, inputs), html.c, style.c (the style sheet
+ * and the script). */
 #ifndef RUNNER_REPORT_PARTS_H
 #define RUNNER_REPORT_PARTS_H
 
@@ -54,7 +55,7 @@ void html_body(FILE *to);
 void html_cell(FILE *to, const char *class, const char *heading, const char *text, double value);
 void html_table_end(FILE *to);
 
-/* ---- runs (report.c) ---- */
+/* ---- runs (runs.c) ---- */
 
 /* Writes the name of a file of several, "A", "B", ... "Z", "AA", into `text` and returns it. */
 const char *file_letter(int number, char text[8]);
@@ -65,6 +66,10 @@ char *report_run_name(const struct report_run *run);
 double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]);
 /* Does the run have a result and a finite time above zero? */
 bool row_timed(const struct result_row *row);
+/* Fills in the samples of a run and their spread, if the run has a time. STATUS_IO: they cannot be read. */
+enum status report_read_samples(struct report_run *run, struct error *error);
+/* The value at the share `part` (0 to 1) of `count` sorted values, at least one. */
+double report_quantile(const double *sorted, int count, double part);
 /* The index of a text in `known`, which has *count texts and room for one more; a new text is appended. */
 int report_find_or_add(const char *text, const char **known, int *count);
 /* The index of the largest value; the first one if several are equal. */
@@ -75,8 +80,6 @@ int report_largest(const double *values, int count);
 void report_speed(const struct report *report, FILE *to);
 void report_limits(const struct report *report, FILE *to);
 void report_runs(const struct report *report, FILE *to);
-/* Reads a run's samples for report_runs, if the run has a time. STATUS_IO: they cannot be read. */
-enum status report_read_samples(struct report_run *run, struct error *error);
 void report_jobs(const struct report *report, FILE *to);
 void report_facts(const struct report *report, FILE *to);
 

@@ -8,50 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- cells ---- */
-
-double run_cell(const struct report_run *run, const char *column, char text[VIEW_CELL]) {
-    const struct results_view *view = run->file->view;
-    int row = (int)(run->row - run->file->results->rows);
-    struct view_column found;
-    struct error error;
-    text[0] = '\0';
-    if (view_column_find(view, column, &found, &error)) return NAN;
-    if (view_column_is_text(&found)) {
-        view_column_text(view, &found, row, text);
-        return NAN;
-    }
-    view_column_cell(view, &found, row, text);
-    return view_column_number(view, &found, row);
-}
-
-bool row_timed(const struct result_row *row) {
-    return result_row_done(row) && isfinite(row->kernel_median_s) && row->kernel_median_s > 0;
-}
-
 /* ---- samples in time ---- */
 
 enum { BINS = 80, STRIP_WIDTH = 240, STRIP_HEIGHT = 28 }; /* bars of a drawing; its size in pixels */
-
-/* The sample at the share `part` of sorted samples; `count` is at least 1. */
-static double quantile(const double *sorted, int count, double part) {
-    return sorted[(int)(part * (count - 1) + 0.5)];
-}
-
-enum status report_read_samples(struct report_run *run, struct error *error) {
-    FREED_BY(samples_free) struct samples samples = {0};
-    if (!row_timed(run->row)) return STATUS_OK;
-    TRY(results_file_samples(run->file->results, run->row, &samples, error));
-    run->deviation = must_malloc((size_t)samples.count * sizeof *run->deviation + 1);
-    for (int i = 0; i < samples.count; i++) {
-        double deviation = samples.seconds[i] / run->row->kernel_median_s - 1;
-        if (isfinite(deviation)) run->deviation[run->samples++] = deviation;
-    }
-    if (run->samples < 2) return STATUS_OK;
-    OWNED double *sorted = sorted_doubles(run->deviation, run->samples);
-    run->spread = quantile(sorted, run->samples, 0.95) - quantile(sorted, run->samples, 0.05);
-    return STATUS_OK;
-}
 
 /* Draws the samples of a run in time. If there are more than BINS, neighbours share a bar. Samples beyond `reach` are
  * drawn at the edge, in another colour. */
@@ -246,7 +205,7 @@ static double find_reach(const struct report *report) {
     for (int i = 0; i < report->count; i++)
         if (!isnan(report->runs[i].spread)) spread[count++] = report->runs[i].spread;
     sort_doubles(spread, count);
-    return count ? fmin(fmax(1.2 * quantile(spread, count, 0.75), 0.005), 1) : 1;
+    return count ? fmin(fmax(1.2 * report_quantile(spread, count, 0.75), 0.005), 1) : 1;
 }
 
 void report_runs(const struct report *report, FILE *to) {

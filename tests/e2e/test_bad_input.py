@@ -248,7 +248,7 @@ def test_all_errors_together(place):
         (b"", r"^job\.yaml: the file is empty"),
         (b"- a\n- b\n", r"^job\.yaml:1:1: a job file must be a map that begins with 'version: 1'"),
         (b"version: 1\n---\nversion: 1\n", r"^job\.yaml:\d+:\d+: a second document begins here"),
-        (b"x: " + b"[" * 100 + b"]" * 100, r"^job\.yaml:1:\d+: nested more than 64 levels deep"),
+        (b"x: " + b"[" * 100 + b"]" * 100, r"^job\.yaml:1:\d+: lists and maps are nested more than 64 levels deep"),
         (
             b"a: &a [" + b"1," * 400 + b"]\nb: &b [" + b"*a," * 400 + b"]\nc: [*b, *b]\n",
             r"^job\.yaml:\d+:\d+: the document expands to more than 100000 nodes",

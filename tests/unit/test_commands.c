@@ -251,13 +251,18 @@ static void options_are_stored(void **state) {
 static void arguments_are_checked(void **state) {
     static const struct {
         const char *option, *argument, *message;
-    } cases[] = {
-        {"--how", "quick", NULL},     {"--how", "quic", "draw: --how must be quick or slow, not 'quic'"},
-        {"--how", "", "not ''"},      {"-n", "0", NULL},
-        {"-n", "1000%", NULL},        {"-n", "1001%", "draw: --number must be a share such as 5% or 0.05, not '1001%'"},
-        {"-n", "10.5", "not '10.5'"}, {"-n", "-1", "not '-1'"},
-        {"-n", "%", "not '%'"},       {"-n", "", "not ''"},
-        {"-n", "5%%", "not '5%%'"},   {"-n", "nan", "not 'nan'"}};
+    } cases[] = {{"--how", "quick", NULL},
+                 {"--how", "quic", "draw: --how must be quick or slow, not 'quic'"},
+                 {"--how", "", "not ''"},
+                 {"-n", "0", NULL},
+                 {"-n", "1000%", NULL},
+                 {"-n", "1001%", "draw: --number must be a share from 0% to 1000%, such as 5% or 0.05, not '1001%'"},
+                 {"-n", "10.5", "not '10.5'"},
+                 {"-n", "-1", "not '-1'"},
+                 {"-n", "%", "not '%'"},
+                 {"-n", "", "not ''"},
+                 {"-n", "5%%", "not '5%%'"},
+                 {"-n", "nan", "not 'nan'"}};
     struct error error;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         enum status status = parse(&drawn, (const char *[]){cases[i].option, cases[i].argument, NULL}, &error);
