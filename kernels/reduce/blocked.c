@@ -368,8 +368,21 @@ static void reduce_wide_integers(const struct blocked_work *work, int64_t elemen
             reduce_add(&work->reduction, &states[c], element + r * row_stride + c * column_stride, 0);
 }
 
-/* Reduces chunk number `chunk` of block number `block` (blocks are counted over all outer slices) to a state for each
- * column of the block. */
+/* Clears the sums of `columns` columns, as the bodies that add to them expect (struct column_sums). */
+static void clear_sums(const struct blocked_work *work, int64_t columns, struct column_sums *sums) {
+    struct reduce_state empty = reduce_state_empty(work->args->operator_, work->dtype);
+    bool plain_squares = work->args->operator_ == REDUCE_NORM2 && !work->scales;
+    for (int64_t c = 0; c < columns; c++) {
+        sums->value.i[c] = work->moments ? 0 : empty.value.i;
+        sums->index[c] = plain_squares || work->moments ? 0 : empty.index;
+        sums->numbers[c] = 0;
+        if (work->in_double) sums->pivot[c] = NAN;
+        if (!work->in_double) sums->low[c] = 0;
+    }
+}
+
+/* Reduces a chunk of a block (blocks are counted over all outer slices) to a state for each column. A long last axis is
+ * one column: LANES neighbours along it are reduced like columns, whose states are then merged. */
 static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t chunk, union reduce_any *states) {
     const struct reduce_args *args = work->args;
     int64_t start = chunk * work->chunk_length, length = min_int64(work->chunk_length, args->length - start);
@@ -387,23 +400,13 @@ static void reduce_chunk(const struct blocked_work *work, int64_t block, int64_t
         reduce_wide_integers(work, element, length, columns, states);
         return;
     }
-    struct reduce_state empty = reduce_state_empty(args->operator_, work->dtype);
     struct row_batch batch; /* without an initialiser, which would clear 32 KiB */
     struct column_sums sums;
     batch.columns = lanes ? LANES : block_columns(work, block % work->blocks);
     batch.position = position;
     batch.row_step = lanes ? LANES : 1;
     batch.column_step = lanes;
-    bool plain_squares = args->operator_ == REDUCE_NORM2 && !work->scales;
-    for (int64_t c = 0; c < batch.columns; c++) {
-        sums.value.i[c] = work->moments ? 0 : empty.value.i;
-        sums.index[c] = plain_squares || work->moments ? 0 : empty.index;
-        sums.numbers[c] = 0;
-        if (work->in_double)
-            sums.pivot[c] = NAN;
-        else
-            sums.low[c] = 0;
-    }
+    clear_sums(work, batch.columns, &sums);
     add_matrix(work, element, lanes ? length / LANES : length, lanes ? LANES : args->inner, &batch, &sums);
     if (!lanes) {
         for (int64_t c = 0; c < batch.columns; c++) states[c] = column_state(work, &sums, c);
@@ -434,9 +437,8 @@ static void merge_chunk(const struct blocked_work *work, int64_t block, int64_t 
     }
 }
 
-/* Reduces all chunks of all blocks in parallel. Merges their states in the order of the chunks, GROUP at a time, so
- * that the result does not depend on the threads. */
-static int reduce_blocked_launch(const struct launch *launch) {
+/* Divides a launch into blocks of columns and chunks of the reduced axis. */
+static struct blocked_work divide_work(const struct launch *launch) {
     const struct reduce_args *args = &launch->args.reduce;
     struct blocked_work work = {.args = args, .dtype = launch->dtype, .reduction = {args, launch->dtype}};
     work.moments = reduce_has_moments(args->operator_, args->skip_nan);
@@ -450,6 +452,14 @@ static int reduce_blocked_launch(const struct launch *launch) {
     work.chunk_length = args->inner == 1 && !work.is_short ? ROWS * LANES : ROWS;
     work.blocks = ceil_div(work.inner, work.columns);
     work.chunks = args->length > 0 ? ceil_div(args->length, work.chunk_length) : 1;
+    return work;
+}
+
+/* Reduces all chunks of all blocks in parallel. Merges their states in the order of the chunks, GROUP at a time, so
+ * that the result does not depend on the threads. */
+static int reduce_blocked_launch(const struct launch *launch) {
+    const struct reduce_args *args = &launch->args.reduce;
+    const struct blocked_work work = divide_work(launch);
     int64_t blocks = (work.is_short ? 1 : args->outer) * work.blocks, shares = blocks * work.chunks;
     const int threads = cpu_threads(launch, (double)(args->outer * args->length * args->inner));
     (void)threads; /* without OpenMP nothing uses it */

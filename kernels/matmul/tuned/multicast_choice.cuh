@@ -31,7 +31,7 @@
 #define TILE_K            64 /* of k in a stage: a slab's 128 bytes */
 #define MULTICAST_CLUSTER 8  /* blocks, at most */
 #define MULTICAST_STAGES  16
-#define MULTICAST_SHARED  (227 * 1024) /* of a multiprocessor, for one block */
+#define MULTICAST_SHARED  (227 * 1024) /* bytes of shared memory of a multiprocessor that one block may have */
 #define MULTICAST_RING    1024         /* bytes before the stages: barriers */
 
 struct multicast_tile_size {
@@ -167,6 +167,7 @@ inline double multicast_longest(std::initializer_list<double> times) {
 #define MULTICAST_BOX          52.56e-9  /* seconds of one copy */
 #define MULTICAST_BEGIN        0.925e-6  /* seconds of a launch, unless half of the memory is left to the next: */
 #define MULTICAST_LEFT         0.6765e-6 /* seconds that this saves */
+#define MULTICAST_OF_CLUSTERS  0.8098e-6 /* seconds that a launch of clusters takes in addition */
 #define MULTICAST_RAGGED       0.6e12    /* bytes of C per second, stored by elements; */
 #define MULTICAST_RAGGED_PAIRS 2e12      /* stored by pairs */
 
@@ -175,69 +176,135 @@ inline double multicast_multiply(const multicast_tile_size &tile) {
     return tile.rows / 64 * 4 * std::max(tile.columns / 2.0, 31.61 + tile.columns / 8.0) / MULTICAST_CLOCK;
 }
 
-/* The predicted seconds of one launch, without the copies that TMA may need (pack.cuh). `args` are turned already if
- * config.turned. Sets config.stages and config.once. The constants are fitted, as the head of this file says; rates are
- * bytes per second, of one multiprocessor but for `far`, which is the whole chip's. */
-inline double multicast_seconds_of(const matmul_args &args, multicast_config &config, int multiprocessors) {
-    const double clock = MULTICAST_CLOCK, l2 = 94.2e9, port = 790e9, far = 10000e9, half_l2 = 25e6;
-    const multicast_tile_size &tile = config.tile;
-    const multicast_share &share = config.share;
-    const int pieces = config.pieces, cluster = share.down * share.across * pieces;
-    const double blocks = double(multicast_clusters(args, tile, share)) * cluster;
-    const double at_once = multiprocessors * multicast_cluster_share[cluster - 1];
-    const double busy = std::min(blocks, at_once * tile.blocks);
-    const double beside = std::ceil(std::max(1.0, busy / at_once)); /* blocks on a multiprocessor */
-    const double steps = double(ceil_div(ceil_div(args.k, TILE_K), pieces));
-    const double rounds = std::ceil(blocks / (at_once * tile.blocks));
-    const int landing = multicast_landing_bytes(tile, pieces);
-    /* There are no more stages than steps, but if a block does one tile, enough to store the tile through them. */
-    config.once = pieces > 1 || blocks <= at_once;
-    const int room_for_stages = MULTICAST_SHARED / (config.leaves ? 2 : int(beside)) - MULTICAST_RING - SYSTEM_SHARED -
-                                (config.once ? landing : multicast_slab_bytes(tile));
-    config.stages = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
-    config.stages =
-        int(std::min(double(config.stages), std::max(multicast_stages(tile, pieces) + 1.0, steps * rounds)));
+/* How the blocks of a launch load the chip. */
+struct multicast_load {
+    int cluster;    /* blocks of a cluster */
+    double blocks;  /* of the launch */
+    double at_once; /* blocks that run at once, if each has a multiprocessor of its own */
+    double busy;    /* blocks that run at once */
+    double beside;  /* blocks on a multiprocessor */
+    double rounds;  /* tiles that a block does one after the other */
+    double steps;   /* of a tile */
 
-    const multicast_copies a(wgmma_stack_a(args), args.batch, args.m, tile.rows, share.across, args.transpose_a),
-        b(wgmma_stack_b(args), args.batch, args.n, tile.columns, share.down, !args.transpose_b);
+    multicast_load(const matmul_args &args, const multicast_config &config, int multiprocessors) {
+        cluster = config.share.down * config.share.across * config.pieces;
+        blocks = double(multicast_clusters(args, config.tile, config.share)) * cluster;
+        at_once = multiprocessors * multicast_cluster_share[cluster - 1];
+        busy = std::min(blocks, at_once * config.tile.blocks);
+        beside = std::ceil(std::max(1.0, busy / at_once));
+        rounds = std::ceil(blocks / (at_once * config.tile.blocks));
+        steps = double(ceil_div(ceil_div(args.k, TILE_K), config.pieces));
+    }
+};
+
+/* Sets config.once and config.stages: as many as fit into shared memory, but no more than there are steps, except that
+ * a block which does one tile has enough to store the tile through them. */
+inline void multicast_set_stages(const matmul_args &args, multicast_config &config, const multicast_load &load) {
+    const multicast_tile_size &tile = config.tile;
+    config.once = config.pieces > 1 || load.blocks <= load.at_once;
+    const int besides_stages = config.once ? multicast_landing_bytes(tile, config.pieces) : multicast_slab_bytes(tile);
+    const int room_for_stages =
+        MULTICAST_SHARED / (config.leaves ? 2 : int(load.beside)) - MULTICAST_RING - SYSTEM_SHARED - besides_stages;
+    const int fitting = std::min(MULTICAST_STAGES, room_for_stages / multicast_stage_bytes(tile, !args.transpose_b));
+    const double useful = std::max(multicast_stages(tile, config.pieces) + 1.0, load.steps * load.rounds);
+    config.stages = int(std::min(double(fitting), useful));
+}
+
+/* Predicts the seconds of a step: the longest of the times that the head of this file lists. Rates are bytes per second
+ * of one multiprocessor, but `far`, which is the whole chip's. */
+inline double multicast_step_seconds(const matmul_args &args, const multicast_config &config,
+                                     const multicast_load &load, const multicast_copies &a, const multicast_copies &b) {
+    const double l2 = 94.2e9, port = 790e9, far = 10000e9;
+    const double half_l2 = 25e6;                         /* bytes */
+    const double parts = 221, part_seconds = 0.296e-9;   /* parts of L2 that serve lines; what one takes for a line */
+    const double step_seconds = 39.05e-9, crowd = 1.744; /* beside the boxes; by a further block on a multiprocessor */
+    const double flight_seconds = 0.753e-6;              /* from a copy's start to its arrival */
     double asked = 0, arriving = 0, lines = 0, crosses = 0, few = 0;
     for (const multicast_copies &operand : {a, b}) {
         asked += operand.lines * 128 * operand.cost / l2;
         arriving += operand.arriving * 128 / port;
         lines += operand.lines;
-        few = std::max(few, busy * operand.lines * operand.apart /
-                                std::min(busy / blocks * operand.distinct * pieces, 221.0) * 0.296e-9);
-        if (a.bytes + b.bytes > half_l2 && operand.bytes > half_l2 / 3) crosses += operand.lines * 128 * busy / far;
+        few = std::max(few, load.busy * operand.lines * operand.apart /
+                                std::min(load.busy / load.blocks * operand.distinct * config.pieces, parts) *
+                                part_seconds);
+        if (a.bytes + b.bytes > half_l2 && operand.bytes > half_l2 / 3)
+            crosses += operand.lines * 128 * load.busy / far;
     }
-    const double multiply = multicast_multiply(tile);
-    const double boxes = (39.05e-9 + MULTICAST_BOX * std::max(a.boxes, b.boxes)) * (1 + 1.744 * (beside - 1));
-    const double flight = 0.753e-6 / (config.stages - 0.5); /* from a copy's start to its arrival */
-    const double step = multicast_longest(
-        {multiply * beside, asked * beside, arriving * beside, lines * beside / clock, boxes, crosses, few, flight});
-
-    double store = 0.6609e-6 + 2.306e-6 * tile.rows * tile.columns / 32768.0;
-    if ((config.turned ? args.m : args.n) % 8 != 0) { /* threads store rows of C in words */
-        const double wide = tile.columns / 256.0;
-        store = config.turned ? 0.123e-6 + 4.491e-6 * wide : 0.632e-6 + 8.793e-6 * wide;
-    }
-    double compute = rounds * steps * step;
-    compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
-    const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
-    const double launch = (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (cluster > 1 ? 0.8098e-6 : 0);
-    /* The time to store rows of C that do not all begin on 16 bytes; it shows if k is short. */
-    const int64_t row = config.turned ? args.m : args.n;
-    const double ragged = row % 8 == 0 ? 0
-                                       : 2 * double(args.batch) * double(args.m) * double(args.n) /
-                                             (row % 2 ? MULTICAST_RAGGED : MULTICAST_RAGGED_PAIRS);
-    const double total =
-        launch + std::max({compute, memory, ragged}) + 0.5107 * std::min(compute, memory) + rounds * store;
-    if (pieces == 1) return total;
-    /* The blocks of a tile's pieces begin and end together, and each receives sums. */
-    return 1.071 * total + 0.3142e-6 + 1.267e-6 * landing / 65536.0;
+    const double multiply = multicast_multiply(config.tile) * load.beside;
+    const double boxes = (step_seconds + MULTICAST_BOX * std::max(a.boxes, b.boxes)) * (1 + crowd * (load.beside - 1));
+    const double flight = flight_seconds / (config.stages - 0.5);
+    return multicast_longest({multiply, asked * load.beside, arriving * load.beside,
+                              lines * load.beside / MULTICAST_CLOCK, boxes, crosses, few, flight});
 }
 
-/* The configuration with the shortest predicted time. `rows`, `columns` and `pieces` above 0, and `turned` (1: no, 2:
- * yes), admit only this value. config.pieces is 0 if there is none. */
+/* Predicts the seconds in which a block stores a tile. If rows of C do not all begin on 16 bytes, threads store words,
+ * not the copy engine boxes. */
+inline double multicast_store_seconds(const matmul_args &args, const multicast_config &config) {
+    if ((config.turned ? args.m : args.n) % 8 == 0)
+        return 0.6609e-6 + 2.306e-6 * config.tile.rows * config.tile.columns / 32768.0;
+    const double wide = config.tile.columns / 256.0;
+    return config.turned ? 0.123e-6 + 4.491e-6 * wide : 0.632e-6 + 8.793e-6 * wide;
+}
+
+/* Predicts the seconds in which the chip stores rows of C that do not all begin on 16 bytes, else returns 0. They show
+ * if k is short. */
+inline double multicast_ragged_seconds(const matmul_args &args, bool turned) {
+    const int64_t row = turned ? args.m : args.n;
+    const double bytes = 2 * double(args.batch) * double(args.m) * double(args.n);
+    return row % 8 == 0 ? 0 : bytes / (row % 2 ? MULTICAST_RAGGED : MULTICAST_RAGGED_PAIRS);
+}
+
+/* Predicts the seconds of one launch, without the copies that TMA may need (pack.cuh). `args` are turned already if
+ * config.turned. Sets config.stages and config.once. The constants are fitted, as the head of this file says. */
+inline double multicast_seconds_of(const matmul_args &args, multicast_config &config, int multiprocessors) {
+    const multicast_tile_size &tile = config.tile;
+    const multicast_load load(args, config, multiprocessors);
+    multicast_set_stages(args, config, load);
+    const multicast_copies a(wgmma_stack_a(args), args.batch, args.m, tile.rows, config.share.across, args.transpose_a),
+        b(wgmma_stack_b(args), args.batch, args.n, tile.columns, config.share.down, !args.transpose_b);
+    double compute = load.rounds * load.steps * multicast_step_seconds(args, config, load, a, b);
+    compute *= 1 + 0.3065 * compute / (compute + 500e-6);                                          /* the clock falls */
+    const double bytes = a.bytes + b.bytes, memory = bytes / (bytes > 40e6 ? 7.136e12 : 25.01e12); /* else from L2 */
+    const double begin =
+        (MULTICAST_BEGIN - (config.leaves ? MULTICAST_LEFT : 0)) + (load.cluster > 1 ? MULTICAST_OF_CLUSTERS : 0);
+    const double longest = std::max({compute, memory, multicast_ragged_seconds(args, config.turned)});
+    const double total =
+        begin + longest + 0.5107 * std::min(compute, memory) + load.rounds * multicast_store_seconds(args, config);
+    if (config.pieces == 1) return total;
+    /* The blocks of a tile's pieces begin and end together, and each receives sums. */
+    return 1.071 * total + 0.3142e-6 + 1.267e-6 * multicast_landing_bytes(tile, config.pieces) / 65536.0;
+}
+
+/* Can this tile have clusters of this form? Blocks beyond the edge of C would only keep others waiting. */
+inline bool multicast_forms(const matmul_args &args, const multicast_tile_size &tile, const multicast_share &share) {
+    return (share.down == 1 || args.m > tile.rows * (share.down / 2)) &&
+           (share.across == 1 || args.n > tile.columns * (share.across / 2)) && tile.columns % (8 * share.down) == 0;
+}
+
+/* Replaces `best` by `config` with one of both values of `leaves`, if that is faster. `many`: blocks per
+ * multiprocessor. */
+inline void multicast_try(multicast_config &best, multicast_config config, const matmul_args &args, double many,
+                          int multiprocessors) {
+    for (const bool leaves : {false, true}) {
+        if (leaves && (config.tile.blocks == 1 || many > 1)) continue;
+        config.leaves = leaves;
+        config.seconds = multicast_seconds_of(args, config, multiprocessors);
+        if (config.stages < multicast_stages(config.tile, config.pieces)) continue;
+        if (best.pieces == 0 || config.seconds < best.seconds) best = config;
+        if (config.seconds - 1.1 * MULTICAST_LEFT > best.seconds) break;
+    }
+}
+
+/* Returns the seconds for packing the operands that TMA cannot read. */
+inline double multicast_pack_seconds(const matmul_args &args) {
+    int64_t packed = 0;
+    for (const tma_stack &stack : {wgmma_stack_a(args), wgmma_stack_b(args)})
+        if (multicast_packs(stack)) packed += int64_t(multicast_bytes(stack));
+    return packed > 0 ? 2e-6 + 2 * double(packed) / 3.52e12 : 0;
+}
+
+/* Returns the configuration with the shortest predicted time. `rows`, `columns` and `pieces` above 0, and `turned` (1:
+ * no, 2: yes), admit only this value. config.pieces is 0 if there is none. */
 inline multicast_config multicast_choose(const struct launch *launch, int rows, int columns, int pieces, int turned) {
     const matmul_args &args = launch->args.matmul, other = matmul_turn(args);
     const int multiprocessors = std::max(1, launch->multiprocessors);
@@ -245,44 +312,29 @@ inline multicast_config multicast_choose(const struct launch *launch, int rows, 
     multicast_config best = {};
     for (const multicast_tile_size &tile : multicast_tiles) {
         if ((rows && rows != tile.rows) || (columns && columns != tile.columns)) continue;
-        const double multiply = multicast_multiply(tile);
         for (int side = 0; side < 2; side++) {
             const matmul_args &operands = side ? other : args;
             if (turned && turned != side + 1) continue;
             for (const multicast_share &share : multicast_shares) {
-                /* Blocks beyond the edge of C would only keep others waiting. */
-                if ((share.down > 1 && operands.m <= tile.rows * (share.down / 2)) ||
-                    (share.across > 1 && operands.n <= tile.columns * (share.across / 2)) ||
-                    tile.columns % (8 * share.down) != 0)
-                    continue;
-                const int64_t clusters = multicast_clusters(operands, tile, share);
-                const int sharing = share.down * share.across;
-                const int max_cut = std::min(MULTICAST_CLUSTER / sharing, tile.max_pieces());
+                if (!multicast_forms(operands, tile, share)) continue;
+                const int64_t blocks = multicast_clusters(operands, tile, share) * share.down * share.across;
+                const int max_cut = std::min(MULTICAST_CLUSTER / (share.down * share.across), tile.max_pieces());
                 for (int cut = 1; cut <= max_cut; cut++) {
                     if (pieces && pieces != cut) continue;
-                    if (!pieces && cut > 1 && (args.k < 2 * TILE_K * cut || clusters * sharing * cut > multiprocessors))
-                        break;
+                    if (!pieces && cut > 1 && (args.k < 2 * TILE_K * cut || blocks * cut > multiprocessors)) break;
                     /* No step is shorter than its copies or its multiplications: this bound alone excludes most
                      * configurations. */
-                    const double many = double(clusters * sharing * cut) / multiprocessors;
-                    const double lower_bound = double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multiply);
+                    const double many = double(blocks * cut) / multiprocessors;
+                    const double lower_bound =
+                        double(ceil_div(steps, cut)) * std::max(MULTICAST_BOX, many * multicast_multiply(tile));
                     if (best.pieces && lower_bound + MULTICAST_BEGIN - MULTICAST_LEFT > best.seconds) continue;
-                    for (const bool leaves : {false, true}) {
-                        if (leaves && (tile.blocks == 1 || many > 1)) continue;
-                        multicast_config config = {tile, share, cut, side == 1, leaves, 0, false, 0};
-                        config.seconds = multicast_seconds_of(operands, config, multiprocessors);
-                        if (config.stages < multicast_stages(tile, cut)) continue;
-                        if (best.pieces == 0 || config.seconds < best.seconds) best = config;
-                        if (config.seconds - 1.1 * MULTICAST_LEFT > best.seconds) break;
-                    }
+                    multicast_try(best, {tile, share, cut, side == 1, false, 0, false, 0}, operands, many,
+                                  multiprocessors);
                 }
             }
         }
     }
-    int64_t packed = 0;
-    for (const tma_stack &stack : {wgmma_stack_a(args), wgmma_stack_b(args)})
-        if (multicast_packs(stack)) packed += int64_t(multicast_bytes(stack));
-    if (packed > 0) best.seconds += 2e-6 + 2 * double(packed) / 3.52e12;
+    best.seconds += multicast_pack_seconds(args);
     return best;
 }
 

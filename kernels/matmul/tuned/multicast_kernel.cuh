@@ -139,51 +139,69 @@ inline bool multicast_early(const matmul_args &args) {
     return bytes < 38e6 || bytes > 90e6;
 }
 
-/* Launches the kernel of one tile: describes the operands to the copy engine, packs operands whose rows do not suit it,
- * and sizes the grid. */
+/* Lays out the kernel of one tile. `args` are the launch's, turned already if config.turned. */
+template <typename SHAPE, typename T>
+multicast_layout multicast_lay_out(const matmul_args &args, const multicast_config &config) {
+    const auto [down, across] = config.share;
+    const int64_t row = config.turned ? args.m : args.n; /* elements of a row of C in memory */
+    return {.stages = config.stages,
+            .down = down,
+            .across = across,
+            .pieces = config.pieces,
+            .rows = int(ceil_div(args.m, SHAPE::ROWS * down)),
+            .columns = int(ceil_div(args.n, SHAPE::COLUMNS * across)),
+            .clusters = int(multicast_clusters(args, config.tile, config.share)),
+            .once = config.once,
+            .a_lines = multicast_lines(args.m, args.transpose_a ? 0 : SHAPE::ROWS, across),
+            .b_lines = multicast_lines(args.n, args.transpose_b ? SHAPE::COLUMNS : 0, down),
+            .out = !multicast_plain<T>(args) ? OUT_SINGLY
+                   : row % 8 == 0            ? OUT_COPIES
+                   : config.pieces == 1      ? OUT_WORDS
+                                             : OUT_SINGLY};
+}
+
+/* What the copy engine reads and writes. `c` is set only if copies store C. */
+struct multicast_maps {
+    CUtensorMap a = {}, b = {}, c = {};
+};
+
+/* Describes the operands and C to the copy engine, after packing operands whose rows do not suit it. `args` as above.
+ * Returns 0 or a cudaError_t. */
+template <typename SHAPE, typename T>
+int multicast_encode(const struct launch *launch, const matmul_args &args, const multicast_config &config,
+                     const multicast_layout &layout, multicast_maps *maps) {
+    const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    int error = 0;
+    if (layout.out == OUT_COPIES) {
+        const matmul_args &given = launch->args.matmul;
+        const int width = config.pieces > 1 ? 16 : multicast_box<SHAPE::COLUMNS>;
+        const tma_stack c = {given.c, given.batch, given.m, given.n, given.n, given.m * given.n};
+        error = tma_encode(&maps->c, type, 2, c, config.turned ? width : 64, config.turned ? 128 : size_t(width) * 2);
+    }
+    if (error || args.k == 0) return error;
+    tma_stack a = wgmma_stack_a(args), b = wgmma_stack_b(args);
+    error = pack_both<uint16_t>(launch, &a, &b);
+    if (!error) error = tma_encode(&maps->a, type, 2, a, layout.a_lines);
+    if (!error) error = tma_encode(&maps->b, type, 2, b, layout.b_lines);
+    return error;
+}
+
+/* Launches the kernel of one tile. Returns 0 or a cudaError_t. */
 template <typename SHAPE, typename T>
 int matmul_multicast_start(const struct launch *launch, const multicast_config &config) {
     const matmul_args &given = launch->args.matmul;
     const multicast_work work = {config.turned ? matmul_turn(given) : given, config.turned};
     const matmul_args &args = work.args;
     const bool a_mn = args.transpose_a, b_mn = !args.transpose_b;
-    const auto [down, across] = config.share;
-    const multicast_layout layout = {.stages = config.stages,
-                                     .down = down,
-                                     .across = across,
-                                     .pieces = config.pieces,
-                                     .rows = int(ceil_div(args.m, SHAPE::ROWS * down)),
-                                     .columns = int(ceil_div(args.n, SHAPE::COLUMNS * across)),
-                                     .clusters = int(multicast_clusters(args, config.tile, config.share)),
-                                     .once = config.once,
-                                     .a_lines = multicast_lines(args.m, a_mn ? 0 : SHAPE::ROWS, across),
-                                     .b_lines = multicast_lines(args.n, b_mn ? 0 : SHAPE::COLUMNS, down),
-                                     .out = !multicast_plain<T>(args) ? OUT_SINGLY
-                                            : given.n % 8 == 0        ? OUT_COPIES
-                                            : config.pieces == 1      ? OUT_WORDS
-                                                                      : OUT_SINGLY};
+    const multicast_layout layout = multicast_lay_out<SHAPE, T>(args, config);
     if (layout.clusters == 0) return 0;
-    const auto type = std::is_same_v<T, __half> ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    CUtensorMap a_map = {}, b_map = {}, c_map = {};
-    if (layout.out == OUT_COPIES) {
-        const int width = config.pieces > 1 ? 16 : multicast_box<SHAPE::COLUMNS>;
-        const tma_stack c = {given.c, given.batch, given.m, given.n, given.n, given.m * given.n};
-        if (const int error =
-                tma_encode(&c_map, type, 2, c, config.turned ? width : 64, config.turned ? 128 : size_t(width) * 2))
-            return error;
-    }
-    if (args.k > 0) {
-        tma_stack a = wgmma_stack_a(args), b = wgmma_stack_b(args);
-        int error = pack_both<uint16_t>(launch, &a, &b);
-        if (!error) error = tma_encode(&a_map, type, 2, a, layout.a_lines);
-        if (!error) error = tma_encode(&b_map, type, 2, b, layout.b_lines);
-        if (error) return error;
-    }
+    multicast_maps maps;
+    if (const int error = multicast_encode<SHAPE, T>(launch, args, config, layout, &maps)) return error;
     const auto kernel =
         a_mn   ? b_mn ? matmul_multicast_kernel<SHAPE, T, true, true> : matmul_multicast_kernel<SHAPE, T, true, false>
           : b_mn ? matmul_multicast_kernel<SHAPE, T, false, true>
                : matmul_multicast_kernel<SHAPE, T, false, false>;
-    const int size = down * across * config.pieces;
+    const int size = layout.down * layout.across * config.pieces;
     const int bytes = MULTICAST_RING + config.stages * multicast_stage_bytes(config.tile, b_mn) +
                       (config.once ? 0 : multicast_slab_bytes(config.tile)) +
                       multicast_landing_bytes(config.tile, config.pieces);
@@ -195,7 +213,7 @@ int matmul_multicast_start(const struct launch *launch, const multicast_config &
         if (max_clusters > 0) clusters = std::min(clusters, max_clusters);
     }
     return launch_clusters_of(multicast_early(args), kernel, dim3(unsigned(clusters * size)), SHAPE::THREADS,
-                              size_t(bytes), size, stream_of(launch), work, a_map, b_map, c_map, layout);
+                              size_t(bytes), size, stream_of(launch), work, maps.a, maps.b, maps.c, layout);
 }
 
 /* Launches the kernel of config.tile, which is one of the tiles of group number GROUP. */

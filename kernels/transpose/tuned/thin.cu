@@ -393,43 +393,55 @@ static void lay_along(thin_tiling &t, int64_t rows, int64_t columns, int unit_el
     }
 }
 
+/* Lays out a tile of whole matrices, whose rows of y are stored one after the other. */
+template <typename T> static void lay_stack(thin_tiling &t, const transpose_args &args) {
+    t.shape = STACK, t.skewed = args.cols % 2 == 0;
+    t.storing = storing_of(t.height, EACH<T>);
+    t.bytes = TILE + (t.skewed ? TILE / LINE * UNIT<T> : 0);
+}
+
+/* Lays out a tile that has all columns: of whole matrices (`small`), or of a part of the rows. */
+template <typename T> static void lay_tall(thin_tiling &t, const transpose_args &args, bool small) {
+    constexpr int V = EACH<T>;
+    const int64_t max_length = small ? align(args.rows, V) : STRIP<T> / (args.cols * int(sizeof(T)));
+    t.shape = TALL;
+    lay_along(t, max_length, t.matrices * args.cols, V);
+    if (small) t.units_each = int(ceil_div(args.rows, t.along * V));
+    if (!small) t.height = t.along * V * t.units_each, t.chunks = ceil_div(args.rows, t.height);
+    t.pitch = int(args.cols + (args.cols % 2 == 0 ? 1 : 0)) * UNIT<T>;
+    t.bytes = int(ceil_div(t.matrices * t.height + V - 1, V) + 2) * t.pitch;
+}
+
+/* Lays out a tile that has all rows, and a part of the columns. */
+template <typename T> static void lay_wide(thin_tiling &t, const transpose_args &args) {
+    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    const int spare = args.cols % V == 0 ? 0 : 1; /* units of a run that begins within one */
+    const int64_t max_length = (STRIP<T> / U / t.height - spare) * V;
+    t.shape = WIDE;
+    t.width = chunk_of(args.cols, max_length - max_length % (SECTOR / E), E, &t.chunks);
+    const int run = (t.width + V - 1) / V + spare;
+    for (t.across = 8; t.across * 2 * AHEAD <= std::min(run, THREADS * AHEAD);) t.across *= 2;
+    /* Runs begin in a unit at the same offset as in x: the pitch leaves the same remainder. */
+    t.pitch = int(align(run * U, LINE) + ceil_div(LINE, t.height));
+    while ((t.pitch - args.cols * E) % U != 0) t.pitch++;
+    t.storing = storing_of(t.height, V);
+    t.bytes = t.pitch * t.height;
+}
+
 /* Chooses the kind of tile (stack, tall, wide), its size, and how a block's threads share it. */
 template <typename T> static thin_tiling tiling_of(const transpose_args &args) {
-    constexpr int U = UNIT<T>, V = EACH<T>, E = int(sizeof(T));
+    constexpr int E = int(sizeof(T));
     const bool small = is_small(args, E);
     thin_tiling t = {};
     t.chunks = 1, t.matrices = 1, t.height = int(std::min(args.rows, int64_t(TILE)));
     t.width = int(std::min(args.cols, int64_t(TILE)));
     if (small) t.matrices = matrices_of(args.rows * args.cols * E, capacity(args, E), args.batch);
-    if (small && args.rows <= STACKED) {
-        t.shape = STACK, t.skewed = args.cols % 2 == 0;
-        t.storing = storing_of(t.height, V);
-        t.bytes = TILE + (t.skewed ? TILE / LINE * U : 0);
-    } else if (small || args.cols <= MAX_COLUMNS<T>) {
-        t.shape = TALL;
-        const int64_t max_length = small ? align(args.rows, V) : STRIP<T> / (args.cols * E);
-        lay_along(t, max_length, t.matrices * args.cols, V);
-        if (small) {
-            t.units_each = int(ceil_div(args.rows, t.along * V));
-        } else {
-            t.height = t.along * V * t.units_each;
-            t.chunks = ceil_div(args.rows, t.height);
-        }
-        t.pitch = int(args.cols + (args.cols % 2 == 0 ? 1 : 0)) * U;
-        t.bytes = int(ceil_div(t.matrices * t.height + V - 1, V) + 2) * t.pitch;
-    } else {
-        t.shape = WIDE;
-        const int spare = args.cols % V == 0 ? 0 : 1; /* units of a run that begins within one */
-        const int64_t max_length = (STRIP<T> / U / t.height - spare) * V;
-        t.width = chunk_of(args.cols, max_length - max_length % (SECTOR / E), E, &t.chunks);
-        const int run = (t.width + V - 1) / V + spare;
-        for (t.across = 8; t.across * 2 * AHEAD <= std::min(run, THREADS * AHEAD);) t.across *= 2;
-        /* Runs begin in a unit at the same offset as in x: the pitch leaves the same remainder. */
-        t.pitch = int(align(run * U, LINE) + ceil_div(LINE, t.height));
-        while ((t.pitch - args.cols * E) % U != 0) t.pitch++;
-        t.storing = storing_of(t.height, V);
-        t.bytes = t.pitch * t.height;
-    }
+    if (small && args.rows <= STACKED)
+        lay_stack<T>(t, args);
+    else if (small || args.cols <= MAX_COLUMNS<T>)
+        lay_tall<T>(t, args, small);
+    else
+        lay_wide<T>(t, args);
     return t;
 }
 
