@@ -20,6 +20,8 @@ static inline float float_of_bits(uint32_t bits) {
     return value;
 }
 
+/* Converts exactly; NaNs keep their payload. Moves exponent and fraction to their places in a float32, and adds the
+ * difference of the exponents' biases, 127 and 15. */
 static inline float float16_to_float(uint16_t half) {
     const uint32_t infinity = 0x7c00u << 13;
     uint32_t bits = (half & 0x7fffu) << 13, exponent = bits & infinity;
@@ -30,6 +32,8 @@ static inline float float16_to_float(uint16_t half) {
     return float_of_bits(magnitude | (uint32_t)(half & 0x8000u) << 16);
 }
 
+/* Rounds; every NaN becomes 0x7e00 with the sign. 0x47800000 is 2^16, from which on all is infinite; 0x38800000 is
+ * 2^-14, the smallest normal float16. */
 static inline uint16_t float_to_float16(float value) {
     uint32_t bits = float_bits(value), sign = bits >> 16 & 0x8000u, magnitude = bits & 0x7fffffffu;
     uint32_t normal = (magnitude + ((15u - 127u) << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
@@ -44,6 +48,7 @@ static inline float bfloat16_to_float(uint16_t value) {
     return float_of_bits((uint32_t)value << 16);
 }
 
+/* Rounds; a NaN keeps the upper bits of its payload, and becomes quiet. */
 static inline uint16_t float_to_bfloat16(float value) {
     uint32_t bits = float_bits(value), rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
     return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);

@@ -64,7 +64,7 @@ template <typename T_, int WARPS_, int ACROSS_, int BLOCKS_> struct outer_shape 
     static constexpr int A_PITCH = TENSOR ? M + 8 : M + 4, B_PITCH = TENSOR ? N + 8 : N + 1;
     static constexpr int SUMS_PITCH = WIDE + 8; /* of a warp's sums on their way from the tensor cores' layout */
 
-    /* The k of the operands in shared memory, which are 0 beyond k. */
+    /* Returns how many k the operands have in shared memory: tensor cores take 16 at a time, zeros beyond `k`. */
     __host__ __device__ static int padded(int k) { return TENSOR ? (k + 15) / 16 * 16 : k; }
     /* Elements in shared memory before B. For the tensor cores, a row of either layout ends in 8 unused ones, so that
      * rows that are read together lie in different banks. */

@@ -201,6 +201,8 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
     residues_line *const known = &operand.line[line];
     const int shift = known->shift, down_to = known->high - 6 - 32; /* shifts the upper word to 7 bits */
     const double min_large = known->min_large, scale = known->state & BAD ? 0 : double_power(shift);
+
+    /* Scales and rounds the numbers to integers of 64 bits, whose halves are `low` and `high`. */
     double x[CUT_EACH];
     residues_load(operand, line, k, x);
     uint32_t low[CUT_EACH], high[CUT_EACH], top[CUT_EACH], large = 0;
@@ -218,6 +220,7 @@ template <int OPERAND> __device__ inline void residues_cut(const residues_operan
     if (large > 0) atomicAdd(&known->large, large);
     if (rounded && !(__ldcg(&known->state) & ROUNDED)) atomicOr(&known->state, ROUNDED);
 
+    /* Writes each plane: the integers' remainders of a modulus, about zero; the last plane: their highest bits. */
     uint8_t *const to = operand.cut + line * operand.cut_pitch + k;
     const int64_t plane = operand.lines * operand.cut_pitch;
     constexpr residues_table table = residues_make_table();

@@ -214,7 +214,7 @@ __device__ inline void share_end(const matmul_work &work) {
     if (work.shares > 1) cluster_have_read();
 }
 #else
-/* Without clusters (before compute capability 9.0) a share is a block of its own. */
+/* Without clusters (before compute capability 9.0) a block has the only share of its tile, number 0. */
 __device__ inline unsigned share_rank(const matmul_work &) {
     return 0;
 }

@@ -279,6 +279,7 @@ static uint64_t matmul_skinny_way(const struct launch *launch) {
         using W = typename decltype(worker)::type;
         double seconds;
         const skinny_work work = plan_of<W>(launch, &seconds);
+        /* Each number in bits of its own: k_each has up to 30, parts up to 7, COLUMNS up to 5, last_rows up to 4. */
         way = uint64_t(work.k_each) << 19 | uint64_t(work.last_rows) << 15 | uint64_t(W::COLUMNS) << 10 |
               uint64_t(work.parts) << 3 | uint64_t(form.x_is_a) << 2 | uint64_t(W::K_ADJACENT) << 1 | W::ALIGNED;
         if (W::K_ADJACENT && !W::ALIGNED)

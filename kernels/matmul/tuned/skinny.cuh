@@ -93,7 +93,7 @@ template <typename W, typename T = typename W::element>
 __device__ inline void skinny_stage(const skinny_work &work, const skinny_block &block, int k0, T *to) {
     const int begin = max(k0 - W::HALO, 0), end = min(min(k0 + work.chunk, block.k_end), work.k);
     const int count = max(end - begin, 0), rows = W::rows(work.small), thread = int(threadIdx.x);
-    if (W::HALO > 0 || count < work.chunk || work.small < rows) {
+    if (W::HALO > 0 || count < work.chunk || work.small < rows) { /* the copies do not fill all of `to` */
         const int words = int(W::staged(work.chunk, rows) * sizeof(T) / sizeof(uint4));
 #pragma unroll 1
         for (int i = thread; i < words; i += THREADS) reinterpret_cast<uint4 *>(to)[i] = uint4{0, 0, 0, 0};
@@ -106,14 +106,14 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
     const int64_t first = block.matrix * work.s_stride + int64_t(begin) * (k_adjacent ? 1 : work.small);
     const T *const from = static_cast<const T *>(work.s) + first;
     const bool in_vectors = first % W::P == 0 && work.k % W::P == 0 && count % W::P == 0;
-    if (W::K_ADJACENT && W::ALIGNED && k_adjacent && in_vectors) {
+    if (W::K_ADJACENT && W::ALIGNED && k_adjacent && in_vectors) { /* whole vectors, in the same order as in memory */
 #pragma unroll 1
         for (skinny_walk walk(count / W::P); walk.run < work.small; walk.advance())
             copy_async<16>(shared_address(to + W::at(walk.run, walk.at * W::P + ahead, work.chunk)),
                            from + int64_t(walk.run) * work.k + walk.at * W::P, true);
         copy_commit();
         copy_wait<0>();
-    } else if constexpr (sizeof(T) > 2) {
+    } else if constexpr (sizeof(T) > 2) { /* single elements */
         if (k_adjacent)
 #pragma unroll 1
             for (skinny_walk walk(count); walk.run < work.small; walk.advance())
@@ -126,7 +126,7 @@ __device__ inline void skinny_stage(const skinny_work &work, const skinny_block 
                                            from + walk.run * work.small + walk.at, true);
         copy_commit();
         copy_wait<0>();
-    } else {
+    } else { /* vectors of each run of adjacent elements, two at a time, whose elements are stored one by one */
         const int runs = k_adjacent ? work.small : 1, length = k_adjacent ? count : count * work.small;
         skinny_walk walk(length / W::P + 2); /* vectors, with those at both ends that are not whole */
 #pragma unroll 1

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
     const split_operand &operand = pair.operand[blockIdx.z];
     const split_place at = split_patch(operand, block_number());
     if (at.batch >= operand.count) return;
-    uint32_t bits[PATCH_EACH][4];
+    uint32_t bits[PATCH_EACH][4]; /* of magnitudes; 0 if not finite */
 #pragma unroll
     for (int i = 0; i < PATCH_EACH; i++) {
         const float4 four = split_load(operand, at, i);
@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(PATCH_THREADS) split_measure_kernel(const __gr
     for (int i = 0; i < PATCH_EACH; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            if (bits[i][j] >= 0x7f800000) bits[i][j] = 0; /* not finite */
-    if (operand.k_adjacent) {
+            if (bits[i][j] >= 0x7f800000) bits[i][j] = 0;
+    if (operand.k_adjacent) { /* lines are rows: of `low`, the least non-zero magnitude has the largest value */
 #pragma unroll
         for (int i = 0; i < PATCH_EACH; i++) {
             uint32_t high = 0, low = 0;

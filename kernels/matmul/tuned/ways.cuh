@@ -18,8 +18,8 @@
 #define WAYS_MAX_COUNT   8    /* number of ways */
 #define WAYS_MAX_RATIO   1.5  /* largest predicted time of a way, over the best one's */
 #define WAYS_MAX_SECONDS 0.06 /* predicted seconds of all launches of a trial */
-#define WAYS_ROUNDS      3    /* rounds; in each of them every way... */
-#define WAYS_TOGETHER    0.3f /* ...runs for this many milliseconds */
+#define WAYS_ROUNDS      3    /* rounds of a trial */
+#define WAYS_TOGETHER    0.3f /* milliseconds for which each way runs in a round */
 
 /* The parameters that trials have chosen, by product. */
 struct ways_memory {

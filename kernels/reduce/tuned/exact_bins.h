@@ -112,7 +112,7 @@ EXACT_CALL void exact_bins_empty(struct exact_type type, struct exact_bins *bins
     bins->added = 0;
 }
 
-/* Makes sure that the bins have room for `count` more numbers, which it counts: empties them if not. */
+/* Counts `count` numbers that are about to be added; first empties the bins if they have no room for so many. */
 EXACT_CALL void exact_bins_reserve(struct exact_type type, struct exact_bins *bins, int64_t *limbs, int64_t stride,
                                    int count) {
     if (bins->added > BIN_NUMBERS - count) exact_bins_empty(type, bins, limbs, stride);
