@@ -28,8 +28,11 @@ enum status command_measure(const struct device_facts *facts, int number, bool a
     if (verbose && facts->kind == DEVICE_CPU && cpu_load_is_busy(&load, &after))
         text_print_stderr("tilerun: other processes used the CPUs meanwhile, so the limits may be too low; "
                           "`tilerun devices --measure` measures them again\n");
-    if (!limits_save(facts, name, *limits) && verbose)
-        text_print_stderr("tilerun: the limits cannot be stored: %s\n", strerror(errno));
+    if (limits_save(facts, name, *limits) || !verbose) return STATUS_OK;
+    const char *why = strerror(errno);
+    OWNED char *path = limits_path(facts, name);
+    text_print_stderr("tilerun: the limits cannot be stored%s%s: %s\n", path ? " in " : "", path ? path : "",
+                      path ? why : "neither XDG_CACHE_HOME nor HOME is set to a folder");
     return STATUS_OK;
 }
 

@@ -153,7 +153,7 @@ static char *caption_rates(const struct figure *figure) {
     const struct report *report = figure->report;
     OWNED double *wins = must_zeroed((size_t)report->variant_count * sizeof *wins);
     char *caption = must_strdup(""), rate[VIEW_CELL];
-    int cases = 0;
+    int cases = 0, busy = 0;
     bool intervals = false;
     const struct result_row *best = count_wins(figure, wins, &cases)->row;
     for (int i = 0; i < 3; i++) { /* the three variants with the most wins */
@@ -168,8 +168,14 @@ static char *caption_rates(const struct figure *figure) {
     must_append(&caption, ". Highest rate: %s, %s%s%s.", best->variant,
                 view_rate_text(rate_of(best), view_counts_flops(best), rate), best->parameters[0] ? " at " : "",
                 best->parameters);
-    for (int i = 0; i < figure->count; i++) intervals |= isfinite(figure->runs[i]->row->kernel_ci_low_s);
+    for (int i = 0; i < figure->count; i++) {
+        intervals |= isfinite(figure->runs[i]->row->kernel_ci_low_s);
+        busy += strstr(figure->runs[i]->row->flags, FLAG_BUSY) != NULL;
+    }
     if (intervals) must_append(&caption, " Bars are 95 %% intervals of the median.");
+    if (busy)
+        must_append(&caption, " Other programs used the CPUs during %d of the %d runs, so their order may be another.",
+                    busy, figure->count);
     return caption;
 }
 

@@ -98,5 +98,7 @@ def test_a_missing_home_stays_missing(tmp_path, name):
     if name == "XDG_CACHE_HOME":
         environment[name] = str(tmp_path / "gone/cache")
     done = harness.tilerun("devices", "--measure", env=environment)
-    assert done.returncode == OK and "cannot be stored" in done.stderr, done.stderr
+    assert done.returncode == OK and f"cannot be stored in {tmp_path}/gone/" in done.stderr, done.stderr
     assert not (tmp_path / "gone").exists()
+    done = harness.tilerun("devices", "--measure", env={"CUDA_VISIBLE_DEVICES": ""}, expect=OK)
+    assert "cannot be stored: neither XDG_CACHE_HOME nor HOME is set" in done.stderr

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import page
-from test_report import edited, limited, report, results, titles, unlimited  # noqa: F401 (a fixture)
+from test_report import caption_of, edited, limited, report, results, titles, unlimited  # noqa: F401 (a fixture)
 
 ROOFLINE = "Roofline: rate against arithmetic intensity"
 LEFT, RIGHT, TOP, BOTTOM = 66, 296, 14, 240
@@ -153,6 +153,18 @@ def test_every_message_is_told_once(results, folder):
 
     lines = report(edited(results, folder, change)).one("ul", class_="messages").find("li")
     assert sorted(line.text() for line in lines) == sorted(f"{count} {s}: {m}" for s, m, count in told)
+
+
+@pytest.mark.parametrize("busy", [0, 1, 12])
+def test_who_is_the_fastest_of_busy_runs_is_doubted(results, folder, busy):
+    def change(rows, _):
+        rows["flags"] = b"drift"
+        rows["flags"][np.flatnonzero(rows["operation"] == rows["operation"][0])[:busy]] = b"drift,busy"
+        return rows
+
+    words = caption_of(report(edited(results, folder, change)))
+    assert "is the fastest" in words
+    assert ("used the CPUs during" in words) == (busy > 0) and (not busy or f" during {busy} of the 12 runs" in words)
 
 
 def test_lines_and_intervals(results, folder):
