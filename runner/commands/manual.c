@@ -93,7 +93,7 @@ static const struct manual_entry environment[] = {
     {"OMP_NUM_THREADS", "The largest number of threads that read, compute and write (default: all cores)."},
     {"SLURM_CPUS_PER_TASK", "Slurm's limit of these threads. The smaller of the two is used."},
     {"CUDA_VISIBLE_DEVICES", "The GPUs that the program sees; empty: none."},
-    {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_STEP",
+    {"SLURM_ARRAY_TASK_ID, SLURM_ARRAY_TASK_MIN, SLURM_ARRAY_TASK_MAX, SLURM_ARRAY_TASK_COUNT, SLURM_ARRAY_TASK_STEP",
      "The shard of `run --shard auto` in a Slurm array."},
     {"SLURM_PROCID, SLURM_NTASKS, OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE",
      "The shard of `run --shard auto` in a Slurm step, under Open MPI and under PMI."},

@@ -36,6 +36,22 @@ static bool from_array(int *index, int *count) {
     return true;
 }
 
+/* STATUS_USAGE: the numbers of a Slurm array have gaps (--array=4,8,15), as of a part of an array that is submitted
+ * again. Then even those below their count do not say which shards they are. */
+static enum status check_gaps(struct error *error) {
+    int first, last, count, step = 1;
+    if (!read_variable("SLURM_ARRAY_TASK_MIN", &first) || !read_variable("SLURM_ARRAY_TASK_MAX", &last) ||
+        !read_variable("SLURM_ARRAY_TASK_COUNT", &count))
+        return STATUS_OK;
+    if (!read_variable("SLURM_ARRAY_TASK_STEP", &step) || step < 1) step = 1;
+    if ((last - first) / step < count) return STATUS_OK;
+    return fail(
+        error, STATUS_USAGE,
+        "--shard auto: this array has %d tasks from %d to %d: shards are numbered without gaps; submit the whole "
+        "array again, which keeps what is finished, or one shard by --shard I/N",
+        count, first, last);
+}
+
 /* Reads the shard from the first batch system whose variables are set; *source: the variable of the index. false: none
  * are set. */
 static bool from_batch_system(int *index, int *count, const char **source) {
@@ -67,6 +83,7 @@ enum status option_shard_count(const struct option_row *row, const char *argumen
 /* Sets the shard from the batch system's variables. STATUS_USAGE: they are not set, or not the numbers of a shard. */
 static enum status shard_of_environment(struct shard *shard, struct error *error) {
     const char *source = NULL;
+    TRY(check_gaps(error));
     if (!from_batch_system(&shard->index, &shard->count, &source))
         return fail(error, STATUS_USAGE,
                     "--shard auto: no batch system says which shard this is; none of these sets is complete: "

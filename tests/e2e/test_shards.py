@@ -458,7 +458,7 @@ def test_bad_values(folder, value, words):
     [
         {"SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "2", "SLURM_ARRAY_TASK_COUNT": "3"},
         {"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_MIN": "5", "SLURM_ARRAY_TASK_COUNT": "3"}
-        | {"SLURM_ARRAY_TASK_STEP": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
+        | {"SLURM_ARRAY_TASK_MAX": "10", "SLURM_ARRAY_TASK_STEP": "2", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
         {"SLURM_PROCID": "1", "SLURM_NTASKS": "3", "PMI_RANK": "2", "PMI_SIZE": "3"},
         {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "3"},
         {"PMI_RANK": "1", "PMI_SIZE": "3"},

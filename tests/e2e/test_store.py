@@ -142,11 +142,12 @@ def test_a_part_of_an_array(folder):
     products(folder, count=3)
     shard(folder, 0, 3)
     before = finished(folder)
-    variables = {"SLURM_ARRAY_TASK_ID": "15", "SLURM_ARRAY_TASK_MIN": "4", "SLURM_ARRAY_TASK_COUNT": "3"}
     command = ["run", folder / "job.yaml", "-o", folder / "out.h5", "--shard", "auto", "--resume"]
-    done = harness.tilerun(*command, env=plain_environment(**variables))
-    assert done.returncode == USAGE and "shards are numbered without gaps" in done.stderr
-    assert finished(folder) == before
+    array = {"SLURM_ARRAY_TASK_MIN": "4", "SLURM_ARRAY_TASK_COUNT": "3"}
+    for more in ({}, {"SLURM_ARRAY_TASK_MAX": "15"}, {"SLURM_ARRAY_TASK_MAX": "15", "SLURM_ARRAY_TASK_ID": "4"}):
+        done = harness.tilerun(*command, env=plain_environment(**array | {"SLURM_ARRAY_TASK_ID": "15"} | more))
+        assert done.returncode == USAGE and "shards are numbered without gaps" in done.stderr
+        assert finished(folder) == before
 
 
 # ---- 3: merge of what is there --------------------------------------------------------------------------------------
