@@ -11,12 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Names that no function can have in C or C++, or in a source that includes tilerun.h; blanks around each. */
+static const char taken[] =
+    " T T_OUT and asm auto bool break case catch char class const continue default delete do double else enum explicit "
+    "export extern false float for friend goto half if inline int int8_t int16_t int32_t int64_t linux long mutable "
+    "namespace new not operator or private protected public register restrict return short signed sizeof static "
+    "struct switch template this throw true try typedef typename uint8_t uint16_t uint32_t uint64_t union unix "
+    "unsigned using virtual void volatile while xor ";
+
 /* The function's name in `path`: its stem, with '_' for what a name in C cannot have. The caller frees. */
 static char *name_of(const char *path) {
     OWNED char *name = path_stem(path);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c)) *c = '_';
-    return must_printf("%s%s", isalpha((unsigned char)*name) || *name == '_' ? "" : "k_", name);
+    OWNED char *word = must_printf(" %s ", name);
+    const bool usable = (isalpha((unsigned char)*name) || *name == '_') && !strstr(taken, word);
+    return must_printf("%s%s", usable ? "" : "k_", name);
 }
 
 /* Prints a template with `name` for each NAME. */

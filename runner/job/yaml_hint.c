@@ -27,7 +27,7 @@ bool yaml_has_wide_colon(const char *text) {
 const char *yaml_value_hint(const char *text, const char *expected) {
     if (strcmp(expected, "a list") == 0) return ": put it in [ ]";
     bool computes = strpbrk(text, "*/(") || strstr(text, " if ") ||
-                    (isdigit((unsigned char)*text) && strpbrk(text + strspn(text, ".0123456789"), "+- "));
+                    (isdigit((unsigned char)*text) && strpbrk(text + strspn(text, ".0123456789"), "+-"));
     if (strcmp(expected, "true or false") != 0)
         return computes ? ": `parameters` computes, without quotes: `m: $n * 2`" : "";
     static const char *const words[][2] = {{"yes", "no"}, {"on", "off"}, {"y", "n"}};

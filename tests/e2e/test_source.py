@@ -140,18 +140,19 @@ def test_a_wrong_reduction_of_inexact_values_is_noticed(tmp_path, operator):
         assert [row["status"] for row in results.rows] == ["ok", status]
 
 
-def test_first_version_against_numpy(tmp_path):
-    said = tilerun("new-kernel", "matmul", tmp_path / "a-b.c").stdout
-    assert "[{source: a-b.c, kernel: a_b}]" in said
+@pytest.mark.parametrize("file, kernel", [("a-b.c", "a_b"), ("double.c", "k_double"), ("T.c", "k_T")])
+def test_first_version_against_numpy(tmp_path, file, kernel):
+    said = tilerun("new-kernel", "matmul", tmp_path / file).stdout
+    assert f"[{{source: {file}, kernel: {kernel}}}]" in said
     rng = np.random.default_rng(5)
     a, b = rng.standard_normal((70, 33)), rng.standard_normal((33, 41))
-    with h5py.File(tmp_path / "in.h5", "w") as file:
-        file["a"], file["b"] = a, b
+    with h5py.File(tmp_path / "in.h5", "w") as inputs:
+        inputs["a"], inputs["b"] = a, b
     results = run(
         tmp_path,
         inputs={name: {"file": "in.h5", "dataset": f"/{name}"} for name in "ab"},
         operations=[
-            {"id": "p", "op": "matmul", "inputs": ["a", "b"], "variants": [{"source": "a-b.c", "kernel": "a_b"}]}
+            {"id": "p", "op": "matmul", "inputs": ["a", "b"], "variants": [{"source": file, "kernel": kernel}]}
         ],
     )
     np.testing.assert_allclose(results.output("p"), a @ b, rtol=1e-12, atol=1e-12)
