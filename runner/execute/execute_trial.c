@@ -126,9 +126,11 @@ static enum status settle_overflow(struct execution *execution, struct trial *tr
     trial->row->overflowed += (double)count;
     if (count == 0 || execution->readers.items[task->out].losses_printed) return STATUS_OK;
     const char *wider = dtype == FLOAT16 ? "float32" : dtype == FLOAT64 ? NULL : "float64";
+    const char *how =
+        task->geometry.options.map ? "are infinite by the expression itself (inf, 1 / 0, log(0)) or " : "";
     OWNED char *title = array_title(&execution->plan->arrays[task->out]);
-    progress_note(&execution->progress, "%s: %lld of %lld elements overflowed %s, in which they are computed%s%s%s",
-                  title, (long long)count, (long long)shape_elements(&task->geometry.out.shape), dtype_name(dtype),
+    progress_note(&execution->progress, "%s: %lld of %lld elements %soverflowed %s, in which they are computed%s%s%s",
+                  title, (long long)count, (long long)shape_elements(&task->geometry.out.shape), how, dtype_name(dtype),
                   wider ? "; `dtype: " : "", wider ? wider : "",
                   wider ? "` of the input computes in a wider type" : "");
     return STATUS_OK;

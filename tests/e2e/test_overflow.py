@@ -145,12 +145,14 @@ def test_what_is_said(folder):
     inputs = {name: {"file": "in.h5", "dataset": name} for name in "xy"}
     sum_of = {"op": "reduce", "operator": "sum", "axis": 1, "repeat": 1}
     operations = [{"id": f"{name}s", "inputs": [name], "variants": ["cpu", "blocked"], **sum_of} for name in "xy"]
+    operations.append({"id": "zs", "op": "map", "inputs": ["x"], "expression": "1 / (x - 1000)"})
     harness.write_job(folder / "job.yaml", inputs=inputs, operations=operations)
     done = harness.tilerun("run", folder / "job.yaml", "-o", folder / "out.h5")
     said = [line.split(": ", 1)[1] for line in done.stderr.splitlines() if "overflow" in line]
-    assert done.returncode == harness.OK and len(said) == 2, done.stderr
+    assert done.returncode == harness.OK and len(said) == 3, done.stderr
     assert said[0].startswith("result of 'xs': 4 of 4 elements overflowed float16") and "dtype: float32" in said[0]
     assert said[1].startswith("result of 'ys': 4 of 4 elements overflowed float64") and "dtype" not in said[1]
+    assert said[2].startswith("result of 'zs': 400 of 400 elements are infinite by the expression itself")
 
 
 # ---- computing in a wider type -------------------------------------------------------------------------------------

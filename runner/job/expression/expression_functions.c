@@ -318,6 +318,8 @@ const char *function_hint(const char *name, char text[FUNCTION_HINT]) {
                   {"pow", ": write a ** b"},
                   {"power", ": write a ** b"},
                   {"round", ": write rint(a)"},
+                  {"ln", ": write log(a)"},
+                  {"isinf", ": write abs(a) == inf"},
                   {"float", ": write cast(a, 'float64')"},
                   {"int", ": write cast(a, 'int64')"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

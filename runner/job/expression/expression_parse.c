@@ -106,9 +106,9 @@ static const struct expression_function *accept_operator(struct parser *parser, 
 
 /* Reports what stands where an operator is expected, or an operand if `operand`. Returns NULL. */
 static const struct node *report_operator(struct parser *parser, bool operand) {
-    static const char *const spellings[][2] = {{"&", "and"}, {"&&", "and"}, {"|", "or"},  {"||", "or"},
-                                               {"~", "not"}, {"!", "not"},  {"^", "**"},  {"?", "a if c else b"},
-                                               {"=", "=="},  {"is", "=="},  {"===", "=="}};
+    static const char *const spellings[][2] = {
+        {"&", "and"},           {"&&", "and"}, {"|", "or"},  {"||", "or"},  {"~", "not"}, {"!", "not"},  {"^", "**"},
+        {"?", "a if c else b"}, {"=", "=="},   {"is", "=="}, {"===", "=="}, {"mod", "%"}, {"div", "//"}, {"xor", "!="}};
     const char *at = parser->rest, *end = at + text_name_length(at);
     if (end == at) end += strspn(at, operand ? "~!" : "&|^<>!~?:;=");
     for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
