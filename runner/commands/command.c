@@ -9,6 +9,7 @@
 #include "../plan/space.h"
 #include "../record/environment.h"
 #include "../stream/device.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -159,11 +160,13 @@ static void report_searches(const struct job *job) {
         for (int v = 0, count; v < operation->variant_count; v += count) {
             const struct job_variant *first = &operation->variants[v];
             char budget[32];
+            const bool ends = isfinite(first->search.budget_s);
             for (count = 1; v + count < operation->variant_count && first[count].search.group == first->search.group;)
                 count++;
             if (first->search.group && job_is_timed(&operation->run))
-                text_print_stderr("tilerun: %s: %d combinations of '%s' to search, in %s at most\n", operation->id,
-                                  count, first->name, duration_text(first->search.budget_s, budget));
+                text_print_stderr("tilerun: %s: %d combinations of '%s' to search%s%s%s\n", operation->id, count,
+                                  first->name, ends ? ", in " : "",
+                                  ends ? duration_text(first->search.budget_s, budget) : "", ends ? " at most" : "");
         }
     }
 }

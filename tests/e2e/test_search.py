@@ -250,7 +250,8 @@ def test_nothing_to_choose_from(tmp_path):
 
 
 def test_check_and_plan_count(tmp_path):
-    path = search_job(tmp_path, {"budget": "60s"}, delay=[1, 2, 3], defect=[0, 1], where="$delay + $defect < 4")
-    for command in ("check", "plan"):
-        done = tilerun(command, path)
-        assert done.returncode == OK and "s: 5 combinations of 'slow' to search" in done.stderr
+    for budget, limit in (("60s", ", in 60.0 s at most\n"), ("none", "\n")):
+        path = search_job(tmp_path, {"budget": budget}, delay=[1, 2, 3], defect=[0, 1], where="$delay + $defect < 4")
+        for command in ("check", "plan"):
+            said = tilerun(command, path, expect=OK).stderr
+            assert f"s: 5 combinations of 'slow' to search{limit}" in said, said
