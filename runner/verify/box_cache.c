@@ -240,6 +240,11 @@ struct box_observer box_cache_observer(struct box_cache *cache) {
 
 /* ---- from files -------------------------------------------------------------------------------------------------- */
 
+static const struct storage *storage_of(const struct box_cache *cache, int input) {
+    const struct tiling *tiling = &cache->run->tiling;
+    return input < 0 ? &tiling->out_storage : &tiling->in_storage[input];
+}
+
 /* The chunk boundaries of an input, or of the output, along its operation's axes. */
 static struct grid grid_of(const struct box_cache *cache, int input) {
     const struct tiling *tiling = &cache->run->tiling;
@@ -266,35 +271,6 @@ static bool find_missing(const struct box_cache *cache, int input, const struct 
     return any;
 }
 
-/* Fills the entries of an input, or of the output: reads what they lack in pieces that end at chunks. */
-static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
-                              struct error *error) {
-    struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;
-    if (!find_missing(cache, input, &whole, &wanted)) return STATUS_OK;
-    restart_entries(cache); /* a pass may have filled only a part of an entry */
-    struct grid grid = grid_of(cache, input);
-    struct cut cut = cut_box(&wanted, &grid, WALK);
-    int64_t max_elements = cut_max_elements(&cut);
-    OWNED char *data = try_malloc((size_t)(max_elements * element_of(cache, input)));
-    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)max_elements);
-    for (int64_t number = 0; number < cut.pieces; number++) {
-        struct box piece = cut_piece(&cut, number), part = piece;
-        if (!find_missing(cache, input, &piece, &part)) continue;
-        TRY(reader->read(reader->context, input, &part, data, error));
-        fill_entries(cache, input, &part, data);
-    }
-    return STATUS_OK;
-}
-
-enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error) {
-    int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
-    for (int i = CACHED_OUTPUT; i < inputs; i++)
-        if (is_first(cache, i)) TRY(fill_input(cache, i, reader, error));
-    return STATUS_OK;
-}
-
-/* ---- the reader -------------------------------------------------------------------------------------------------- */
-
 /* The box of all chunks that a box touches, for an operand that is stored in chunks. */
 static struct box chunks_around(const struct box_cache *cache, int input, const struct box *box) {
     const struct shape *shape = &operand_of(cache, input)->shape;
@@ -310,11 +286,45 @@ static struct box chunks_around(const struct box_cache *cache, int input, const 
     return around;
 }
 
+/* Fills the entries of an input, or of the output: reads what they lack in pieces that end at chunks. */
+static enum status fill_input(struct box_cache *cache, int input, const struct host_reader *reader,
+                              struct error *error) {
+    struct box whole = box_whole(&operand_of(cache, input)->shape), wanted = whole;
+    if (!find_missing(cache, input, &whole, &wanted)) return STATUS_OK;
+    restart_entries(cache); /* a pass may have filled only a part of an entry */
+    struct grid grid = grid_of(cache, input);
+    const struct storage *storage = storage_of(cache, input);
+    bool chunked = storage->filtered && storage->chunk.rank > 0 && !operand_is_plain(operand_of(cache, input));
+    struct cut cut = cut_box(&wanted, &grid, WALK);
+    int64_t max_elements = cut_max_elements(&cut);
+    OWNED char *data = try_malloc((size_t)(max_elements * element_of(cache, input)));
+    if (!data) return fail(error, STATUS_RUN, "no host memory to verify %lld elements", (long long)max_elements);
+    for (int64_t number = 0; number < cut.pieces; number++) {
+        struct box piece = cut_piece(&cut, number), part = piece;
+        if (!find_missing(cache, input, &piece, &part)) continue;
+        if (chunked) { /* of merged axes, a part of a chunk may consist of many boxes, which all decode the chunk */
+            struct box around = chunks_around(cache, input, &part);
+            box_intersect(&around, &piece, &part);
+        }
+        TRY(reader->read(reader->context, input, &part, data, error));
+        fill_entries(cache, input, &part, data);
+    }
+    return STATUS_OK;
+}
+
+enum status box_cache_fill(struct box_cache *cache, const struct host_reader *reader, struct error *error) {
+    int inputs = cache->plan->tasks[cache->run->task].geometry.inputs;
+    for (int i = CACHED_OUTPUT; i < inputs; i++)
+        if (is_first(cache, i)) TRY(fill_input(cache, i, reader, error));
+    return STATUS_OK;
+}
+
+/* ---- the reader -------------------------------------------------------------------------------------------------- */
+
 /* Replaces the window of an input, or of the output, by one for the chunks around a box. NULL: the chunks are not
  * encoded, hold no more than the box, or are too large. */
 static struct cached_box *move_window(struct box_cache *cache, int input, const struct box *box) {
-    const struct tiling *tiling = &cache->run->tiling;
-    const struct storage *storage = input < 0 ? &tiling->out_storage : &tiling->in_storage[input];
+    const struct storage *storage = storage_of(cache, input);
     if (!storage->filtered || storage->chunk.rank == 0 || box_elements(box) == 0) return NULL;
     struct box around = chunks_around(cache, input, box);
     if (box_equal(&around, box) || box_elements(&around) * element_of(cache, input) > WINDOW_BYTES) return NULL;
