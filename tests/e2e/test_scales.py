@@ -286,6 +286,18 @@ def test_placeholders_do_not_make_a_number_missing(folder):
             assert file["outputs/z"][:].tolist() == [-2147483645, 4]
 
 
+def test_an_unlimited_dimension_without_a_variable(folder):
+    """netCDF's stand-in for it has no elements, however many records there are."""
+    with h5py.File(folder / "x.h5", "w") as file:
+        file["x"] = np.arange(12.0).reshape(4, 3)
+        file.create_dataset("t", (0,), "f4", maxshape=(None,))
+        file["t"].make_scale(f"{PLACEHOLDER}         0")
+        file["x"].dims[0].attach_scale(file["t"])
+    output = run(folder, {"x": {"file": "x.h5", "dataset": "x"}}, [{"id": "y", "op": "scale", "inputs": ["x"]}])
+    with h5py.File(output) as file:
+        assert file["outputs/y"].dims[0][0].shape == (4,) and "t" in file["outputs"]
+
+
 def test_what_makes_no_sense_is_left_out(folder):
     """Attributes with these names, but not with what they ought to hold: no crash, and the results are there."""
     strings, references = h5py.string_dtype(), h5py.vlen_dtype(h5py.ref_dtype)

@@ -207,13 +207,14 @@ const char *h5_copy_scale(hid_t scale, int64_t length, int64_t first, int64_t co
     OWNED_ID hid_t creation = h5_creation(H5P_DATASET_CREATE), line = h5_space(1, &count);
     hid_t new = H5I_INVALID_HID;
     const char *why = NULL;
-    if (H5Sget_simple_extent_dims(space, size, NULL) != 1 || size[0] != (hsize_t)length)
+    bool unwritten = is_unwritten(scale); /* netCDF gives that of an unlimited dimension any length */
+    if (H5Sget_simple_extent_dims(space, size, NULL) != 1 || (size[0] != (hsize_t)length && !unwritten))
         why = "it has another shape than the axis";
     else if (H5Tdetect_class(type, H5T_REFERENCE) > 0)
         why = "it holds references";
     if (!why) new = H5Dcreate2(group, name, type, line, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (!why && new < 0) why = h5_error_text();
-    if (!why && !is_unwritten(scale) && !copy_elements(scale, new, type, (hsize_t)first, (hsize_t)count, (hsize_t)step))
+    if (!why && !unwritten && !copy_elements(scale, new, type, (hsize_t)first, (hsize_t)count, (hsize_t)step))
         why = h5_error_text();
     if (!why && !h5_copy_attributes(scale, new, NULL))
         why = "this HDF5 cannot read its attributes, which a later one has written";
