@@ -1,5 +1,5 @@
-/* cluster.cuh - blocks of a cluster (compute capability 9.0 and later): they run at the same time, wait for each other
- * and access each other's shared memory. */
+/* cluster.cuh - two features of compute capability 9.0 and later: blocks of a cluster run at the same time, wait for
+ * each other and access each other's shared memory; and a launch may begin before the one before it has ended. */
 #ifndef KERNELS_CLUSTER_CUH
 #define KERNELS_CLUSTER_CUH
 

@@ -1,4 +1,5 @@
-/* cpu.h - helps the CPU variants: chooses vector instructions at run time, and the number of threads of a launch. */
+/* cpu.h - helps the CPU variants: chooses vector instructions at run time, and the number of threads of a launch. Also
+ * has ceil_div and min_int64, for all C files. */
 #ifndef KERNELS_CPU_H
 #define KERNELS_CPU_H
 

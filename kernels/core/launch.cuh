@@ -1,6 +1,8 @@
-/* launch.cuh - makes grids from numbers of blocks, and tiles from the number of a block. A grid has at most 2^31 - 1
- * blocks along x and 65535 along y. Blocks are numbered along both axes, so that memory is the only limit in
- * practice. */
+/* launch.cuh - what most kernels share: grids made from numbers of blocks, tiles from the number of a block, the last
+ * block of a launch to arrive, and the shared memory that a block may have.
+ *
+ * A grid has at most 2^31 - 1 blocks along x and 65535 along y. Blocks are numbered along both axes, so that memory is
+ * the only limit in practice. */
 #ifndef KERNELS_LAUNCH_CUH
 #define KERNELS_LAUNCH_CUH
 

@@ -87,8 +87,8 @@ void truth_free(struct truth *truth) {
 }
 
 void truth_set(struct truth *truth, int64_t i, long double value, long double magnitude, long double limit) {
-    /* A value that exceeds float64 only by its rounding (a share of 2^-40) counts as float64's largest: a right result
-     * may be on either side. */
+    /* A value between DBL_MAX and 2^1024 (and 2^-40 of that above, for the error of long double) may round to DBL_MAX
+     * or to infinity, so both are right. It counts as DBL_MAX. */
     bool barely = fabsl(value) > DBL_MAX && fabsl(value) < 0x1.0000000001p1024L;
     truth->value[i] = barely ? copysign(DBL_MAX, (double)value) : (double)value;
     bool exceeds = !isnan(value) && magnitude > 0.99L * limit; /* 0.99 allows for the roundings on the way */

@@ -1,5 +1,6 @@
-/* registry.c - lists every variant of kernels/, in the order of registry.def. A CUDA variant that this build did not
- * compile has a descriptor without functions, which registry.awk generates. */
+/* registry.c - lists every variant of kernels/, in the order of registry.def; finds variants, and says why one cannot
+ * run. A CUDA variant that this build did not compile has a descriptor without functions, which registry.awk
+ * generates. */
 #include "operation.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* before.c - makes the geometry, the launches and the reference result of an operation whose input is a map. */
+/* before.c - makes the geometry, the launches and the reference result of any operation, with a map before it if there
+ * is one. */
 #include "before.h"
 
 #include "../core/axes.h"

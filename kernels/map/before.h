@@ -1,8 +1,9 @@
-/* before.h - a map whose values are the only input of another operation, such as a reduction of abs(A - B). The values
- * exist for one tile at a time, in the workspace of a launch; in a variant that fuses the map, only in registers.
+/* before.h - geometry, launch and reference of any operation: also of one whose only input is the values of a map, such
+ * as a reduction of abs(A - B). These values exist for one tile at a time, in the workspace of a launch; in a variant
+ * that fuses the map, only in registers.
  *
- * The inputs in the geometry of such an operation are the map's inputs; geometry->map_result is the operation's own
- * input. These functions also serve operations without a map before them. */
+ * If there is such a map before the operation, the inputs in the geometry are the map's inputs, and
+ * geometry->map_result is the operation's own input. */
 #ifndef KERNELS_BEFORE_H
 #define KERNELS_BEFORE_H
 

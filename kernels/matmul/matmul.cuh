@@ -1,4 +1,5 @@
-/* matmul.cuh - what every matmul variant shares: the accumulator's type, the tile of a block, and the epilogue. */
+/* matmul.cuh - what the matmul variants share: the accumulator's type, the tile of a block, the turned product, and the
+ * epilogue. */
 #ifndef KERNELS_MATMUL_CUH
 #define KERNELS_MATMUL_CUH
 

@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(THREADS, 2)
             }
 }
 
-/* Returns the kernel that is compiled for these layouts. */
+/* Returns the kernel that is compiled for these layouts: is k adjacent in memory, rather than m (of A) or n (of B)? */
 template <typename T, bool A_K_ADJACENT> static auto matmul_warp_mma_kernel_of(bool b_k_adjacent) {
     return b_k_adjacent ? matmul_warp_mma_kernel<T, A_K_ADJACENT, true>
                         : matmul_warp_mma_kernel<T, A_K_ADJACENT, false>;

@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 #endif
 }
 
-/* Returns the kernel that is compiled for these layouts. */
+/* Returns the kernel that is compiled for these layouts: is m (of A), is n (of B) adjacent in memory, rather than k? */
 template <typename T, bool A_MN> static auto matmul_warpgroup_kernel_of(bool b_mn) {
     return b_mn ? matmul_warpgroup_kernel<T, A_MN, true> : matmul_warpgroup_kernel<T, A_MN, false>;
 }

@@ -1,4 +1,5 @@
-/* scale.cuh - what the scales share: alpha x + beta in the right arithmetic, with alpha and beta in its type. */
+/* scale.cuh - what the scales share: computes alpha x + beta in double or uint64_t, with alpha and beta converted to
+ * that type, and rounds to the type of x. */
 #ifndef KERNELS_SCALE_CUH
 #define KERNELS_SCALE_CUH
 

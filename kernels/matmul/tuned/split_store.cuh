@@ -30,7 +30,8 @@ __device__ inline int64_t failed_at(int64_t number, int consumer) {
 
 /* ---- where a thread's 64 sums are ------------------------------------------------------------------------------ */
 
-/* The position in C of a thread's first sum. */
+/* The position in C of a thread's first sum, from which wgmma.cuh's layout places the others: sums 0 and 1 are
+ * neighbours in a row, 2 and 3 lie 8 rows below them, 4 to 7 lie 8 columns to the right of 0 to 3, and so on. */
 struct split_corner {
     int64_t batch, m, n;
 };
