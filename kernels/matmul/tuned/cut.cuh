@@ -132,11 +132,10 @@ inline bool matmul_early(const struct launch *launch, const matmul_cut &cut, int
  * (multicast_choice.cuh). */
 static const double matmul_cluster_share[MAX_SHARES] = {1, 1, 0.82, 0.79, 0.76, 0.73, 0.75, 0.73};
 
-/* The predicted time of a cut. `pace`: the share of the cut's speed (cut.flops) that the kernel reaches on operands of
- * this layout. Bare numbers are measured: 2.2 us for a launch, 3 us for the launch that adds the planes, and bytes per
- * second of memory. */
-inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
-                                 double pace) {
+/* Predicts the seconds that the busiest multiprocessor takes to multiply `blocks` pieces of k. `pace`: the share of the
+ * cut's speed (cut.flops) that the kernel reaches on operands of this layout. */
+inline double matmul_multiply_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits,
+                                      int64_t shares, double pace) {
     const matmul_args &args = launch->args.matmul;
     const int64_t pieces = splits * shares, blocks = pieces * matmul_tiles(args, cut);
     const int64_t clusters_at_once =
@@ -150,19 +149,36 @@ inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &
     const double tiles_each = even ? double(blocks) / launch->multiprocessors : double(busiest);
     const double flops = tiles_each * 2 * cut.rows * cut.columns * double(matmul_k_each(args, cut, pieces));
     const double rounds = even ? 1 : double(ceil_div(busiest, cut.slots));
-    const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
+    const double c_bytes = double(args.batch) * double(args.m) * double(args.n) * double(dtype_size(launch->dtype));
     const double idle = args.batch == 1 || args.k > STACK_K ? 1 : args.k > SHORT_K ? STACK_PACE : SHORT_PACE;
-    const double compute = flops / ((even ? cut.even : cut.flops * share) * pace * idle) + rounds * cut.start +
-                           std::max(0.0, rounds - 1) * ROUND_SECONDS + (even ? c * element / EVEN_STORE : 0);
+    return flops / ((even ? cut.even : cut.flops * share) * pace * idle) + rounds * cut.start +
+           std::max(0.0, rounds - 1) * ROUND_SECONDS + (even ? c_bytes / EVEN_STORE : 0);
+}
+
+#define CUT_LAUNCH_SECONDS 2.2e-6
+#define CUT_PLANES_SECONDS 3e-6   /* for the launch that adds the planes */
+#define CUT_MEMORY         3.6e12 /* bytes per second */
+#define CUT_PLANES         3e12   /* bytes of planes and C per second, if rows of C are stored in vectors; */
+#define CUT_PLANES_SINGLY  1e12   /* else */
+
+/* Predicts the seconds of a launch with this cut: the longest of multiplying, storing C and reading memory, and what
+ * does not overlap with these. `pace` as above. */
+inline double matmul_cut_seconds(const struct launch *launch, const matmul_cut &cut, int64_t splits, int64_t shares,
+                                 double pace) {
+    const matmul_args &args = launch->args.matmul;
+    const double compute = matmul_multiply_seconds(launch, cut, splits, shares, pace);
+    const double element = double(dtype_size(launch->dtype)), c = double(args.batch) * double(args.m) * double(args.n);
     const double a = double(args.a_batch_stride ? args.batch : 1) * double(args.m) * double(args.k);
     const double b = double(args.b_batch_stride ? args.batch : 1) * double(args.n) * double(args.k);
     const double cluster = shares > 1 ? CLUSTER_SECONDS + SHARE_SECONDS * double(shares - 2) : 0;
     const bool vectors = args.n * dtype_size(launch->dtype) % 16 == 0; /* rows of C are stored in vectors */
-    const double pace_c = vectors ? 3e12 : 1e12,
-                 ragged = vectors ? 0 : c * element / (element > 4 ? RAGGED_DOUBLES : RAGGED);
-    const double planes = splits > 1 ? 3e-6 + c * double(splits + 1) * (element > 4 ? 8 : 4) / pace_c : 0;
+    const double ragged = vectors ? 0 : c * element / (element > 4 ? RAGGED_DOUBLES : RAGGED);
+    const double planes_bytes = c * double(splits + 1) * (element > 4 ? 8 : 4);
+    const double planes =
+        splits > 1 ? CUT_PLANES_SECONDS + planes_bytes / (vectors ? CUT_PLANES : CUT_PLANES_SINGLY) : 0;
+    const int64_t blocks = splits * shares * matmul_tiles(args, cut);
     const double early = matmul_early(launch, cut, blocks, shares) ? EARLY_SECONDS : 0;
-    return 2.2e-6 + std::max({compute, ragged, (a + b + c) * element / 3.6e12}) +
+    return CUT_LAUNCH_SECONDS + std::max({compute, ragged, (a + b + c) * element / CUT_MEMORY}) +
            (args.batch == 1 || cut.waits ? RAGGED_SHOWS : 0) * std::min(compute, ragged) + cluster + planes - early;
 }
 
