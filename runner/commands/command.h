@@ -154,6 +154,9 @@ enum status command_predict_measured(struct plan *plan, int cuda_number, bool ve
 
 /* ---- results (results_open.c) ---- */
 
+/* Returns OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */
+char *command_output_of(const char *path);
+
 /* Opens a results file; `standing` reports how far its job is. If OUTPUT does not exist but OUTPUT.parts does, the rows
  * are the finished runs of a running or interrupted job, and the file has samples but no attributes, job or outputs.
  * Changes and locks nothing that a running job uses. STATUS_USAGE: neither exists. results_file_close frees *file. */

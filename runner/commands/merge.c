@@ -49,7 +49,7 @@ static enum status show_done(const char *path, const struct execute_options *opt
 /* Rebuilds the shards' job and devices from their manifests, and publishes what the shards have finished. */
 static enum status merge(const struct invocation *invocation, struct error *error) {
     const struct merge_settings *settings = invocation->settings;
-    const char *path = invocation->operands[0];
+    OWNED char *path = command_output_of(invocation->operands[0]);
     struct execute_options options = {.overwrite = settings->overwrite,
                                       .link = settings->link,
                                       .partial = settings->partial,

@@ -138,8 +138,7 @@ static void read_standing(struct results_file *file) {
     if (beside) file->standing = beside;
 }
 
-/* Returns OUTPUT for OUTPUT.parts, if that is a folder; else the path itself. The caller frees. */
-static char *output_of(const char *path) {
+char *command_output_of(const char *path) {
     static const char suffix[] = ".parts";
     struct stat about;
     size_t length = strlen(path);
@@ -151,7 +150,7 @@ static char *output_of(const char *path) {
 
 enum status command_results_open(const char *path, struct results_file **file, struct error *error) {
     struct results_file *new = must_malloc(sizeof *new);
-    *new = (struct results_file){.path = output_of(path), .id = H5I_INVALID_HID};
+    *new = (struct results_file){.path = command_output_of(path), .id = H5I_INVALID_HID};
     *file = NULL;
     enum status status = access(new->path, F_OK) == 0 ? STATUS_OK : parts_check_readable(new->path, error);
     if (status) {

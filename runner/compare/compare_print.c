@@ -16,9 +16,10 @@
 
 static void print_file(const char *role, const struct results_file *file, FILE *to) {
     OWNED char *created = results_file_text(file, "/", "created"), *status = results_file_text(file, "/", "status");
-    text_print(to, "%s  %s%s%s%s%s\n", role, file->path, created ? ", " : "", created ? created : "",
-               status && strcmp(status, "complete") != 0 ? ", " : "",
-               status && strcmp(status, "complete") != 0 ? status : "");
+    const char *state = status ? status : file->standing ? file->standing : "complete"; /* "unfinished: 2 of 4 ..." */
+    bool complete = strcmp(state, "complete") == 0;
+    text_print(to, "%s  %s%s%s%s%.*s\n", role, file->path, created ? ", " : "", created ? created : "",
+               complete ? "" : ", ", complete ? 0 : (int)strcspn(state, ":"), state);
 }
 
 static const char *or_nothing(const char *text) {

@@ -412,6 +412,10 @@ def test_unfinished_output_is_shown(folder):
     for damaged in (whole[:-1], whole[: len(whole) // 2], b"", whole[:2000] + b"\x00\xff" + whole[2002:]):
         part.write_bytes(damaged)  # it is done again, and not counted
         assert "3 of 6 runs" in harness.quiet("show", folder / "out.h5")
+    done = harness.tilerun("compare", folder / "out.h5", folder / "out.h5", expect=OK)
+    assert done.stdout.startswith(f"base  {folder}/out.h5, unfinished\n")
+    said = harness.tilerun("merge", f"{folder}/out.h5.parts/").stderr  # as a shell completes the name
+    assert f"output {folder}/out.h5: 3 of 6 runs are missing" in said
 
 
 def test_foreign_files_stay(folder):
