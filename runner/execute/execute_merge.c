@@ -24,10 +24,10 @@ enum status execution_collect(struct execution *execution, struct error *error) 
         progress_resume(&execution->progress);
     }
     if (execution->incomplete && !execution->options->partial)
-        return unreadable ? fail(error, STATUS_IO, "%s; `merge --partial` publishes the other runs", unreadable)
-                          : fail(error, STATUS_IO,
-                                 "output %s: %d of %d runs are missing; `merge --partial` publishes the others",
-                                 plan->job->output, lacks, plan->run_count);
+        return unreadable
+                   ? fail(error, STATUS_IO, "%s; `merge --partial` publishes the other runs", unreadable)
+                   : fail(error, STATUS_IO, "output %s: %d of %d runs are missing%s", plan->job->output, lacks,
+                          plan->run_count, lacks < plan->run_count ? "; `merge --partial` publishes the others" : "");
     if (execution->options->later)
         return fail(error, STATUS_IO,
                     "output %s: %s belongs to another, later job, whose finished runs would be lost: finish that job's "
