@@ -73,6 +73,8 @@ static enum status merge(const struct invocation *invocation, struct error *erro
     options.later = found.later;
     options.unreadable = job->unreadable;
     if (job->unreadable) command_report_remarks(job);
+    if (status == STATUS_USAGE)
+        text_print_message("merge opens the job's inputs, to check that they are those of the shards");
     TRY(status);
     TRY(command_allow_source(plan, settings->allow_source, error));
     FREED_BY(units_release) struct units *units = units_make(plan, found.divided, found.by);

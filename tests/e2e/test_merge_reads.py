@@ -178,3 +178,19 @@ def test_changed_values_are_seen(folder, time_of):
     merge(folder)
     with h5py.File(folder / "out.h5") as file:
         np.testing.assert_array_equal(file["outputs/y"][()], np.append(data[:-1].max(axis=1), 1e9))
+
+
+def test_merge_says_why_it_opens_an_input_that_is_gone(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["d"] = np.ones((8, 8))
+    read = {"op": "reduce", "inputs": ["x"], "axis": 0, "variants": ["cpu"], "repeat": 1}
+    harness.write_job(
+        tmp_path / "job.yaml", device="cpu", inputs={"x": {"file": "x.h5", "dataset": "d"}},
+        operations=[{"id": name, "operator": name, **read} for name in ("min", "max")],
+    )  # fmt: skip
+    shard(tmp_path, 0, 2), shard(tmp_path, 1, 2)
+    (tmp_path / "x.h5").rename(tmp_path / "away.h5")
+    said = merge(tmp_path, expect=harness.USAGE).stderr
+    assert "x.h5: No such file" in said and "merge opens the job's inputs, to check" in said, said
+    (tmp_path / "away.h5").rename(tmp_path / "x.h5")
+    merge(tmp_path)
