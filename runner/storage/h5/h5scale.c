@@ -6,6 +6,7 @@
 #include "../../base/text.h"
 #include "../../base/texts.h"
 #include "h5type.h"
+#include "h5virtual.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,8 @@ double *h5_axis_numbers(hid_t dataset, int axis, int64_t length) {
     hid_t *scales;
     int count = h5_axis_scales(dataset, axis, &scales);
     OWNED double *numbers = NULL;
-    if (count > 0 && scales[0] >= 0 && length <= MAX_NUMBERS && !is_unwritten(scales[0])) {
+    OWNED_ID hid_t creation = count > 0 && scales[0] >= 0 ? H5Dget_create_plist(scales[0]) : H5I_INVALID_HID;
+    if (creation >= 0 && length <= MAX_NUMBERS && !is_unwritten(scales[0]) && !h5_is_scattered(creation)) {
         OWNED_ID hid_t space = H5Dget_space(scales[0]);
         bool fits = H5Sget_simple_extent_dims(space, size, NULL) == 1 && size[0] == (hsize_t)length;
         numbers = must_malloc((size_t)length * sizeof *numbers + 1);

@@ -19,8 +19,8 @@ char *h5_axis_label(hid_t dataset, int axis);
 int h5_axis_scales(hid_t dataset, int axis, hid_t **scales);
 void h5_close_scales(int count, hid_t scales[]);
 bool h5_axis_has_scales(hid_t dataset, int axis);
-/* The numbers of an axis's first scale. NULL: it has no scale of `length` numbers, or more than 2^20. The caller
- * frees. */
+/* The numbers of an axis's first scale. NULL: it has no scale of `length` numbers, or of more than 2^20, or it
+ * lies in other files. The caller frees. */
 double *h5_axis_numbers(hid_t dataset, int axis, int64_t length);
 
 /* Returns a name for a copy of the scale: the last component of its name in its file. The caller frees. */
