@@ -59,7 +59,7 @@ static void merge_input(const struct shape *shape, const struct stack *stack, st
 /* operation->merge: merges the stacks' axes into one axis, and leaves the matrices' two axes as they are. */
 enum status matmul_merge_axes(const struct op_options *options, const struct shape shapes[], struct merged *merged,
                               struct error *error) {
-    struct stack stack;
+    struct stack stack = {.rank = 0};
     TRY(broadcast_stacks(shapes, &stack, error));
     for (int i = 0; i < 2; i++) merge_input(&shapes[i], &stack, &merged->in[i]);
     bool stacked = merged->in[0].groups == 3 || merged->in[1].groups == 3;
