@@ -10,6 +10,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,19 +113,25 @@ enum status process_prepare(struct error *error) {
     return status;
 }
 
-int process_divert_stdout(void) {
+static atomic_int results_descriptor = STDOUT_FILENO;
+
+void process_divert_stdout(void) {
+    static int copy = -1;
     fflush(stdout);
-    int descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (descriptor >= 0) dup2(STDERR_FILENO, STDOUT_FILENO);
-    return descriptor;
+    if (copy < 0) copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (copy < 0) return;
+    results_descriptor = copy;
+    dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 
-void process_restore_stdout(int descriptor) {
-    if (descriptor < 0) return;
+void process_restore_stdout(void) {
+    if (results_descriptor == STDOUT_FILENO) return;
     fflush(stdout);
-    dup2(descriptor, STDOUT_FILENO);
-    close(descriptor);
+    dup2(results_descriptor, STDOUT_FILENO);
+    results_descriptor = STDOUT_FILENO; /* the copy stays open: the signals' thread may be writing to it */
 }
+
+int process_results_descriptor(void) { return results_descriptor; }
 
 static volatile sig_atomic_t exit_code;
 

@@ -277,9 +277,9 @@ enum status execute_plan(const struct units *units, const struct execute_options
     } else {
         begin_progress(&execution);
         execution_watch_signals(&execution);
-        const int own_stdout = process_divert_stdout();
+        process_divert_stdout();
         status = run_job(&execution, wrote, error);
-        process_restore_stdout(own_stdout);
+        process_restore_stdout();
         note_stop(&execution, status, error);
         progress_end(&execution.progress);
     }

@@ -3,6 +3,7 @@
 
 #include "../base/fail.h"
 #include "../base/interrupt.h"
+#include "../base/process.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,7 +162,7 @@ static void end_after_signal(void *context) {
     int count = execution->options->shard ? result_rows_own(rows, plan->run_count) : join_rows(execution, rows, kept);
     execution->options->print(rows, count, to);
     fclose(to);
-    interrupt_write(STDOUT_FILENO, table);
+    interrupt_write(process_results_descriptor(), table);
     if (hung) interrupt_write(STDERR_FILENO, hung);
     interrupt_write(STDERR_FILENO, sentences);
 }
