@@ -131,7 +131,9 @@ void process_restore_stdout(void) {
     results_descriptor = STDOUT_FILENO; /* the copy stays open: the signals' thread may be writing to it */
 }
 
-int process_results_descriptor(void) { return results_descriptor; }
+int process_results_descriptor(void) {
+    return results_descriptor;
+}
 
 static volatile sig_atomic_t exit_code;
 
