@@ -9,8 +9,8 @@
  * other than 0, the visit ends and returns that value.
  *
  * H5Lvisit trusts the link count of a group, and loops for ever if a file states 1 for a group that is part of a cycle.
- * This function identifies groups by their addresses. Calls damaged(group, name, link, context)
- * for an object that cannot be read, or a group whose links cannot be read, and goes on. `damaged` may be NULL.
+ * This function identifies groups by their addresses. Calls damaged(group, name, link, context) for an object that
+ * cannot be read, or a group whose links cannot be read, and goes on; without `damaged` it goes on in silence.
  * Negative, with the reason on the HDF5 error stack: the group itself cannot be read, groups are nested more than 256
  * deep, a path is longer than 4095 bytes, or there are more links than the file has space for. */
 herr_t h5_visit(hid_t group, H5_iter_order_t order, H5L_iterate_t callback, H5L_iterate_t damaged, void *context);
